@@ -29,7 +29,7 @@ from transduce.imports import without_collection
 if TYPE_CHECKING:
     from transduce.config import ModelConfig, RunConfig, SearchConfig
     from transduce.model import Transformer
-    from transduce.tasks import LanguageModel, Parser, Translator, train
+    from transduce.tasks import LanguageModel, Parser, Reader, Transcriber, Translator, train
 
 __all__ = [
     "CheckpointError",
@@ -40,11 +40,13 @@ __all__ = [
     "ModelConfig",
     "Parser",
     "PeerError",
+    "Reader",
     "RunConfig",
     "SearchConfig",
     "SearchError",
     "ShapeError",
     "TrainingError",
+    "Transcriber",
     "TransduceError",
     "Transformer",
     "Translator",
@@ -56,8 +58,10 @@ _LAZY_IMPORTS = {
     "LanguageModel": "transduce.tasks",
     "ModelConfig": "transduce.config",
     "Parser": "transduce.tasks",
+    "Reader": "transduce.tasks",
     "RunConfig": "transduce.config",
     "SearchConfig": "transduce.config",
+    "Transcriber": "transduce.tasks",
     "Transformer": "transduce.model",
     "Translator": "transduce.tasks",
     "train": "transduce.tasks",

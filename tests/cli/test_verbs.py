@@ -428,6 +428,7 @@ def test_every_verb_and_flag_is_known() -> None:
             "--data",
             "--device",
             "--json",
+            "--media",
             "--multi30k-bleu",
             "--out",
             "--paper-bleu",
@@ -495,6 +496,7 @@ def test_every_verb_and_flag_is_known() -> None:
         ],
         "parseval": ["--details", "--json", "--plain"],
         "prepare": ["--data", "--json", "--out", "--set", "--treebank", "--workers"],
+        "read": ["--alpha", "--beam", "--device", "--json", "--n-best", "--precision", "--sample", "--seed"],
         "score": [
             "--against",
             "--json",
@@ -535,6 +537,7 @@ def test_every_verb_and_flag_is_known() -> None:
             "--wait-ms",
             "--watch",
         ],
+        "transcribe": ["--alpha", "--beam", "--device", "--json", "--n-best", "--precision", "--sample", "--seed"],
         "shortlist": ["--candidates", "--frequent", "--json", "--out", "--pairs"],
         "translate": [
             "--alpha",

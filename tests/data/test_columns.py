@@ -7,7 +7,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -366,3 +366,23 @@ def test_damaged_stores_of_format_2_are_refused(
     write_manifest(folder)
     with pytest.raises(DataError, match=naming(folder, *facts)):
         open_pairs(folder)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "uint8"])
+def test_vectors_of_other_types(dtype: Literal["float16", "uint8"], tmp_path: Path) -> None:
+    kind = Vectors(width=2, dtype=dtype)
+    rows = [{"pixels": [[0, 255], [7, 8]]}, {"pixels": np.array([[1, 2]], dtype)}]
+    write_store(tmp_path / "store", {"images": rows}, {"pixels": kind})
+    column = open_store(tmp_path / "store", {"pixels": kind}).columns["pixels"]
+    assert (column.row(0).dtype, column.row(0).tolist()) == (np.dtype(dtype), [[0, 255], [7, 8]])
+    size = (tmp_path / "store" / "pixels.values.npy").stat().st_size
+    assert size == 128 + 6 * np.dtype(dtype).itemsize
+    with pytest.raises(DataError, match="pixels"):
+        open_store(tmp_path / "store", {"pixels": Vectors(width=2)})
+
+
+@pytest.mark.parametrize("value", [256, -1, 0.5, float("nan")])
+def test_a_number_that_is_no_byte_is_refused(value: float, tmp_path: Path) -> None:
+    rows = [{"pixels": [[0, value]]}]
+    with pytest.raises(DataError, match=naming("pixels", 0, 255)):
+        write_store(tmp_path / "store", {"images": rows}, {"pixels": Vectors(width=2, dtype="uint8")})

@@ -21,17 +21,22 @@ __all__ = ["attention"]
 def attention(
     folder: options.Model,
     src: Annotated[
-        str, Option(help="Translate this sentence; of a language model, the text to read.", show_default=False)
+        str,
+        Option(
+            help="Translate this sentence; of a language model, the text to read; else the image or recording.",
+            show_default=False,
+        ),
     ],
     tgt: Annotated[str | None, Option(help="Use this translation instead of the model's.")] = None,
     out: Annotated[Path, Option(help="Write the HTML page to this file; - is stdout.")] = Path("attention.html"),
     device: options.Device = "auto",
 ) -> None:
-    """Draw the attention weights of a translation or a text, all layers and heads, as one HTML page. Figures 3 to 5."""
+    """Draw the attention weights of a translation, text, image or recording as one HTML page. Figures 3 to 5."""
     with command_imports():
         from transduce.tasks import LanguageModel, Translator
+        from transduce.tasks.media_task import MediaTask
         from transduce.tasks.model_folder import read_model_config
-        from transduce.view import attention_of_text, attention_of_translation, write_attention_page
+        from transduce.view import attention_of_media, attention_of_text, attention_of_translation, write_attention_page
         from transduce.view.attention_page import attention_page
 
     require_model_folder(folder)
@@ -41,6 +46,8 @@ def attention(
         if tgt is not None:
             raise ConfigError(f"--tgt needs a translator; {folder} holds a model for {task.name}")
         maps = attention_of_text(LanguageModel.load(folder, device=chosen_device(device)), src.replace("\\n", "\n"))
+    elif isinstance(task, MediaTask):
+        maps = attention_of_media(task.load(folder, device=chosen_device(device)), src, tgt)
     else:
         translator = Translator.load(folder, device=chosen_device(device))
         maps = attention_of_translation(translator, src, tgt)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
 from transduce.cli import options
 from transduce.cli.imports import command_imports
+from transduce.cli.machine import chosen_device, chosen_precision
 from transduce.cli.model_folders import require_model_folders
 from transduce.cli.models import load_translator, requested_search
 from transduce.cli.output import STANDARD, print_json, print_scores
@@ -17,6 +19,10 @@ from transduce.cli.paths import require_writable
 from transduce.cli.stdin import aligned_lines, require_stdin_once
 from transduce.cli.text_output import require_not_read
 from transduce.errors import ConfigError, DataError
+from transduce.files import write_lines
+
+if TYPE_CHECKING:
+    from transduce.tasks.task import Scores
 
 __all__ = ["evaluate"]
 
@@ -32,6 +38,14 @@ def evaluate(
     ] = None,
     text: Annotated[
         str | None, Option(help="Use this test set of a data folder instead, as in multi30k/test_2017_flickr.")
+    ] = None,
+    media: Annotated[
+        Path | None,
+        Option(
+            help="Of a model of images or audio: read the files of this list instead, each line a file name TAB its "
+            "text.",
+            show_default=False,
+        ),
     ] = None,
     data: options.Data = None,
     out: Annotated[
@@ -53,17 +67,23 @@ def evaluate(
 ) -> None:
     """Translate a test set and score it with sacreBLEU and chrF. Lines are not split by default.
 
+    Models of images and audio are scored by the error rates of the texts that they find (--media).
     Tokenised BLEUs are added on request, and where papers report them:
     multi30k_bleu for Multi30k, paper_bleu for newstest.
     """
     with command_imports():
         from transduce.corpora import data_folders, find_text, read_aligned_files, text_named
-        from transduce.files import write_lines
         from transduce.metrics import customary_bleus
         from transduce.tasks import evaluate as evaluate_translator
 
+    if media is not None:
+        _evaluate_media(
+            folders, media, out, has_other=any((src, ref, text, rerank)), beam=beam, alpha=alpha, device=device,
+            precision=precision, json=json,
+        )  # fmt: skip
+        return
     if (src is None or ref is None) == (text is None) or (text is not None and (src or ref)):
-        raise ConfigError("name the test set: --src with --ref, or --text")
+        raise ConfigError("name the test set: --src with --ref, or --text; of images or audio, --media")
     require_writable("--out", out)
     require_not_read(out, src, option="--src")
     require_not_read(out, ref, option="--ref")
@@ -86,13 +106,57 @@ def evaluate(
     sources, references = [source for source, _ in pairs], [reference for _, reference in pairs]
     search = requested_search(translator.search, n_best=None, beam=beam, alpha=alpha)
     evaluation = evaluate_translator(translator, sources, references, search=search, split=split, also=also)
+    _print(evaluation.translations, evaluation.scores, out, json=json)
+
+
+def _evaluate_media(
+    folders: Sequence[Path],
+    media: Path,
+    out: Path | None,
+    *,
+    has_other: bool,
+    beam: int | None,
+    alpha: float | None,
+    device: str,
+    precision: str,
+    json: bool,
+) -> None:
+    """Find the texts of the images or recordings of a list, and score them."""
+    with command_imports():
+        from transduce.corpora.media import listed_media
+        from transduce.tasks.media_task import MediaTask, media_scores
+        from transduce.tasks.model_folder import read_model_config
+
+    if has_other or len(folders) > 1:
+        raise ConfigError("--media takes one model, without --src, --ref, --text and --rerank")
+    require_writable("--out", out)
+    require_not_read(out, media, option="--media")
+    require_model_folders(folders, text_usage="--media {}")
+    listed = list(listed_media(media))  # checked before the model is loaded
+    if not listed:
+        raise DataError(f"{media} has no lines; each should be a file name TAB its text")
+    _, task = read_model_config(folders[0])
+    if not isinstance(task, MediaTask):
+        raise ConfigError(f"--media needs a model of images or audio; {folders[0]} holds a model for {task.name}")
+    device = chosen_device(device)
+    model = task.user.load(folders[0], device=device, precision=chosen_precision(precision, device))
+    search = requested_search(model.search, n_best=None, beam=beam, alpha=alpha)
+    found = [each.text for each in model.find_texts((path for path, _ in listed), search=search)]
+    direction = f"{model.src_language}-{model.tgt_language}"
+    names, references = [str(path) for path, _ in listed], [text for _, text in listed]
+    scores = media_scores(found, references, names=names, kind=task.kind, direction=direction)
+    _print(found, scores, out, json=json)
+
+
+def _print(outputs: Sequence[str], scores: Scores, out: Path | None, *, json: bool) -> None:
+    """Write the outputs to ``out``, and print the scores."""
     stream = None
     if out == STANDARD:
-        print("".join(f"{line}\n" for line in evaluation.translations), end="", flush=True)
+        print("".join(f"{line}\n" for line in outputs), end="", flush=True)
         stream = sys.stderr
     elif out is not None:
-        write_lines(out, evaluation.translations)
+        write_lines(out, outputs)
     if json:
-        print_json(evaluation.scores.as_json(), to=stream)
+        print_json(scores.as_json(), to=stream)
     else:
-        print_scores(evaluation.scores, to=stream)
+        print_scores(scores, to=stream)

@@ -29,10 +29,12 @@ from transduce.cli import (
     parseval,
     perplexity,
     prepare,
+    read,
     score,
     serve,
     shortlist,
     train,
+    transcribe,
     translate,
 )
 from transduce.cli.output import echo
@@ -83,7 +85,8 @@ app.add_typer(corpus.app, name="corpus")
 _VERBS: tuple[Callable[..., int | None], ...] = (
     init.init, prepare.prepare, train.train, average.average, shortlist.shortlist, translate.translate, distil.distil,
     score.score, evaluate.evaluate, parse.parse, parseval.parseval, model.model, attention.attention,
-    generate.generate, fill.fill, perplexity.perplexity, serve.serve, export.export, paper.paper, doctor.doctor,
+    generate.generate, fill.fill, perplexity.perplexity, read.read,
+    transcribe.transcribe, serve.serve, export.export, paper.paper, doctor.doctor,
 )  # fmt: skip
 for verb in _VERBS:
     app.command(cls=Verb)(verb)

@@ -16,8 +16,11 @@ from transduce.config.data import (
     CORPUS_PATTERN,
     DIRECTION_PATTERN,
     MAX_PAIRS,
+    MEDIA_CORPORA,
+    MEDIA_TASKS,
     SPLITS,
     DataConfig,
+    Noise,
     Split,
 )
 from transduce.config.model import (
@@ -48,16 +51,17 @@ from transduce.config.training import MAX_BATCHES, MAX_MINUTES, Precision, Train
 
 __all__ = [
     "ALIGNMENT_TASKS", "CORPUS_PATTERN", "DIRECTION_PATTERN", "MAX_ALPHA", "MAX_BATCHES", "MAX_BEAM_SIZE",
-    "MAX_ITERATIONS", "MAX_MINUTES", "MAX_PAIRS", "MAX_SEED", "MAX_VOCABULARY_SIZE", "SPLITS", "AlignmentConfig",
-    "AnyModelConfig", "AnySearchConfig", "BeamSearchConfig", "ByteNetConfig", "ConvS2SConfig", "DataConfig",
-    "EncoderDecoderConfig", "GreedySearchConfig", "InferencePrecision", "LanguageModelConfig", "LastStateConfig",
-    "MaskPredictSearchConfig", "ModelConfig", "Precision", "RecurrentConfig", "RunConfig", "SampledSearchConfig",
-    "SearchConfig", "Split", "TrainingConfig", "TransformerConfig", "config_from_mapping", "nearest_name",
+    "MAX_ITERATIONS", "MAX_MINUTES", "MAX_PAIRS", "MAX_SEED", "MAX_VOCABULARY_SIZE", "MEDIA_CORPORA", "MEDIA_TASKS",
+    "SPLITS", "AlignmentConfig", "AnyModelConfig", "AnySearchConfig", "BeamSearchConfig", "ByteNetConfig",
+    "ConvS2SConfig", "DataConfig", "EncoderDecoderConfig", "GreedySearchConfig", "InferencePrecision",
+    "LanguageModelConfig", "LastStateConfig", "MaskPredictSearchConfig", "ModelConfig", "Noise", "Precision",
+    "RecurrentConfig", "RunConfig", "SampledSearchConfig", "SearchConfig", "Split", "TrainingConfig",
+    "TransformerConfig", "config_from_mapping", "nearest_name",
 ]  # fmt: skip
 
 
 CAUSAL_TASKS = ("causal-lm", *ALIGNMENT_TASKS)
-WITH_ENCODER = ("translation", "mask-predict", "parsing", "span-corruption")
+WITH_ENCODER = ("translation", "mask-predict", "parsing", "span-corruption", *MEDIA_TASKS)
 
 
 class RunConfig(Record):
@@ -85,6 +89,27 @@ class RunConfig(Record):
             raise ValueError(f"task = {task!r} needs model.is_causal = {str(wanted).lower()}")
         if task == "span-corruption" and not self.data.shared_vocabulary:
             raise ValueError("task = 'span-corruption' needs shared_vocabulary = true: both sides are the same text")
+        return self
+
+    @model_validator(mode="after")
+    def _source_fits_the_task(self) -> Self:
+        data, task = self.data, self.data.task
+        wanted = {"image-to-text": "patches", "speech-to-text": "frames"}.get(task, "tokens")
+        if not isinstance(self.model, TransformerConfig):
+            if task in MEDIA_TASKS:
+                raise ValueError(f"task = {task!r} needs model.system = 'transformer', got {self.model.system!r}")
+            return self
+        if self.model.source != wanted:
+            raise ValueError(f"task = {task!r} needs model.source = {wanted!r}, got {self.model.source!r}")
+        setting, width = ("n_bands", data.n_bands) if wanted == "frames" else ("image_height", data.image_height)
+        if wanted != "tokens" and self.model.source_width != width:
+            raise ValueError(
+                f"model.source_width should be data.{setting}, got {self.model.source_width} and {width}; set both"
+            )
+        if wanted != "tokens" and not data.shared_vocabulary:
+            raise ValueError(
+                f"task = {task!r} has one vocabulary, that of its text; leave out shared_vocabulary = false"
+            )
         return self
 
     @model_validator(mode="after")

@@ -32,6 +32,9 @@ Weight = Annotated[float, Field(gt=0, le=1000)]
 Split = Literal["train", "dev", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)
 PAIR_TASKS = ("translation", "mask-predict", "parsing")
+MEDIA_TASKS = ("image-to-text", "speech-to-text")
+# Generated images and audio, and the task that reads each.
+MEDIA_CORPORA = {"ocr-lines": "image-to-text", "ocr-digits": "image-to-text", "speech-synthetic": "speech-to-text"}
 # Supervised fine-tuning, reward model, direct preference optimisation, proximal policy optimisation, REINFORCE.
 ALIGNMENT_TASKS = ("sft", "reward", "dpo", "ppo", "reinforce")
 
@@ -59,9 +62,18 @@ Corpora = Annotated[
 ]
 
 
-CorpusNames = Annotated[
-    tuple[CorpusName, ...], BeforeValidator(lambda names: tuple(names) if isinstance(names, list) else names)
+_FROM_LIST = BeforeValidator(lambda names: tuple(names) if isinstance(names, list) else names)
+CorpusNames = Annotated[tuple[CorpusName, ...], _FROM_LIST]
+FileNames = Annotated[tuple[FileName, ...], _FROM_LIST]
+Noise = Literal["blur", "grain", "tilt", "faint", "speckle", "shadow", "pixelated", "ruled"]
+NoiseKinds = Annotated[tuple[Noise, ...], _FROM_LIST]
+VoiceName = Annotated[
+    str, Field(max_length=100), matching(r"[a-z][A-Za-z0-9+_-]*", "a voice of espeak-ng, as in en-us+f3")
 ]
+VoiceNames = Annotated[tuple[VoiceName, ...], _FROM_LIST]
+Pixels = Annotated[int, Field(ge=1, le=10_000)]
+Bands = Annotated[int, Field(ge=1, le=200)]
+Seconds = Annotated[float, Field(gt=0, le=3600)]
 
 
 class DataConfig(Record):
@@ -102,6 +114,22 @@ class DataConfig(Record):
     train_prompts: FileName | None = None
     dev_prompts: FileName | None = None  # likewise, for validation
     test_prompts: FileName | None = None  # likewise, for the final evaluation
+    # Images or audio, with corpus = "files": each line is a file name, relative to this list, TAB its text.
+    train_media: FileName | None = None
+    dev_media: FileName | None = None  # likewise, for validation
+    test_media: FileName | None = None  # likewise, for the final evaluation
+    image_height: Pixels = 32  # images are scaled to this height
+    max_image_width: Pixels = 1200  # scaled images that are wider are dropped from training
+    n_bands: Bands = 80  # mel bands of a frame of audio
+    max_seconds: Seconds = 20.0  # longer audio is dropped from training
+    # corpus = "ocr-lines": the fonts, by file name, and the kinds of noise of the training lines and of the test lines.
+    training_fonts: FileNames = ()
+    test_fonts: FileNames = ()
+    training_noise: NoiseKinds = ()
+    test_noise: NoiseKinds = ()
+    # corpus = "speech-synthetic": the voices of espeak-ng that speak the training sentences, and the test sentences.
+    training_voices: VoiceNames = ()
+    test_voices: VoiceNames = ()
     language: LanguageName | None = None  # the side of the corpora that is read, as in "en"; or "both", each by itself
     # The two vocabularies of section 5.1, over bytes; or single characters or bytes, as small language models use them.
     tokenizer: Literal["bpe", "wordpiece", "characters", "bytes"] = "bpe"
@@ -197,6 +225,31 @@ class DataConfig(Record):
         if self.bpe_dropout and self.tokenizer != "bpe" and self.tokenizer_from is None:
             raise ValueError(f"bpe_dropout needs tokenizer = 'bpe', got tokenizer = {self.tokenizer!r}")
         return self
+
+    @model_validator(mode="after")
+    def _media_are_named(self) -> Self:
+        generated = [name for name in self.weights if name in MEDIA_CORPORA]
+        named = [name for name in ("train_media", "dev_media", "test_media") if getattr(self, name) is not None]
+        if named and self.task not in MEDIA_TASKS:
+            raise ValueError(f"{named[0]} needs a task on images or audio, as in 'image-to-text', got {self.task!r}")
+        if self.train_media is not None and "files" not in self.weights:
+            raise ValueError(f"train_media needs corpus = 'files', got corpus = {quoted(self.corpus)}")
+        for name in generated:
+            if self.task != MEDIA_CORPORA[name]:
+                raise ValueError(f"corpus = {name!r} needs task = {MEDIA_CORPORA[name]!r}, got task = {self.task!r}")
+        for what in ("fonts", "noise", "voices"):
+            trained, tested = getattr(self, f"training_{what}"), getattr(self, f"test_{what}")
+            if both := [name for name in trained if name in tested]:
+                raise ValueError(f"test_{what} should be none of training_{what}, got {both[0]!r} in both")
+        for name, what in (("ocr-lines", "fonts"), ("speech-synthetic", "voices")):
+            for key in (f"training_{what}", f"test_{what}"):
+                if name in generated and not getattr(self, key):
+                    raise ValueError(f"corpus = {name!r} needs {key}, a list of names")
+        return self
+
+    def media_of(self, split: Split) -> str | None:
+        """Return the configured list of images or audio files of a split."""
+        return {"train": self.train_media, "dev": self.dev_media, "test": self.test_media}[split]
 
     @property
     def weights(self) -> dict[str, float]:

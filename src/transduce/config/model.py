@@ -151,6 +151,11 @@ class TransformerConfig(StackFields, EncoderDecoderConfig):
     """The Transformer: the columns of Table 3, and options beyond the paper."""
 
     system: Literal["transformer"] = "transformer"
+    # What the encoder reads (section 7): tokens, patches of an image, or frames of audio. All else stays the same.
+    source: Literal["tokens", "patches", "frames"] = "tokens"
+    source_width: Width = 32  # of other sources than tokens: the height of images in pixels, or the bands of a frame
+    patch_height: Width = 16  # of image patches, in pixels; a divisor of source_width
+    patch_width: Width = 8  # of image patches, in pixels
     # Blockwise parallel decoding (Stern et al., 2018): tokens proposed at once, by as many heads; 1 is the paper.
     block_size: Annotated[int, Field(ge=1, le=64)] = 1
 
@@ -161,6 +166,40 @@ class TransformerConfig(StackFields, EncoderDecoderConfig):
         if self.positions == "words" and self.d_model % 4:
             raise ValueError(f"positions = 'words' needs a d_model divisible by 4, got {self.d_model}")
         return self
+
+    @model_validator(mode="after")
+    def _source_fits(self) -> Self:
+        if self.source == "tokens":
+            return self
+        if self.positions == "words":
+            raise ValueError(f"positions = 'words' needs source = 'tokens', got source = {self.source!r}")
+        if self.source == "patches" and self.source_width % self.patch_height:
+            raise ValueError(
+                f"patch_height should divide source_width, the height of images, got {self.patch_height} and"
+                f" {self.source_width}"
+            )
+        if self.d_model % (4 if self.source == "patches" else 2):
+            two = "two sinusoids of half the width" if self.source == "patches" else "sinusoids"
+            raise ValueError(f"source = {self.source!r} has {two}, which d_model = {self.d_model} does not allow")
+        return self
+
+    @property
+    def source_stride(self) -> int:
+        """The columns of pixels of a patch, or the frames of audio for each position: two convolutions of stride 2."""
+        return {"tokens": 1, "patches": self.patch_width, "frames": 4}[self.source]
+
+    @property
+    def n_source_rows(self) -> int:
+        """The patches above each other in an image; 1 for other sources."""
+        return self.source_width // self.patch_height if self.source == "patches" else 1
+
+    def n_source_positions(self, n_columns: int) -> int:
+        """Return the source positions of ``n_columns`` columns of pixels or frames of audio; the last may be padded.
+
+        >>> TransformerConfig(source="patches", source_width=32, patch_height=16, patch_width=8).n_source_positions(20)
+        6
+        """
+        return -(-n_columns // self.source_stride) * self.n_source_rows
 
 
 class LanguageModelConfig(StackFields, ModelConfig):

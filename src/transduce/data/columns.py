@@ -61,12 +61,17 @@ class Ids(_Kind):
 
 
 class Vectors(_Kind):
-    """Rows of float32 vectors without NaN or Inf: audio frames, image patches."""
+    """Rows of vectors without NaN or Inf: audio frames as floats, columns of pixels as bytes."""
 
     files: ClassVar = "values"
-    dtypes: ClassVar[tuple[type[np.generic], ...]] = (np.float32,)
     kind: Literal["vectors"] = "vectors"
     width: int = Field(ge=1, le=1 << 24)
+    dtype: Literal["float32", "float16", "uint8"] = "float32"
+
+    @property
+    def dtypes(self) -> tuple[type[np.generic], ...]:
+        """The dtype on disk."""
+        return (np.dtype(self.dtype).type,)
 
     @property
     def value_shape(self) -> tuple[int, ...]:
@@ -75,8 +80,8 @@ class Vectors(_Kind):
 
     def concatenate(self, rows: Sequence[Values]) -> NDArray[Any]:
         """Concatenate the vectors of several rows. Raises ValueError if one does not have this width."""
-        with np.errstate(over="ignore"):  # overflow becomes Inf, which ``check`` reports
-            vectors = [np.asarray(row, np.float32) for row in rows]
+        with np.errstate(over="ignore", invalid="ignore"):  # overflow becomes Inf, which ``check`` reports
+            vectors = [_converted(np.asarray(row), np.dtype(self.dtype)) for row in rows]
         for each in vectors:
             if each.shape != (len(each), self.width):
                 raise ValueError(f"values of shape {each.shape}, should be (length, {self.width})")
@@ -86,6 +91,14 @@ class Vectors(_Kind):
         """Raise ValueError on NaN or Inf."""
         if not np.isfinite(vectors_NX).all():
             raise ValueError("non-finite values (NaN or Inf)")
+
+
+def _converted(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return values in another dtype. Raises ValueError for a number that a byte cannot be."""
+    converted = values.astype(dtype, copy=False)
+    if dtype == np.uint8 and not np.array_equal(converted, values):
+        raise ValueError("values that are no whole numbers from 0 to 255")
+    return converted
 
 
 ColumnKind = Ids | Vectors

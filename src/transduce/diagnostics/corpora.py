@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, combinations, islice
 from pathlib import Path
 
-from transduce.config import ALIGNMENT_TASKS, SPLITS, DataConfig, RunConfig, Split, nearest_name
+from transduce.config import ALIGNMENT_TASKS, MEDIA_TASKS, SPLITS, DataConfig, RunConfig, Split, nearest_name
 from transduce.corpora import (
     BUILT_IN,
     CATALOGUE,
@@ -25,6 +25,7 @@ from transduce.corpora.checks import TextPart, column_part, remarks_between, rem
 from transduce.corpora.formats import foreign_format
 from transduce.corpora.plain_text import PlainText
 from transduce.diagnostics.finding import Finding, counted, good, guard, note, problem
+from transduce.diagnostics.media import examine_media_of
 from transduce.diagnostics.rankings import examine_prompts_of
 from transduce.diagnostics.text import as_finding, examine_column_file, examine_line_pairs, examine_two_files
 from transduce.diagnostics.treebanks import examine_trees_of
@@ -145,14 +146,16 @@ def examine_recipe(path: Path, data_folder: Path | None = None) -> Iterator[Find
         )
     of_texts = dict.fromkeys(("causal-lm", "masked-lm", "span-corruption"), _examine_plain_text_of)
     of_prompts = dict.fromkeys(ALIGNMENT_TASKS, examine_prompts_of)
-    examine_data = {"parsing": examine_trees_of, **of_texts, **of_prompts}
+    of_media = dict.fromkeys(MEDIA_TASKS, examine_media_of)
+    examine_data = {"parsing": examine_trees_of, **of_texts, **of_prompts, **of_media}
     yield from examine_data.get(config.data.task, _examine_text_of)(config.data, path, data_folder)
 
 
 def describe_run(config: RunConfig) -> str:
     """Describe the model, the text and the length of a run."""
     model, data = config.model, config.data
-    what = "trees" if data.task == "parsing" else data.direction
+    media = {"image-to-text": "images", "speech-to-text": f"speech ({data.direction})"}
+    what = {"parsing": "trees", **media}.get(data.task, data.direction)
     return (
         f"{model.layers_in_words()} of width {model.d_model}, "
         f"{what} of {' and '.join(data.weights)}, {config.training.max_updates:,} updates"

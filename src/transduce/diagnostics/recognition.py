@@ -12,6 +12,7 @@ from transduce.corpora.checks import TextPart, remarks_between, two_file_part
 from transduce.corpora.formats import foreign_format
 from transduce.diagnostics import corpora, text, treebanks
 from transduce.diagnostics.finding import Finding, good, guard, problem
+from transduce.diagnostics.media import examine_media_list, is_media_list
 from transduce.diagnostics.rankings import examine_ranking_file, examine_shared_prompts, is_ranking_file
 
 __all__ = ["examine"]
@@ -82,6 +83,8 @@ def _examine_file(path: Path, data_folder: Path | None) -> Iterator[Finding]:
         yield from treebanks.examine_tree_file(path)
     elif is_ranking_file(path):
         yield from examine_ranking_file(path)
+    elif is_media_list(path):
+        yield from examine_media_list(path)
     elif text.is_tab_separated(path):
         yield good(path, "text in two columns, source TAB target")
         yield from text.examine_column_file(path)

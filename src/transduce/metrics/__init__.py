@@ -1,4 +1,5 @@
-"""Evaluation metrics: sacreBLEU's BLEU and chrF, tokenised BLEUs, perplexity, bootstrap significance, PARSEVAL.
+"""Evaluation metrics: sacreBLEU's BLEU and chrF, tokenised BLEUs, perplexity, error rates, bootstrap significance,
+PARSEVAL.
 
 Imports no torch. Every score has a signature: the settings that produced it.
 """
@@ -6,6 +7,13 @@ Imports no torch. Every score has a signature: the settings that produced it.
 from __future__ import annotations
 
 from transduce.metrics.bleu import Score, chrf_score, looks_tokenised, sacrebleu_score
+from transduce.metrics.error_rates import (
+    ErrorRates,
+    character_error_rate,
+    edit_distance,
+    error_rates,
+    word_error_rate,
+)
 from transduce.metrics.parseval import Parseval, parseval
 from transduce.metrics.perplexity import perplexity
 from transduce.metrics.scores import (
@@ -19,7 +27,8 @@ from transduce.metrics.significance import PairedBootstrap, paired_bootstrap
 from transduce.metrics.tokenised_bleu import has_moses_rules, multi30k_bleu, paper_bleu
 
 __all__ = [
-    "TOKENISED_BLEUS", "PairedBootstrap", "Parseval", "Score", "TokenisedBleu", "TranslationScores", "chrf_score",
-    "customary_bleus", "has_moses_rules", "looks_tokenised", "multi30k_bleu", "paired_bootstrap", "paper_bleu",
-    "parseval", "perplexity", "sacrebleu_score", "score_translations",
+    "TOKENISED_BLEUS", "ErrorRates", "PairedBootstrap", "Parseval", "Score", "TokenisedBleu", "TranslationScores",
+    "character_error_rate", "chrf_score", "customary_bleus", "edit_distance", "error_rates", "has_moses_rules",
+    "looks_tokenised", "multi30k_bleu", "paired_bootstrap", "paper_bleu", "parseval", "perplexity", "sacrebleu_score",
+    "score_translations", "word_error_rate",
 ]  # fmt: skip

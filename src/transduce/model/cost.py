@@ -84,6 +84,8 @@ def _n_rows(config: ModelConfig) -> int:
     if isinstance(config, LanguageModelConfig):
         return n_tgt if config.tied_embeddings else 2 * n_tgt
     assert isinstance(config, EncoderDecoderConfig)
+    if isinstance(config, TransformerConfig) and config.source != "tokens":
+        n_src = 0
     match config.embeddings:
         case "three-way":
             return n_tgt
@@ -110,9 +112,11 @@ def _core_cost(config: ModelConfig, n_tokens: int) -> tuple[_Weights, int, int]:
             encoder = (attention + feed_forward + _norm(d) * 2) * n_encoder
             decoder = (attention * 2 + feed_forward + _norm(d) * 3) * n_decoder
             stacks = encoder + decoder + _norm(d) * (2 if config.norm == "pre" else 0) + _further_heads(config)
+            stacks += _front_end(config)
             flops_per_key = 2 * config.n_heads * (config.d_k + config.d_v)
             n_keys = _n_keys(config, n_tokens) * (n_encoder + n_decoder) + n_tokens * n_decoder
-            return stacks, 2 * _n_learned(config), flops_per_key * n_keys
+            n_tables = 2 if config.source == "tokens" else 1
+            return stacks, n_tables * _n_learned(config), flops_per_key * n_keys
         case RecurrentConfig() as config:  # the first encoder layer is bidirectional, each direction of half the width
             layers = _recurrent(config, d // 2) * 2 + _recurrent(config, d) * (n_encoder - 1 + n_decoder)
             stacks = layers + _linear(2 * d, d) * n_decoder
@@ -184,6 +188,19 @@ def _compatibility(config: TransformerConfig | LanguageModelConfig) -> _Weights:
             return _Weights(vectors=config.n_heads * config.d_k)
         case "bilinear":
             return _Weights(config.n_heads * config.d_k**2)
+        case never:
+            assert_never(never)
+
+
+def _front_end(config: TransformerConfig) -> _Weights:
+    """The encoder's input layer, where it is not an embedding."""
+    match config.source:
+        case "tokens":
+            return _Weights()
+        case "patches":
+            return _linear(config.patch_height * config.patch_width, config.d_model)
+        case "frames":  # two convolutions of width 3
+            return _linear(3 * config.source_width, config.d_model) + _linear(3 * config.d_model, config.d_model)
         case never:
             assert_never(never)
 

@@ -18,6 +18,7 @@ from transduce.model.encoder_decoder import EncoderDecoder, make_embeddings, mak
 from transduce.model.experts import AuxiliaryLosses
 from transduce.model.front_end import FrontEnd, TokenFrontEnd
 from transduce.model.initialisation import initialise
+from transduce.model.media import media_front_end
 from transduce.model.output import FurtherHeads
 from transduce.model.padding import EncoderOutput, PaddingInfo, PairPadding
 from transduce.model.stack import Stack
@@ -32,6 +33,7 @@ SourceMaker = Callable[[TokenEmbedding], FrontEnd]  # tokens, or other inputs su
 class Transformer(EncoderDecoder):
     """The encoder-decoder of figure 1 over ids padded on the right with 0.
 
+    With ``config.source`` the encoder reads images or audio instead: features padded on the right (``model/media.py``).
     ``kernel`` selects the attention implementation: "reference" (readable), "fused" (torch's) or "auto" (the faster).
     ``source`` and ``target`` make front ends over the two embeddings; the default is section 3.5. Without ``is_causal``
     the decoder sees both sides, and cannot write from left to right.
@@ -63,7 +65,11 @@ class Transformer(EncoderDecoder):
 
         src_embedding, tgt_embedding = make_embeddings(config)
         self.target = (target or with_positions)(tgt_embedding)
-        self.source: FrontEnd = (source or with_positions)(src_embedding)
+        self.source: FrontEnd
+        if source is None and config.source != "tokens":
+            self.source = media_front_end(config)
+        else:
+            self.source = (source or with_positions)(src_embedding)
         self.encoder = Stack(StackConfig.from_config(config, config.n_encoder_layers), kind="encoder", kernel=kernel)
         decoder_config = StackConfig.from_config(config, config.n_decoder_layers)
         self.decoder = Stack(
@@ -126,9 +132,12 @@ class Transformer(EncoderDecoder):
         )
         return states_ND[: padding.n_real]
 
-    def start(self, src_BS: Tensor) -> DecodingState:
-        """Encode the source and return the initial decoding state: one row per sentence."""
-        memory = self.encode(src_BS)
+    def start(self, src_BS: Tensor, *, padding: PaddingInfo | None = None) -> DecodingState:
+        """Encode the source and return the initial decoding state: one row per sentence.
+
+        ``padding`` is that of the source if it is known; features, which are not ids, need it.
+        """
+        memory = self.encode(src_BS, padding=padding)
         return self.decoder.start(self.target.start(memory.padding.n_sentences), memory)
 
     def extend(

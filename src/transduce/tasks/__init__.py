@@ -9,6 +9,8 @@ from transduce.tasks.evaluation import Evaluation, evaluate
 from transduce.tasks.language_model import Continuation, FilledText, LanguageModel, TextScore
 from transduce.tasks.mask_predict import MaskPredict as _MaskPredict  # noqa: F401  (likewise)
 from transduce.tasks.masked_lm import MaskedLanguageModelling as _MaskedLanguageModelling  # noqa: F401  (likewise)
+from transduce.tasks.media_model import FoundText, MediaModel, Reader, Transcriber
+from transduce.tasks.media_task import MediaTask as _MediaTask  # noqa: F401  (its tasks register themselves)
 from transduce.tasks.new_recipe import NewRecipe, OwnText, new_recipe
 from transduce.tasks.parser import Parse, Parser, tagged_words
 from transduce.tasks.parsing import ParsingScores, evaluate_parser
@@ -28,9 +30,10 @@ from transduce.tasks.translation_parts import ScoredText, Translation
 from transduce.tasks.translator import Translator
 
 __all__ = [
-    "TASKS", "Continuation", "Evaluation", "FilledText", "LanguageModel", "NewRecipe", "OwnText", "Parse", "Parser",
-    "ParsingScores", "Prepared", "Reranker", "ResponseModel", "RewardModel", "RunResult", "ScoredText", "Task",
-    "TextScore", "Translation", "Translator", "average_run", "best_of_n", "dev_perplexity", "evaluate",
-    "evaluate_parser", "log_probabilities", "new_prepared", "new_recipe", "open_prepared", "prepare", "read_run_config",
-    "register", "resume_config", "tagged_words", "task_named", "task_of", "train",
+    "TASKS", "Continuation", "Evaluation", "FilledText", "FoundText", "LanguageModel", "MediaModel", "NewRecipe",
+    "OwnText", "Parse", "Parser", "ParsingScores", "Prepared", "Reader", "Reranker", "ResponseModel", "RewardModel",
+    "RunResult", "ScoredText", "Task", "TextScore", "Transcriber", "Translation", "Translator", "average_run",
+    "best_of_n", "dev_perplexity", "evaluate", "evaluate_parser", "log_probabilities", "new_prepared", "new_recipe",
+    "open_prepared", "prepare", "read_run_config", "register", "resume_config", "tagged_words", "task_named",
+    "task_of", "train",
 ]  # fmt: skip

@@ -66,7 +66,8 @@ def average_run(
         return model_folder, None, None
     name = prepared.text_names[split]
     text = prepared.text(split)
-    log(f"{task.doing} {f'{len(text[0]):,} sentences of ' if text else ''}{name}")
+    rows = "sentences" if task.rows == "pairs" else task.rows
+    log(f"{task.doing} {f'{len(text[0]):,} {rows} of ' if text else ''}{name}")
     also = customary_bleus(name) if also is None else also
     scores = task.evaluate(model_folder, prepared, split, device=device, also=also)
     card = model_card(

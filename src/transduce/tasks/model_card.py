@@ -71,9 +71,13 @@ def model_card(
     ]
     if scores is not None and split is not None:
         text = prepared.text(split)
-        name = prepared.text_names[split] + (f" ({len(text[0]):,} sentences)" if text else "")
+        name = prepared.text_names[split] + (f" ({len(text[0]):,} {_rows(task.rows)})" if text else "")
         lines += ["", f"## Scores on {split}: {name}", "", *task.score_lines(scores, config)]
     return "\n".join(lines) + "\n"
+
+
+def _rows(rows: str) -> str:
+    return "sentences" if rows == "pairs" else rows
 
 
 def _operations(flops_per_token: float, n_tokens: int | None, n_passes: float) -> list[str]:
@@ -95,6 +99,10 @@ def _architecture(model: ModelConfig) -> str:
     if isinstance(model, TransformerConfig | LanguageModelConfig):
         parts.append(f"d_ff {model.d_ff}, {model.n_heads} heads, d_k {model.d_k}, d_v {model.d_v}, {model.norm}-norm")
         parts.append("word positions" if model.positions == "words" else f"{model.positions} positions")
+        if isinstance(model, TransformerConfig) and model.source == "patches":
+            parts.append(f"patches of {model.patch_width} x {model.patch_height} pixels")
+        if isinstance(model, TransformerConfig) and model.source == "frames":
+            parts.append(f"frames of {model.source_width} mel bands")
         if model.compatibility != "scaled":
             parts.append(f"{model.compatibility} compatibility function")
         if model.attention == "restricted":

@@ -36,7 +36,7 @@ class PairObjective:
         has_two_passes = config.r_drop > 0 and update >= config.r_drop_after and model.training
         src_BS, tgt_BT = batch.src_BS, batch.tgt_in_BT
         if has_two_passes:
-            src_BS, tgt_BT = src_BS.repeat(2, 1), tgt_BT.repeat(2, 1)
+            src_BS, tgt_BT = torch.cat((src_BS, src_BS)), tgt_BT.repeat(2, 1)
         padding = None
         if batch.lengths is not None:
             src_lengths, tgt_lengths = (np.tile(x, 1 + has_two_passes) for x in batch.lengths)

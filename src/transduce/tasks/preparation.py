@@ -20,6 +20,7 @@ from pathlib import Path
 from transduce.config import DataConfig, Split, config_from_mapping
 from transduce.config.migrations import tables_of_format_1
 from transduce.corpora import CleaningReport, read_aligned_files
+from transduce.corpora.media import MediaReport
 from transduce.data import Store
 from transduce.errors import ConfigError, DataError, quoted
 from transduce.files import (
@@ -136,11 +137,11 @@ def new_prepared(
     config: DataConfig,
     folder: Path,
     text_names: Mapping[Split, str],
-    reports: Mapping[str, CleaningReport] | None = None,
+    reports: Mapping[str, CleaningReport | MediaReport] | None = None,
 ) -> Iterator[Path]:
     """Write a prepared folder atomically: the block writes tokenizers, stores and text into the folder yielded.
 
-    ``text_names`` are the names of the dev and test texts, if any; ``reports`` the cleaning reports of the corpora.
+    ``text_names`` are the names of the dev and test texts, if any; ``reports`` say what of each corpus was left out.
     """
     with atomic_folder(folder) as temporary:
         yield temporary

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from typing import cast
 
 import torch
 
 from transduce.config import RunConfig, TrainingConfig
-from transduce.data import PairBatches, PairStore
+from transduce.data import Batch, PairBatches, PairStore, Store
 from transduce.metrics import perplexity
 from transduce.model import EncoderDecoder
 from transduce.tasks.objective import PairObjective
@@ -58,7 +59,7 @@ class PairValidation(ABC):
         self,
         model: Callable[[], EncoderDecoder],
         tokenizers: Tokenizers,
-        store: PairStore,
+        store: Store,
         text: tuple[Sequence[str], Sequence[str]],
         config: RunConfig,
         *,
@@ -67,13 +68,18 @@ class PairValidation(ABC):
     ) -> None:
         """``model`` returns the model to validate, with its full weights, in evaluation mode."""
         self._get_model, self.tokenizers, self.run_config, self.config = model, tokenizers, config, config.training
-        self._batches = PairBatches(store, max_tokens=config.training.max_tokens_per_batch, seed=0, device=device)
+        self._batches = self._make_batches(store, config, device)
         self._device_type = device.type
         max_tokens = min(config.search.max_tokens_per_batch, config.training.max_tokens_per_batch)
         self._search = config.search.model_copy(update={"max_tokens_per_batch": max_tokens})
         n_sentences = config.training.validation_sentences
         self._sources, self._references = text[0][:n_sentences], text[1][:n_sentences]
         self._distributed = distributed or DistributedContext()
+
+    def _make_batches(self, store: Store, config: RunConfig, device: torch.device) -> BatchSource[Batch]:
+        """Return the batches of the dev store."""
+        max_tokens = config.training.max_tokens_per_batch
+        return PairBatches(cast(PairStore, store), max_tokens=max_tokens, seed=0, device=device)
 
     @abstractmethod
     def _decode(self, model: EncoderDecoder, rows: Sequence[int], should_stop: Callable[[], bool]) -> list[str] | None:

@@ -2,10 +2,11 @@
 
 from transduce.view.attention_grid import attention_grid
 from transduce.view.attention_lines import HeadLines, LinePanel, attention_lines
-from transduce.view.attention_page import AttentionMaps, attention_page, write_attention_page
+from transduce.view.attention_page import AttentionMaps, Picture, attention_page, write_attention_page
+from transduce.view.media_attention import attention_of_media
 from transduce.view.translation_attention import attention_of_text, attention_of_translation
 
 __all__ = [
-    "AttentionMaps", "HeadLines", "LinePanel", "attention_grid", "attention_lines", "attention_of_text",
-    "attention_of_translation", "attention_page", "write_attention_page",
+    "AttentionMaps", "HeadLines", "LinePanel", "Picture", "attention_grid", "attention_lines", "attention_of_media",
+    "attention_of_text", "attention_of_translation", "attention_page", "write_attention_page",
 ]  # fmt: skip

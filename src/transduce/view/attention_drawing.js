@@ -45,6 +45,20 @@ function drawCells(canvas, { nRows, nColumns, weightAt, colour, theme }) {
   context.putImageData(image, 0, 0);
 }
 
+/** Draw a picture, a byte for each pixel, and over it the places with weights, relative to the greatest; null for none. */
+function drawPicture(canvas, { shape: [nRows, nColumns], steps, boxes, weights, colour, theme }) {
+  const at = (row, column) => steps[row * nColumns + column] / 255;
+  drawCells(canvas, { nRows, nColumns, weightAt: at, colour: theme.mean, theme });
+  if (weights === null) return;
+  const context = canvas.getContext("2d");
+  const greatest = Math.max(...weights);
+  context.fillStyle = colour;
+  boxes.forEach(([left, top, right, bottom], place) => {
+    context.globalAlpha = 0.75 * (weights[place] / greatest || 0);
+    context.fillRect(left, top, right - left, bottom - top);
+  });
+}
+
 /** Size a canvas to its box in device pixels, clear it, and return a context that draws in CSS pixels. */
 function freshContext(canvas) {
   const ratio = window.devicePixelRatio || 1;

@@ -83,7 +83,9 @@ async function unpacked({ shape, weights }) {
 
 async function unpackedExample(example) {
   const entries = Object.entries(example.maps).map(async ([kind, map]) => [kind, await unpacked(map)]);
-  return { ...example, maps: Object.fromEntries(await Promise.all(entries)) };
+  const maps = Object.fromEntries(await Promise.all(entries));
+  if (!example.picture) return { ...example, maps };
+  return { ...example, maps, picture: { ...example.picture, ...(await unpacked(example.picture)) } };
 }
 
 /** Return what the state selects: tokens, sizes, shown heads and the weights of the layer. */
@@ -326,7 +328,23 @@ function showQuery(view, key = null) {
   [...element("heat-columns").children].forEach((item, index) => item.classList.toggle("lit", index === key));
   element("heat-title").textContent = titleOfMap(view, word, key);
   renderReadout(view, word, means);
+  showPicture(view, word, means);
   drawLines(view, word);
+}
+
+/** Draw the image or the spectrogram, if the source is one, with the weights of a query over its places. */
+function showPicture(view, word, means) {
+  const { picture } = view.example;
+  element("picture").hidden = !picture;
+  if (!picture) return;
+  element("picture-title").textContent = picture.name;
+  const canvas = element("picture-canvas");
+  canvas.setAttribute("aria-label", `${picture.name} of ${view.example.source}`);
+  const hasPlaces = word !== null && view.kind.keys === "src";
+  drawPicture(canvas, {
+    ...picture, theme, weights: hasPlaces ? means : null,
+    colour: state.head === null ? theme.heads[1] : colourOfHead(theme, state.head),
+  });
 }
 
 /** Reserve the height of the longest readout, so that the page does not jump while hovering. */
@@ -374,7 +392,8 @@ function render() {
   for (const side of ["source", "translation"]) {
     element(side).textContent = view.example[side];
     element(`${side}-line`).hidden = view.example[side] === "" && !isPair;
-    element(`${side}-label`).textContent = isPair ? (side === "source" ? "Source" : "Translation") : "Text";
+    const written = view.example.picture ? "Text" : "Translation";
+    element(`${side}-label`).textContent = isPair ? (side === "source" ? "Source" : written) : "Text";
   }
   element("explanation").textContent = view.kind.explains;
   element("marks").textContent = describeMarks([...view.queries, ...view.keys]);

@@ -21,13 +21,14 @@ from pathlib import Path
 from string import Template
 
 import numpy as np
+from numpy.typing import NDArray
 
 from transduce.errors import DataError, ShapeError
 from transduce.files import write_text
 from transduce.model import AttentionKind
 from transduce.view.svg import Weights, shortened_text
 
-__all__ = ["AttentionMaps", "attention_page", "write_attention_page"]
+__all__ = ["AttentionMaps", "Picture", "attention_page", "write_attention_page"]
 
 N_STEPS = 255  # weights are rounded to 1 / 255
 MAX_HEADING_LENGTH = 72  # characters
@@ -35,10 +36,20 @@ ROUNDING_SLACK = 1e-2  # a softmax in bfloat16 may exceed 1 by about this much
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Picture:
+    """What a source of images or audio looks like: the image, or the spectrogram of a recording."""
+
+    name: str  # as the page calls it: "Image", "Spectrogram"
+    pixels: NDArray[np.uint8]  # (rows, columns): 0 is the ground, 255 is ink or a loud sound
+    boxes: NDArray[np.int32]  # (S, 4): left, top, right and bottom of the part that each source position stands for
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class AttentionMaps:
     """The attention weights of all layers and heads for one sentence and its translation, or for one text.
 
-    The text of a causal language model is a target without a source, that of a masked one a source without a target.
+    A source of images or audio has a ``picture``; its tokens are names of places in it. The text of a causal language
+    model is a target without a source, that of a masked one a source without a target.
     At each of T positions the decoder reads a token of ``tgt_tokens`` (``<s>`` first) and predicts one of
     ``tgt_predicted`` (``</s>`` last). A row of ``decoder`` or ``cross`` is the query of such a position; the page names
     it by the predicted token.
@@ -64,6 +75,7 @@ class AttentionMaps:
     cross: Weights | None = None  # (L, H, T, S) encoder-decoder attention, if the model has it
     encoder: Weights | None = None  # (L, H, S, S) encoder self-attention, if the model has it
     decoder: Weights | None = None  # (L, H, T, T) decoder self-attention, causal, if the model has it
+    picture: Picture | None = None  # of a source of images or audio
 
     def __post_init__(self) -> None:
         n_src, n_tgt = len(self.src_tokens), len(self.tgt_tokens)
@@ -72,6 +84,8 @@ class AttentionMaps:
                 f"tgt_predicted has {len(self.tgt_predicted)} tokens, tgt_tokens {n_tgt}; "
                 "each position reads one token and predicts one"
             )
+        if self.picture is not None and self.picture.boxes.shape != (n_src, 4):
+            raise ShapeError(f"picture has boxes of shape {self.picture.boxes.shape}; its source needs ({n_src}, 4)")
         if not self.by_kind:
             raise ShapeError("there are no weights; give encoder, decoder or cross")
         if self.cross is not None:
@@ -150,6 +164,7 @@ def _script_safe_json(value: object) -> str:
 
 
 def _record(maps: AttentionMaps) -> dict[str, object]:
+    picture = {} if maps.picture is None else {"picture": _packed_picture(maps.picture)}
     return {
         "source": maps.source,
         "translation": maps.translation,
@@ -157,10 +172,19 @@ def _record(maps: AttentionMaps) -> dict[str, object]:
         "read": maps.tgt_tokens,
         "written": maps.tgt_predicted,
         "maps": {kind: _packed(weights) for kind, weights in maps.by_kind.items()},
+        **picture,
     }
 
 
 def _packed(weights_LHTS: Weights) -> dict[str, object]:
     steps = np.rint(np.clip(weights_LHTS, 0.0, 1.0) * N_STEPS).astype(np.uint8)
-    deflated = zlib.compress(steps.tobytes(), level=9)
-    return {"shape": weights_LHTS.shape, "weights": base64.b64encode(deflated).decode("ascii")}
+    return {"shape": weights_LHTS.shape, "weights": _deflated(steps)}
+
+
+def _packed_picture(picture: Picture) -> dict[str, object]:
+    boxes, pixels = picture.boxes.tolist(), picture.pixels
+    return {"name": picture.name, "boxes": boxes, "shape": pixels.shape, "weights": _deflated(pixels)}
+
+
+def _deflated(steps: NDArray[np.uint8]) -> str:
+    return base64.b64encode(zlib.compress(steps.tobytes(), level=9)).decode("ascii")

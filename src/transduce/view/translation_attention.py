@@ -19,7 +19,9 @@ from transduce.text import BOS_ID, EOS_ID, normalise
 from transduce.view.attention_page import AttentionMaps
 from transduce.view.svg import Weights
 
-__all__ = ["MAX_TOKENS", "attention_of_text", "attention_of_translation"]
+__all__ = [
+    "MAX_TOKENS", "attention_of_text", "attention_of_translation", "recorded_weights", "require_at_most",
+]  # fmt: skip
 
 MAX_TOKENS = 512  # per side, EOS included: a page grows with the square of both, times heads and layers
 
@@ -39,16 +41,16 @@ def attention_of_translation(translator: Translator, source: str, translation: s
     limit = min(MAX_TOKENS, translator.max_source_tokens)
     source = normalise(source)
     src, tgt = translator.tokenizers.src, translator.tokenizers.tgt
-    _require_at_most(len(src.encode(source, max_tokens=limit)) + 1, limit, "the sentence")
+    require_at_most(len(src.encode(source, max_tokens=limit)) + 1, limit, "the sentence")
     if translation is None:
         (translation,) = translator.translate([source], split=False)
     translation = normalise(translation)
     src_ids = [*translator.source_ids(source), EOS_ID]
     tgt_ids = tgt.encode(translation, max_tokens=limit)
-    _require_at_most(len(tgt_ids) + 1, limit, "its translation")
+    require_at_most(len(tgt_ids) + 1, limit, "its translation")
     device = model.output_weight.device
     src_BS, tgt_BT = torch.tensor([src_ids], device=device), torch.tensor([[BOS_ID, *tgt_ids]], device=device)
-    weights_of = _recorded(lambda hook: model(src_BS, tgt_BT, attention_hook=hook))
+    weights_of = recorded_weights(lambda hook: model(src_BS, tgt_BT, attention_hook=hook))
     if not weights_of:
         raise CheckpointError(f"system = {model.config.system!r} has no attention weights to draw; use a Transformer")
     return AttentionMaps(
@@ -57,7 +59,9 @@ def attention_of_translation(translator: Translator, source: str, translation: s
         src_tokens=tuple(src.pieces(src_ids)),
         tgt_tokens=tuple(tgt.pieces([BOS_ID, *tgt_ids])),
         tgt_predicted=tuple(tgt.pieces([*tgt_ids, EOS_ID])),
-        **weights_of,
+        encoder=weights_of.get("encoder"),
+        decoder=weights_of.get("decoder"),
+        cross=weights_of.get("cross"),
     )
 
 
@@ -70,8 +74,8 @@ def attention_of_text(model: LanguageModel, text: str) -> AttentionMaps:
     """
     read_ids, written_ids = model.read_and_written(text)
     limit = min(MAX_TOKENS, model.max_length)
-    _require_at_most(max(len(read_ids), len(written_ids) - 1), limit, "the text")
-    weights_of = _recorded(lambda hook: model.forward(read_ids, written_ids, hook))
+    require_at_most(max(len(read_ids), len(written_ids) - 1), limit, "the text")
+    weights_of = recorded_weights(lambda hook: model.forward(read_ids, written_ids, hook))
     pieces = model.tokenizer.pieces
     read, inputs, predicted = pieces(read_ids), pieces(written_ids[:-1]), pieces(written_ids[1:])
     return AttentionMaps(
@@ -80,11 +84,13 @@ def attention_of_text(model: LanguageModel, text: str) -> AttentionMaps:
         src_tokens=tuple(read),
         tgt_tokens=tuple(inputs),
         tgt_predicted=tuple(predicted),
-        **weights_of,
+        encoder=weights_of.get("encoder"),
+        decoder=weights_of.get("decoder"),
+        cross=weights_of.get("cross"),
     )
 
 
-def _recorded(forward: Callable[[AttentionHook], object]) -> dict[AttentionKind, Weights]:
+def recorded_weights(forward: Callable[[AttentionHook], object]) -> dict[AttentionKind, Weights]:
     """Return the weights of the only row of a batch, by kind, (layers, heads, T, S)."""
     weights_of = defaultdict[AttentionKind, list[Tensor]](list)
 
@@ -96,7 +102,7 @@ def _recorded(forward: Callable[[AttentionHook], object]) -> dict[AttentionKind,
     return {kind: np.stack([weights.numpy() for weights in layers]) for kind, layers in weights_of.items()}
 
 
-def _require_at_most(n_tokens: int, limit: int, what: str) -> None:
+def require_at_most(n_tokens: int, limit: int, what: str) -> None:
     """Raise DataError if a side has more than ``limit`` tokens."""
     if n_tokens > limit:
         raise DataError(f"{what} has more than {limit:,} tokens, the limit of the attention page; shorten it")

@@ -1,0 +1,148 @@
+"""Character error rates of a model of images beside tesseract's, on the test images of a recipe.
+
+    python benchmarks/ocr.py MODEL --recipe recipes/ocr-lines.toml [--lines 1000] [--languages eng+deu] [--json]
+
+The images are generated from the recipe, as in training: fonts, lines and kinds of noise that no training line has.
+tesseract (``apt install tesseract-ocr tesseract-ocr-deu``) reads the same images as one line each (``--psm 7``) at
+three scales; of each part, clean and noisy, the scale with its fewest errors counts. On rows of digits it may write
+digits only. Without MODEL, tesseract alone is measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from machine import machine
+from PIL import Image
+
+from transduce import Reader
+from transduce.corpora.ocr_digits import OcrDigits
+from transduce.corpora.ocr_lines import OcrLines
+from transduce.metrics import character_error_rate, error_rates
+from transduce.recipes import read_recipe
+
+SCALES = (1, 2, 3)
+N_LINES = 1000
+
+
+@dataclass(frozen=True)
+class TestLine:
+    """An image of the test set with its text."""
+
+    part: str  # "clean", "noisy" or "row"
+    text: str
+    pixels: np.ndarray
+
+
+def main() -> None:
+    """Read the test images with each system and print the error rates."""
+    parser = argparse.ArgumentParser(description="Compare a reader with tesseract.")
+    parser.add_argument("model", type=Path, nargs="?", help="a model folder of image-to-text")
+    parser.add_argument("--recipe", type=Path, required=True, help="the recipe that generates the images")
+    parser.add_argument("--lines", type=int, default=N_LINES, help="read only the first of them")
+    parser.add_argument("--languages", default="eng+deu", help="tesseract's models")
+    parser.add_argument("--beam", type=int, default=None)
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    arguments = parser.parse_args()
+    lines = test_lines(arguments.recipe, arguments.lines)
+    systems: dict[str, dict[str, Any]] = {}
+    if arguments.model is not None:
+        start = time.perf_counter()
+        found = Reader.load(arguments.model).read([line.pixels for line in lines], beam_size=arguments.beam)
+        systems["transduce"] = scored(found, lines, time.perf_counter() - start)
+    if shutil.which("tesseract") is None:
+        print("tesseract is not installed: apt install tesseract-ocr tesseract-ocr-deu", file=sys.stderr)
+    else:
+        digits = all(line.text.isdigit() for line in lines)
+        start = time.perf_counter()
+        by_scale = {scale: tesseract(lines, scale, arguments.languages, digits_only=digits) for scale in SCALES}
+        elapsed_s = (time.perf_counter() - start) / len(SCALES)
+        systems["tesseract"] = best_of_scales(by_scale, lines, elapsed_s)
+    result = {"recipe": arguments.recipe.name, "lines": len(lines), "systems": systems, "machine": machine()}
+    print(json.dumps(result) if arguments.json else as_text(result))
+
+
+def test_lines(recipe: Path, n_lines: int) -> list[TestLine]:
+    """Return the first test images of a recipe."""
+    data = read_recipe(recipe).data
+    corpora = {"ocr-lines": OcrLines, "ocr-digits": OcrDigits}
+    (name,) = data.weights
+    if name not in corpora:
+        sys.exit(f"{recipe}: corpus = {name!r} has no generated images")
+    images = corpora[name](data).images("test")
+    return [TestLine(line.partition("/")[0], text, pixels) for line, text, pixels in islice(images, n_lines)]
+
+
+def tesseract(lines: Sequence[TestLine], scale: int, languages: str, *, digits_only: bool) -> list[str]:
+    """Return what tesseract reads in each image, enlarged by a factor."""
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [Path(folder) / f"{number:05}.png" for number in range(len(lines))]
+        for path, line in zip(paths, lines, strict=True):
+            image = Image.fromarray(line.pixels)
+            image.resize((image.width * scale, image.height * scale), Image.Resampling.BICUBIC).save(path)
+        listed = Path(folder) / "list.txt"
+        listed.write_text("".join(f"{path}\n" for path in paths), encoding="utf-8")
+        options = ["-c", "tessedit_char_whitelist=0123456789"] if digits_only else []
+        command = ["tesseract", str(listed), "stdout", "--psm", "7", "-l", languages, *options]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            sys.exit(f"tesseract failed: {done.stderr[-2000:]}")
+    pages = done.stdout.split("\f")[: len(lines)]
+    return [" ".join(page.split()) for page in pages] + [""] * (len(lines) - len(pages))
+
+
+def best_of_scales(by_scale: dict[int, list[str]], lines: Sequence[TestLine], elapsed_s: float) -> dict[str, Any]:
+    """Return the scores of the scale with the fewest errors, for each part of the lines by itself."""
+    best: dict[str, int] = {}
+    for part in dict.fromkeys(line.part for line in lines):
+        rows = [row for row, line in enumerate(lines) if line.part == part]
+        texts = [lines[row].text for row in rows]
+        rates = {
+            scale: character_error_rate([found[row] for row in rows], texts).score for scale, found in by_scale.items()
+        }
+        best[part] = min(rates, key=rates.__getitem__)
+    chosen = [by_scale[best[line.part]][number] for number, line in enumerate(lines)]
+    return {**scored(chosen, lines, elapsed_s), "scales": best}
+
+
+def scored(found: Sequence[str], lines: Sequence[TestLine], elapsed_s: float) -> dict[str, Any]:
+    """Return the error rates of all lines and of each part, with the lines read in a second."""
+    rates = error_rates(found, [line.text for line in lines], parts=[line.part for line in lines])
+    return {**rates.as_json(), "lines_per_s": len(lines) / elapsed_s}
+
+
+def as_text(result: dict[str, Any]) -> str:
+    """Return a table of Markdown: a row for each system and part."""
+    notes = []
+    rows = [
+        "| system | part | lines | character error rate | word error rate | exact |",
+        "|---|---|---:|---:|---:|---:|",
+    ]
+    for system, scores in result["systems"].items():
+        parts = [key.removesuffix("_lines") for key in scores if key.endswith("_lines")]
+        for part in ["", *parts]:
+            prefix = f"{part}_" if part else ""
+            values = [scores[f"{prefix}{name}"]["score"] for name in ("character_error_rate", "word_error_rate")]
+            rows.append(
+                f"| {system} | {part or 'all'} | {scores[f'{prefix}lines']:,} | {values[0]:.2f} % | {values[1]:.2f} % |"
+                f" {scores[f'{prefix}exact']:.1f} % |"
+            )
+        scales = f", scales {scores['scales']}" if "scales" in scores else ""
+        notes.append(f"{system}: {scores['lines_per_s']:.1f} lines a second{scales}")
+    return "\n".join([*rows, "", *notes])
+
+
+if __name__ == "__main__":
+    main()

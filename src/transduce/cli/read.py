@@ -1,0 +1,44 @@
+"""``transduce read``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument, Option
+
+from transduce.cli import options
+from transduce.cli.imports import command_imports
+from transduce.cli.machine import chosen_device, chosen_precision
+from transduce.cli.media import print_texts
+from transduce.cli.model_folders import require_model_folder
+from transduce.config import MAX_BEAM_SIZE
+
+__all__ = ["read"]
+
+
+def read(
+    folder: options.Model,
+    images: Annotated[
+        list[Path], Argument(metavar="IMAGE", help="Images of one line of text each.", show_default=False)
+    ],
+    n_best: Annotated[
+        int | None, Option(min=1, max=MAX_BEAM_SIZE, help="Print n-best lists: number TAB score TAB text.")
+    ] = None,
+    beam: options.Beam = None,
+    alpha: options.Alpha = None,
+    sample: options.Sample = False,
+    seed: options.SampleSeed = 1,
+    device: options.Device = "auto",
+    precision: options.Precision = "fp32",
+    json: options.Json = False,
+) -> None:
+    """Read the text of images with a model of image-to-text, a line for each image."""
+    with command_imports():
+        from transduce.tasks import Reader
+
+    require_model_folder(folder)
+    sample_seed = options.sample_seed(is_sampled=sample, seed=seed, beam=beam, n_best=n_best)
+    device = chosen_device(device)
+    model = Reader.load(folder, device=device, precision=chosen_precision(precision, device))
+    print_texts(model, images, n_best=n_best, beam=beam, alpha=alpha, sample_seed=sample_seed, json=json)

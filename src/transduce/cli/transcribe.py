@@ -1,0 +1,45 @@
+"""``transduce transcribe``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument, Option
+
+from transduce.cli import options
+from transduce.cli.imports import command_imports
+from transduce.cli.machine import chosen_device, chosen_precision
+from transduce.cli.media import print_texts
+from transduce.cli.model_folders import require_model_folder
+from transduce.config import MAX_BEAM_SIZE
+
+__all__ = ["transcribe"]
+
+
+def transcribe(
+    folder: options.Model,
+    audio: Annotated[
+        list[Path],
+        Argument(metavar="AUDIO", help="Recordings of a sentence each: wav, flac, ogg, mp3.", show_default=False),
+    ],
+    n_best: Annotated[
+        int | None, Option(min=1, max=MAX_BEAM_SIZE, help="Print n-best lists: number TAB score TAB text.")
+    ] = None,
+    beam: options.Beam = None,
+    alpha: options.Alpha = None,
+    sample: options.Sample = False,
+    seed: options.SampleSeed = 1,
+    device: options.Device = "auto",
+    precision: options.Precision = "fp32",
+    json: options.Json = False,
+) -> None:
+    """Write down what is said in recordings, or its translation, with a model of speech-to-text, a line for each."""
+    with command_imports():
+        from transduce.tasks import Transcriber
+
+    require_model_folder(folder)
+    sample_seed = options.sample_seed(is_sampled=sample, seed=seed, beam=beam, n_best=n_best)
+    device = chosen_device(device)
+    model = Transcriber.load(folder, device=device, precision=chosen_precision(precision, device))
+    print_texts(model, audio, n_best=n_best, beam=beam, alpha=alpha, sample_seed=sample_seed, json=json)

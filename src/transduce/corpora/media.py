@@ -1,0 +1,180 @@
+"""Images or audio with their text, by corpus and split: generated ones, or your own files.
+
+Your own are listed in a text file: each line is a file name, relative to the folder of the list, TAB its text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Protocol
+
+from transduce.config import MEDIA_CORPORA, DataConfig, Split, nearest_name
+from transduce.corpora.catalogue import OWN_FILES
+from transduce.corpora.parallel_text import require_text
+from transduce.errors import ConfigError, DataError, shown
+from transduce.files import read_lines
+from transduce.media import Features, FeaturesReader
+
+__all__ = ["MediaItem", "MediaReport", "MediaText", "examined_items", "listed_media"]
+
+N_NAMED = 3  # files that a report names for each reason
+
+WhyNot = Literal["unreadable", "empty", "too long"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MediaItem:
+    """An image or a recording with its text."""
+
+    name: str  # of the file; of a generated one, its part and number: "noisy/17"
+    text: str
+    features: Features
+
+
+class GeneratedMedia(Protocol):
+    """A generated corpus of images or audio; its items are functions of the configuration."""
+
+    def texts(self, split: Split) -> Iterator[str]:
+        """Yield the texts of a split, without making images or audio."""
+
+    def items(self, split: Split, reader: FeaturesReader) -> Iterator[MediaItem]:
+        """Yield the items of a split."""
+
+
+@dataclass(slots=True)
+class MediaReport:
+    """How many files of a list were read, kept, and left out for each reason, with the first ones by name."""
+
+    n_read: int = 0
+    n_kept: int = 0
+    left_out: dict[WhyNot, list[str]] = field(default_factory=lambda: {"unreadable": [], "empty": [], "too long": []})
+    n_left_out: dict[WhyNot, int] = field(default_factory=lambda: {"unreadable": 0, "empty": 0, "too long": 0})
+
+    def leave_out(self, reason: WhyNot, message: str) -> None:
+        """Count a file; ``message`` begins with its name."""
+        self.n_left_out[reason] += 1
+        if len(self.left_out[reason]) < N_NAMED:
+            self.left_out[reason].append(message)
+
+    def as_json(self) -> dict[str, object]:
+        """Return the counts, as ``prepared.json`` has them."""
+        return {"read": self.n_read, "kept": self.n_kept, "left_out": dict(self.n_left_out)}
+
+    def lines(self) -> list[str]:
+        """Describe what was left out, one line for each reason."""
+        return [
+            f"left out {n:,} {reason}: {'; '.join(self.left_out[reason])}{', ...' if n > N_NAMED else ''}"
+            for reason, n in self.n_left_out.items()
+            if n
+        ]
+
+
+class MediaText:
+    """The items of a configuration."""
+
+    def __init__(self, config: DataConfig, *, n_workers: int = 1) -> None:
+        """Raises ConfigError if a corpus has no images or audio, DataError if a list is missing."""
+        self.config, self._n_workers = config, n_workers
+        known = [name for name, task in MEDIA_CORPORA.items() if task == config.task]
+        for corpus in self.corpora:
+            if corpus not in (OWN_FILES, *known):
+                hint = nearest_name(corpus, [OWN_FILES, *known])
+                raise ConfigError(f"data.corpus: {shown(corpus)} has no text with {config.task} to learn; {hint}")
+        if OWN_FILES in self.corpora and config.train_media is None:
+            raise ConfigError("corpus = 'files' needs data.train_media, a list of file names with their texts")
+        for split in ("train", "dev", "test"):
+            path = config.media_of(split)
+            if path is not None:
+                require_text(Path(path))
+        self._generated = {name: self._generator(name) for name in self.corpora if name != OWN_FILES}
+
+    @property
+    def corpora(self) -> tuple[str, ...]:
+        """Names of the training corpora."""
+        return tuple(self.config.weights)
+
+    def name_of(self, split: Split) -> str:
+        """Display name of the dev or test items; "" if there are none."""
+        path = self.config.media_of(split)
+        generated = next(iter(self._generated), None)
+        return path or (f"{generated} {split}" if generated else "")
+
+    def train_texts(self, corpus: str) -> Iterator[str]:
+        """Yield the texts of the training items of a corpus."""
+        if corpus == OWN_FILES:
+            path = self.config.train_media
+            assert path is not None
+            return (text for _, text in listed_media(Path(path)))
+        return self._generated[corpus].texts("train")
+
+    def train(self, corpus: str, reader: FeaturesReader, report: MediaReport) -> Iterator[MediaItem]:
+        """Yield the training items of a corpus; ``report`` counts those that are left out."""
+        if corpus == OWN_FILES:
+            path = self.config.train_media
+            assert path is not None
+            yield from examined_items(Path(path), reader, report)
+            return
+        for item in self._generated[corpus].items("train", reader):
+            report.n_read += 1
+            why = reader.too_long(item.features)
+            if why is None:
+                report.n_kept += 1
+                yield item
+            else:
+                report.leave_out("too long", f"{item.name} is {why}")
+
+    def items(self, split: Split, reader: FeaturesReader) -> Iterator[MediaItem]:
+        """Yield the items of dev or test. Raises DataError for a file that cannot be used: scores count every line."""
+        path = self.config.media_of(split)
+        if path is None:
+            yield from next(iter(self._generated.values())).items(split, reader)
+            return
+        report = MediaReport()
+        yield from examined_items(Path(path), reader, report)
+        if problems := report.lines():
+            raise DataError(f"{path}, {split}: {problems[0].removeprefix('left out ')}; repair or remove them")
+
+    def _generator(self, name: str) -> GeneratedMedia:
+        match name:
+            case "ocr-lines":
+                from transduce.corpora.ocr_lines import OcrLines
+
+                return OcrLines(self.config)
+            case "ocr-digits":
+                from transduce.corpora.ocr_digits import OcrDigits
+
+                return OcrDigits(self.config)
+            case _:
+                raise AssertionError(name)
+
+
+def listed_media(path: Path) -> Iterator[tuple[Path, str]]:
+    """Yield the files of a list with their texts. Raises DataError, with the line number, for a line that is none."""
+    for number, line in enumerate(read_lines(path), start=1):
+        if not line.strip():
+            continue
+        name, tab, text = line.partition("\t")
+        if not tab or not name.strip() or "\t" in text:
+            raise DataError(f"{path}:{number} should be a file name TAB its text, got {shown(line)}")
+        yield path.parent / name.strip(), text
+
+
+def examined_items(path: Path, reader: FeaturesReader, report: MediaReport) -> Iterator[MediaItem]:
+    """Yield the items of a list that can be used; ``report`` counts and names the others."""
+    for file, text in listed_media(path):
+        report.n_read += 1
+        if not text.strip():
+            report.leave_out("empty", f"{file} has no text")
+            continue
+        try:
+            features = reader.read(file)
+        except DataError as error:
+            report.leave_out("empty" if str(error).endswith(("blank", "no sound")) else "unreadable", str(error))
+            continue
+        if (why := reader.too_long(features)) is not None:
+            report.leave_out("too long", f"{file} is {why}")
+            continue
+        report.n_kept += 1
+        yield MediaItem(str(file), text, features)

@@ -1,0 +1,93 @@
+"""Stores of images or audio with their text: features in the column ``features``, ids in the column ``text``.
+
+A row of features is the columns of pixels of an image, or the frames of a recording.
+
+Shapes: R rows of the store, B rows of a batch, S source positions, Z columns or frames (a multiple of the stride), X
+width of a feature.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from transduce.data.batch_source import StoreBatches
+from transduce.data.collate import Batch, collate_pairs
+from transduce.data.columns import Ids, Vectors
+from transduce.data.store import Store, open_store
+from transduce.text import Tokenizers
+
+__all__ = ["MediaBatches", "media_columns", "open_media", "padded_features"]
+
+CountPositions = Callable[[int], int]  # from columns or frames to source positions
+
+
+def media_columns(features: Vectors, tokenizers: Tokenizers) -> dict[str, Ids | Vectors]:
+    """Return the columns of a store of images or audio."""
+    return {"features": features, "text": Ids(vocab_size=tokenizers.tgt.size)}
+
+
+def open_media(folder: Path, tokenizers: Tokenizers) -> Store:
+    """Check every file of a store and open it. Raises DataError if one cannot be used, or has other tokenizers."""
+    return open_store(folder, tokenizer_fingerprint=tokenizers.fingerprint)
+
+
+def padded_features(rows: Sequence[NDArray[Any]], *, stride: int) -> Tensor:
+    """Pad features (Z, X) with zeros to one length, a multiple of ``stride``: (B, Z, X) in their dtype.
+
+    >>> padded_features([np.ones((3, 1), np.uint8), np.ones((1, 1), np.uint8)], stride=2).squeeze(2).tolist()
+    [[1, 1, 1, 0], [1, 0, 0, 0]]
+    """
+    n_columns = -(-max(map(len, rows)) // stride) * stride
+    padded = np.zeros((len(rows), n_columns, rows[0].shape[1]), rows[0].dtype)
+    for place, row in zip(padded, rows, strict=True):
+        place[: len(row)] = row
+    return torch.from_numpy(padded)
+
+
+class MediaBatches(StoreBatches[Batch]):
+    """Batches of images or audio with their text. The source of a ``Batch`` is then features, (B, Z, X)."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        stride: int,
+        n_positions: CountPositions,
+        max_tokens: int,
+        seed: int,
+        device: torch.device,
+        weights: dict[str, float] | None = None,
+    ) -> None:
+        """``n_positions``: the source positions of so many columns or frames, of which ``stride`` give a position."""
+        features, text = store.columns["features"], store.columns["text"]
+        src_lengths = np.array([n_positions(int(n)) for n in features.lengths_R], np.int32)
+
+        def collate(rows_B: NDArray[np.int64]) -> Batch:
+            ids = [text.row(row) for row in rows_B]
+            batch = collate_pairs(ids, ids, rows=tuple(rows_B.tolist()))  # for its target
+            lengths_B = src_lengths[rows_B].astype(np.int64)
+            assert batch.lengths is not None
+            return replace(
+                batch,
+                src_BS=padded_features([features.row(row) for row in rows_B], stride=stride),
+                n_src_tokens=int(lengths_B.sum()),
+                lengths=(lengths_B, batch.lengths[1]),
+            ).to(device)
+
+        super().__init__(
+            store,
+            collate,
+            src_lengths=src_lengths,
+            tgt_lengths=text.lengths_R + np.int32(1),
+            max_tokens=max_tokens,
+            seed=seed,
+            weights=weights,
+        )

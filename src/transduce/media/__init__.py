@@ -1,0 +1,11 @@
+"""Images and audio as features: what the encoder's front end reads. Imports no torch; libraries where they are used."""
+
+from __future__ import annotations
+
+from transduce.media.features import Features, FeaturesReader, MediaKind, is_audio_name, is_media_name, reader_of
+from transduce.media.images import columns_of_image, grey_image, read_image
+
+__all__ = [
+    "Features", "FeaturesReader", "MediaKind", "columns_of_image", "grey_image", "is_audio_name", "is_media_name",
+    "read_image", "reader_of",
+]  # fmt: skip

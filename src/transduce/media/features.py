@@ -1,0 +1,94 @@
+"""What a media task reads from a file: an image as columns of pixels, or a recording as frames.
+
+Shapes: Z columns or frames, X width of a feature.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from numpy.typing import NDArray
+
+from transduce.errors import DataError
+from transduce.media.images import Pixels, columns_of_image, read_image
+
+__all__ = ["Features", "FeaturesReader", "ImageReader", "MediaKind", "is_audio_name", "is_media_name", "reader_of"]
+
+Features = NDArray[Any]  # (Z, X): uint8 columns of pixels, or float16 frames
+MediaKind = Literal["image", "audio"]
+
+IMAGE_ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".pbm", ".pgm", ".ppm", ".pnm")
+AUDIO_ENDINGS = (".wav", ".flac", ".ogg", ".oga", ".opus", ".mp3", ".aiff", ".aif", ".au")
+
+
+class FeaturesReader(Protocol):
+    """Reads features of one kind."""
+
+    @property
+    def kind(self) -> MediaKind:
+        """What it reads."""
+
+    @property
+    def width(self) -> int:
+        """X, the width of a feature."""
+
+    @property
+    def dtype(self) -> Literal["uint8", "float16"]:
+        """The dtype of features."""
+
+    def read(self, path: Path) -> Features:
+        """Return the features of a file. Raises DataError, naming the file, if it cannot be read or is empty."""
+
+    def features(self, content: Any) -> Features:
+        """Return the features of a decoded image or recording. Raises DataError if there is nothing in it."""
+
+    def too_long(self, features: Features) -> str | None:
+        """Return why features are too long for training, or None."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImageReader:
+    """Reads images as columns of ``width`` pixels."""
+
+    width: int  # X, the height of the scaled image
+    max_columns: int = 1 << 20  # in training
+    kind: MediaKind = "image"
+    dtype: Literal["uint8"] = "uint8"
+
+    def read(self, path: Path) -> Pixels:
+        """Return the columns of an image file. Raises DataError if it cannot be read or is blank."""
+        try:
+            return self.features(read_image(path))
+        except DataError as error:
+            raise DataError(str(error) if str(path) in str(error) else f"{path} {error}") from error
+
+    def features(self, content: Pixels) -> Pixels:
+        """Return the columns (Z, X) of a grey image, 0 is black. Raises DataError if it is blank."""
+        return columns_of_image(content, height=self.width)
+
+    def too_long(self, features: Features) -> str | None:
+        """Return why an image is too wide for training, or None."""
+        if len(features) <= self.max_columns:
+            return None
+        return f"{len(features):,} pixels wide at a height of {self.width}, at most {self.max_columns:,}"
+
+
+def reader_of(kind: MediaKind, *, width: int, max_columns: int = 1 << 20) -> FeaturesReader:
+    """Return the reader of images or audio whose features have a width; ``max_columns`` is the limit in training."""
+    return ImageReader(width, max_columns)
+
+
+def is_audio_name(name: str) -> bool:
+    """Return whether a file is a recording, by its name."""
+    return name.lower().endswith(AUDIO_ENDINGS)
+
+
+def is_media_name(name: str) -> bool:
+    """Return whether a file is an image or a recording, by its name.
+
+    >>> is_media_name("a/Scan.PNG"), is_media_name("a.wav"), is_media_name("a.txt")
+    (True, True, False)
+    """
+    return name.lower().endswith((*IMAGE_ENDINGS, *AUDIO_ENDINGS))

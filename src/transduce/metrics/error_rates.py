@@ -1,0 +1,147 @@
+"""Character and word error rates: the least number of edits that turn an output into its reference, per unit of it.
+
+    error rate = (substitutions + deletions + insertions) / units of the references
+
+summed over all lines before the division. It can exceed 100 %.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from transduce.metrics.bleu import Score, require_parallel
+
+__all__ = ["ErrorRates", "character_error_rate", "edit_distance", "error_rates", "plain_words", "word_error_rate"]
+
+
+def edit_distance(one: Sequence[Hashable], other: Sequence[Hashable]) -> int:
+    """Return the least number of substitutions, deletions and insertions between two sequences (Levenshtein, 1965).
+
+    The bit-parallel algorithm of Myers (1999) in the form of Hyyrö (2003): bit i of ``rises`` and ``falls`` says
+    whether the distance grows or shrinks by one from prefix i to prefix i + 1 of ``one``, so that a column of the table
+    of distances is two integers.
+
+    >>> edit_distance("kitten", "sitting"), edit_distance(["a", "b"], ["b"]), edit_distance("", "abc")
+    (3, 1, 3)
+    """
+    if not one:
+        return len(other)
+    places: dict[Hashable, int] = {}
+    for place, unit in enumerate(one):
+        places[unit] = places.get(unit, 0) | 1 << place
+    everywhere, last = (1 << len(one)) - 1, 1 << len(one) - 1
+    rises, falls, distance = everywhere, 0, len(one)
+    for unit in other:
+        equal = places.get(unit, 0)
+        diagonal = (((equal & rises) + rises) ^ rises) | equal | falls  # distance equal to that one up and to the left
+        right_rises, right_falls = (falls | ~(diagonal | rises)) & everywhere, rises & diagonal
+        distance += bool(right_rises & last) - bool(right_falls & last)
+        right_rises = right_rises << 1 | 1
+        rises, falls = (right_falls << 1 | ~(diagonal | right_rises)) & everywhere, right_rises & diagonal & everywhere
+    return distance
+
+
+def character_error_rate(hypotheses: Sequence[str], references: Sequence[str]) -> Score:
+    """Return the character error rate in percent: cased, with punctuation; runs of white space count as one space.
+
+    Raises DataError if the numbers of hypotheses and references differ or are 0.
+
+    >>> print(character_error_rate(["The cot."], ["The cat."]))
+    12.50 (unit:character|case:mixed|punctuation:yes|norm:NFC|space:single|lines:1)
+    """
+    settings = "unit:character|case:mixed|punctuation:yes|norm:NFC|space:single"
+    return _rate(hypotheses, references, lambda text: " ".join(_composed(text).split()), settings)
+
+
+def word_error_rate(hypotheses: Sequence[str], references: Sequence[str], *, plain: bool = False) -> Score:
+    """Return the word error rate in percent; words are separated by white space.
+
+    ``plain``: without case and punctuation, which cannot be heard, as is usual for speech.
+    Raises DataError if the numbers of hypotheses and references differ or are 0.
+
+    >>> print(word_error_rate(["the cat sat"], ["The cat sits."]))
+    66.67 (unit:word|case:mixed|punctuation:yes|norm:NFC|lines:1)
+    >>> print(word_error_rate(["the cat sat"], ["The cat sits."], plain=True))
+    33.33 (unit:word|case:lower|punctuation:no|norm:NFC|lines:1)
+    """
+    settings = f"unit:word|case:{'lower|punctuation:no' if plain else 'mixed|punctuation:yes'}|norm:NFC"
+    return _rate(hypotheses, references, plain_words if plain else lambda text: _composed(text).split(), settings)
+
+
+def plain_words(text: str) -> list[str]:
+    """Return the words of a text in lower case, without punctuation except apostrophes and hyphens inside a word.
+
+    >>> plain_words("Don't -- it's a well-known dog!")
+    ["don't", "it's", 'a', 'well-known', 'dog']
+    """
+    kept = "".join(
+        each if each in "'-" or unicodedata.category(each)[0] not in "PS" else " "
+        for each in _composed(text).replace("\u2019", "'").lower()
+    )
+    return [word for each in kept.split() if (word := each.strip("'-"))]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorRates:
+    """The error rates of a set of lines, and of parts of it by name."""
+
+    character_error_rate: Score
+    word_error_rate: Score
+    exact: float  # percent of lines that are their reference, character by character
+    lines: int
+    parts: dict[str, ErrorRates]  # "clean" and "noisy", of the generated images
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the scores; those of a part begin with its name: ``{"clean_character_error_rate": ..., ...}``."""
+        own = {
+            "character_error_rate": _as_json(self.character_error_rate),
+            "word_error_rate": _as_json(self.word_error_rate),
+            "exact": self.exact,
+            "lines": self.lines,
+        }
+        parts = {f"{name}_{key}": value for name, part in self.parts.items() for key, value in part.as_json().items()}
+        return {**own, **parts}
+
+
+def error_rates(
+    hypotheses: Sequence[str], references: Sequence[str], *, parts: Sequence[str] = (), plain_words: bool = False
+) -> ErrorRates:
+    """Score ``hypotheses`` against one reference each; ``parts`` names the part that each line belongs to, if any.
+
+    ``plain_words``: words without case and punctuation. Raises DataError as ``character_error_rate`` does.
+    """
+    require_parallel(hypotheses, references)
+    of_part: dict[str, ErrorRates] = {}
+    for name in dict.fromkeys(parts):
+        rows = [row for row, part in enumerate(parts) if part == name]
+        chosen = [hypotheses[row] for row in rows], [references[row] for row in rows]
+        of_part[name] = error_rates(*chosen, plain_words=plain_words)
+    n_exact = sum(map(str.__eq__, hypotheses, references))
+    return ErrorRates(
+        character_error_rate=character_error_rate(hypotheses, references),
+        word_error_rate=word_error_rate(hypotheses, references, plain=plain_words),
+        exact=100 * n_exact / len(references),
+        lines=len(references),
+        parts=of_part,
+    )
+
+
+def _rate(
+    hypotheses: Sequence[str], references: Sequence[str], units: Callable[[str], Sequence[Hashable]], settings: str
+) -> Score:
+    require_parallel(hypotheses, references)
+    pairs = [(units(one), units(other)) for one, other in zip(hypotheses, references, strict=True)]
+    n_edits = sum(edit_distance(*pair) for pair in pairs)
+    n_units = sum(len(reference) for _, reference in pairs)
+    return Score(100 * n_edits / max(1, n_units), f"{settings}|lines:{len(references)}")
+
+
+def _composed(text: str) -> str:
+    return unicodedata.normalize("NFC", text)
+
+
+def _as_json(score: Score) -> dict[str, Any]:
+    return {"score": score.score, "signature": score.signature}

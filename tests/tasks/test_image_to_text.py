@@ -1,0 +1,271 @@
+"""Images to text, end to end on own files: prepared, trained, resumed, used, evaluated, examined."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from said import naming, says
+from transduce import Reader
+from transduce.data import open_store
+from transduce.diagnostics import examine
+from transduce.errors import CheckpointError, ConfigError, DataError
+from transduce.recipes import read_recipe
+from transduce.tasks import open_prepared, prepare, train
+from transduce.view import attention_of_media, attention_page
+
+Image: Any = pytest.importorskip("PIL.Image")
+CommandLine = Callable[..., Any]
+
+RECIPE = """
+preset = "tiny"
+[model]
+source = "patches"
+source_width = 8
+patch_height = 4
+patch_width = 4
+n_encoder_layers = 1
+n_decoder_layers = 1
+d_model = 32
+d_ff = 32
+n_heads = 2
+d_k = 16
+d_v = 16
+p_drop = 0.1
+[data]
+task = "image-to-text"
+corpus = "files"
+image_height = 8
+max_image_width = 60
+tokenizer = "characters"
+vocab_size = 300
+train_media = "{0}/train.tsv"
+dev_media = "{0}/dev.tsv"
+test_media = "{0}/test.tsv"
+[training]
+max_updates = 8
+max_tokens_per_batch = 200
+warmup_steps = 10
+validate_every_updates = 4
+checkpoint_every_updates = 4
+log_every_updates = 1
+average_last = 1
+"""
+
+
+def draw(path: Path, text: str) -> None:
+    """Bars: as many as the digit says, then a gap."""
+    parts = [np.zeros((8, 2))]
+    for digit in text:
+        bars = np.zeros((8, 8))
+        bars[:, 0 : 2 * int(digit) : 2] = 1
+        parts += [bars, np.zeros((8, 2))]
+    Image.fromarray((255 * (1 - np.concatenate(parts, axis=1))).astype(np.uint8)).save(path)
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Lists of images of bars in a folder, with some files of the training list that cannot be used."""
+    folder, random = tmp_path_factory.mktemp("images"), Random(1)
+    for split, n in (("train", 24), ("dev", 4), ("test", 5)):
+        lines = []
+        for number in range(n):
+            text = "".join(random.choices("1234", k=random.randint(1, 3)))
+            draw(folder / f"{split}-{number}.png", text)
+            lines.append(f"{split}-{number}.png\t{text}\n")
+        (folder / f"{split}.tsv").write_text("".join(lines), encoding="utf-8")
+    draw(folder / "wide.png", "1" * 9)
+    Image.new("L", (9, 8), 255).save(folder / "blank.png")
+    (folder / "bad.png").write_bytes(b"no image")
+    with (folder / "train.tsv").open("a", encoding="utf-8") as stream:
+        stream.write("wide.png\t1\nblank.png\t2\nbad.png\t3\nmissing.png\t4\ntrain-1.png\t \n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def recipe(images: Path) -> Path:
+    path = images / "images.toml"
+    path.write_text(RECIPE.format(images), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def run(recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / "whole"
+    train(read_recipe(recipe), folder)
+    return folder
+
+
+def test_what_cannot_be_used_is_counted_and_named(recipe: Path, images: Path, tmp_path: Path) -> None:
+    told = list[str]()
+    prepared = prepare(read_recipe(recipe).data, tmp_path / "prepared", log=told.append)
+    text = "\n".join(told)
+    assert says(text, "files: left out", 2, "unreadable", images / "bad.png", images / "missing.png")
+    assert says(text, "files: left out", 2, "empty", images / "blank.png", images / "train-1.png")
+    assert says(text, "files: left out", 1, "too long", images / "wide.png", 60)
+    assert says(text, "train:", 24, "images")
+    assert (len(prepared.train), len(prepared.dev or [])) == (24, 4)
+    cleaning = json.loads((tmp_path / "prepared" / "prepared.json").read_text())["cleaning"]["files"]
+    assert cleaning == {"read": 29, "kept": 24, "left_out": {"unreadable": 2, "empty": 2, "too long": 1}}
+    store = open_store(tmp_path / "prepared" / "train")
+    features = store.columns["features"].row(0)
+    assert (features.dtype, features.shape[1], features.max()) == (np.uint8, 8, 255)
+    assert (tmp_path / "prepared" / "train" / "features.values.npy").stat().st_size < 24 * 40 * 8 + 200
+    names, texts = prepared.text("test") or ([], [])
+    assert [Path(name).name for name in names] == [f"test-{n}.png" for n in range(5)]
+    assert all(text.isdigit() for text in texts)
+
+
+def test_a_file_of_test_that_cannot_be_used_is_an_error(recipe: Path, images: Path, tmp_path: Path) -> None:
+    listed = tmp_path / "bad.tsv"
+    listed.write_text(f"{images}/bad.png\t1\n{images}/test-1.png\t2\n", encoding="utf-8")
+    config = read_recipe(recipe, [f"data.test_media={listed}"])
+    with pytest.raises(DataError, match=naming(listed, "test", images / "bad.png")):
+        prepare(config.data, tmp_path / "prepared")
+    listed.write_text("only a name\n", encoding="utf-8")
+    with pytest.raises(DataError, match=naming(f"{listed}:1", "TAB")):
+        prepare(config.data, tmp_path / "prepared")
+    with pytest.raises(DataError, match=naming("none.tsv")):
+        prepare(read_recipe(recipe, ["data.train_media=none.tsv"]).data, tmp_path / "prepared")
+    with pytest.raises(ConfigError, match=naming("multi30k", "image-to-text")):
+        prepare(read_recipe(recipe, ["data.corpus={multi30k=1, files=1}"]).data, tmp_path / "prepared")
+
+
+def test_a_resumed_run_has_the_same_bits(recipe: Path, run: Path, tmp_path: Path) -> None:
+    halves = tmp_path / "halves"
+    train(read_recipe(recipe, ["training.max_updates=4"]), halves)
+    train(read_recipe(recipe), halves, resume=True)
+    kept = [(folder / "model" / "model.safetensors").read_bytes() for folder in (run, halves)]
+    assert kept[0] == kept[1]
+    losses = [
+        [record.get("loss_nats") for record in map(json.loads, (folder / "metrics.jsonl").read_text().splitlines())]
+        for folder in (run, halves)
+    ]
+    assert losses[0] == losses[1]
+    validations = [
+        record
+        for record in map(json.loads, (run / "metrics.jsonl").read_text().splitlines())
+        if record["kind"] == "validation"
+    ]
+    assert all("character_error_rate" in record for record in validations)
+
+
+def test_r_drop_reads_each_image_twice(recipe: Path, tmp_path: Path) -> None:
+    result = train(read_recipe(recipe, ["training.max_updates=2", "training.r_drop=1.0"]), tmp_path / "run")
+    assert result.updates == 2
+
+
+def test_a_reader_reads_files_and_arrays(run: Path, images: Path) -> None:
+    reader = Reader.load(run / "model")
+    files = [images / f"test-{n}.png" for n in range(5)]
+    together = reader.read(files)
+    assert len(together) == 5
+    assert [reader.read([file])[0] for file in files] == together
+    assert reader.read([np.asarray(Image.open(files[0]))]) == together[:1]
+    three = reader.read(files[:2], n_best=3, beam_size=4)
+    assert [len(each) for each in three] == [3, 3]
+    found = list(reader.find_texts(files, beam_size=2))
+    assert [each.source for each in found] == list(map(str, files))
+    assert "Reader(1 + 1 layers" in repr(reader)
+    with pytest.raises(TypeError, match="read"):
+        reader.read("file.png")
+    with pytest.raises(DataError, match=naming(images / "bad.png")):
+        reader.read([images / "bad.png"])
+    with pytest.raises(DataError, match="array"):
+        reader.read([np.zeros((8, 9), np.uint8)])
+    with pytest.raises(DataError, match=naming("positions", "4,096")):
+        reader.read([np.kron(np.eye(8, dtype=np.uint8), np.full((1, 2000), 200, np.uint8))])
+
+
+def test_other_models_cannot_read(micro_model: Path) -> None:
+    with pytest.raises(CheckpointError, match=naming(micro_model, "translation", "image-to-text")):
+        Reader.load(micro_model)
+
+
+def test_read_prints_a_line_for_each_image(transduce: CommandLine, run: Path, images: Path) -> None:
+    model, files = run / "model", [images / "test-0.png", images / "test-1.png"]
+    plain = transduce("read", model, *files)
+    assert (plain.code, plain.out.splitlines()) == (0, Reader.load(model).read(files))
+    records = [json.loads(line) for line in transduce("read", model, *files, "--json", "--n-best", 2).out.splitlines()]
+    assert [record["file"] for record in records] == list(map(str, files))
+    assert records[0].keys() == {"file", "text", "score", "n_best"}
+    assert len(records[0]["n_best"]) == 2
+    listed = transduce("read", model, *files, "--n-best", 2, "--beam", 3).out.splitlines()
+    assert [line.split("\t")[0] for line in listed] == ["1", "1", "2", "2"]
+    drawn = transduce("read", model, *files, "--sample", "--seed", 3)
+    assert drawn.out == transduce("read", model, *files, "--sample", "--seed", 3).out
+    refused = transduce("read", model, images / "bad.png")
+    assert (refused.code, len(refused.err.splitlines())) == (1, 1)
+    assert says(refused.err, images / "bad.png")
+
+
+def test_evaluate_and_card_have_error_rates(transduce: CommandLine, run: Path, images: Path, tmp_path: Path) -> None:
+    out = tmp_path / "found.txt"
+    outcome = transduce("evaluate", run / "model", "--media", images / "test.tsv", "--json", "--out", out)
+    scores = json.loads(outcome.out)
+    assert scores.keys() == {"character_error_rate", "word_error_rate", "exact", "lines"}
+    assert (scores["lines"], len(out.read_text(encoding="utf-8").splitlines())) == (5, 5)
+    card = (run / "model" / "README.md").read_text(encoding="utf-8")
+    assert f"| character_error_rate | {scores['character_error_rate']['score']:.2f} |" in card
+    assert "patches of 4 x 4 pixels" in card
+    assert "transduce read" in card
+    both = transduce("evaluate", run / "model", "--media", images / "test.tsv", "--src", images / "test.tsv")
+    assert (both.code, says(both.err, "--media", "--src")) == (1, True)
+
+
+def test_media_needs_a_model_of_media(transduce: CommandLine, micro_model: Path, images: Path) -> None:
+    outcome = transduce("evaluate", micro_model, "--media", images / "test.tsv")
+    assert (outcome.code, says(outcome.err, "--media", "translation")) == (1, True)
+
+
+def test_the_attention_page_has_the_picture(transduce: CommandLine, run: Path, images: Path, tmp_path: Path) -> None:
+    maps = attention_of_media(Reader.load(run / "model"), images / "test-0.png", "12")
+    assert maps.picture is not None
+    n_positions = len(maps.src_tokens)
+    assert (maps.picture.pixels.shape[0], len(maps.picture.boxes)) == (8, n_positions)
+    assert maps.cross is not None
+    assert maps.cross.shape == (1, 2, 4, n_positions)  # the space before the text, two digits, EOS
+    assert maps.src_tokens[:3] == ("0, row 1", "0, row 2", "4, row 1")
+    assert '"picture":{"name":"Image"' in attention_page([maps], title="digits")
+    path = tmp_path / "page.html"
+    outcome = transduce("attention", run / "model", "--src", images / "test-0.png", "--out", path)
+    assert (outcome.code, path.exists()) == (0, True)
+
+
+def test_the_doctor_examines_lists_and_recipes(recipe: Path, run: Path, images: Path, tmp_path: Path) -> None:
+    found = list(examine([str(images / "train.tsv")]))
+    text = "\n".join(each.message for each in found)
+    assert [each.status for each in found] == ["problem", "problem", "good"]
+    assert says(text, 2, "unreadable", images / "bad.png")
+    assert says(text, 2, "empty", images / "blank.png")
+    assert says(text, 25, 29, "images")  # a list alone has no limit of the width
+    of_recipe = list(examine([str(recipe)]))
+    assert [each.message for each in of_recipe if each.status == "note"]  # too long
+    assert any(says(each.message, "images of files") for each in of_recipe)
+    shutil.copy(images / "train-2.png", tmp_path)
+    again = read_recipe(recipe)
+    other = tmp_path / "again.toml"
+    other.write_text(RECIPE.format(images).replace("/test.tsv", "/dev.tsv").replace("/dev.tsv", "/train.tsv", 1))
+    shared = list(examine([str(other)]))
+    assert any(says(each.message, "train.tsv", "too") for each in shared if each.status == "problem")
+    assert again.data.task == "image-to-text"
+    assert {each.status for each in examine([str(run)])} == {"good"}
+    assert {each.status for each in examine([str(run / "store")])} <= {"good", "note"}
+
+
+def test_a_prepared_folder_can_be_used_again(recipe: Path, run: Path, tmp_path: Path) -> None:
+    prepared = open_prepared(run / "store", expected=read_recipe(recipe).data)
+    assert prepared.text_names["test"].endswith("test.tsv")
+    result = train(read_recipe(recipe, ["training.max_updates=1"]), tmp_path / "run", store=run / "store")
+    assert result.scores is not None
+    with pytest.raises(ConfigError, match=naming("image_height", 8, 16)):
+        open_prepared(
+            run / "store", expected=read_recipe(recipe, ["data.image_height=16", "model.source_width=16"]).data
+        )
