@@ -146,6 +146,10 @@ class MediaText:
                 from transduce.corpora.ocr_digits import OcrDigits
 
                 return OcrDigits(self.config)
+            case "speech-synthetic":
+                from transduce.corpora.speech_synthetic import SyntheticSpeech
+
+                return SyntheticSpeech(self.config, n_workers=self._n_workers)
             case _:
                 raise AssertionError(name)
 

@@ -13,6 +13,7 @@ from transduce.diagnostics.finding import Finding, counted, good, guard, note, p
 from transduce.errors import ConfigError, DataError
 from transduce.files import read_lines
 from transduce.media import FeaturesReader, is_audio_name, is_media_name, reader_of
+from transduce.media.audio import FRAMES_PER_SECOND
 
 __all__ = ["examine_media_list", "examine_media_of", "is_media_list"]
 
@@ -58,7 +59,7 @@ def examine_media_list(path: Path, reader: FeaturesReader | None = None) -> Iter
     size = (
         f"{n_features / report.n_kept:,.0f} pixels wide on average at a height of {reader.width}"
         if reader.kind == "image"
-        else f"{n_features / 100 / 60:,.1f} minutes"
+        else f"{n_features / FRAMES_PER_SECOND / 60:,.1f} minutes"
     )
     yield good(path, f"{report.n_kept:,} of {report.n_read:,} {what} can be used: {size}, {n_characters:,} characters")
 

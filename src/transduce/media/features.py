@@ -12,9 +12,19 @@ from typing import Any, Literal, Protocol
 from numpy.typing import NDArray
 
 from transduce.errors import DataError
+from transduce.media.audio import FRAMES_PER_SECOND, frames_of_samples, read_audio
 from transduce.media.images import Pixels, columns_of_image, read_image
 
-__all__ = ["Features", "FeaturesReader", "ImageReader", "MediaKind", "is_audio_name", "is_media_name", "reader_of"]
+__all__ = [
+    "AudioReader",
+    "Features",
+    "FeaturesReader",
+    "ImageReader",
+    "MediaKind",
+    "is_audio_name",
+    "is_media_name",
+    "reader_of",
+]
 
 Features = NDArray[Any]  # (Z, X): uint8 columns of pixels, or float16 frames
 MediaKind = Literal["image", "audio"]
@@ -75,9 +85,38 @@ class ImageReader:
         return f"{len(features):,} pixels wide at a height of {self.width}, at most {self.max_columns:,}"
 
 
+@dataclass(frozen=True, slots=True)
+class AudioReader:
+    """Reads recordings as frames of ``width`` log-mel bands."""
+
+    width: int  # X, the number of bands
+    max_columns: int = 1 << 20  # frames in training
+    kind: MediaKind = "audio"
+    dtype: Literal["float16"] = "float16"
+
+    def read(self, path: Path) -> Features:
+        """Return the frames of an audio file. Raises DataError if it cannot be read or has no sound."""
+        samples = read_audio(path)
+        try:
+            return self.features(samples)
+        except DataError as error:
+            raise DataError(f"{path} {error}") from error
+
+    def features(self, content: NDArray[Any]) -> Features:
+        """Return the frames (Z, X) of samples at 16,000 a second. Raises DataError if there is no sound."""
+        return frames_of_samples(content, n_bands=self.width)
+
+    def too_long(self, features: Features) -> str | None:
+        """Return why a recording is too long for training, or None."""
+        if len(features) <= self.max_columns:
+            return None
+        seconds, most = (n / FRAMES_PER_SECOND for n in (len(features), self.max_columns))
+        return f"{seconds:.1f} seconds long, at most {most:g}"
+
+
 def reader_of(kind: MediaKind, *, width: int, max_columns: int = 1 << 20) -> FeaturesReader:
     """Return the reader of images or audio whose features have a width; ``max_columns`` is the limit in training."""
-    return ImageReader(width, max_columns)
+    return ImageReader(width, max_columns) if kind == "image" else AudioReader(width, max_columns)
 
 
 def is_audio_name(name: str) -> bool:

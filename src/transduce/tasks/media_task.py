@@ -17,6 +17,7 @@ from transduce.data.media import MediaBatches, media_columns, open_media
 from transduce.errors import ConfigError, DataError
 from transduce.files import write_lines
 from transduce.media import FeaturesReader, MediaKind, reader_of
+from transduce.media.audio import FRAMES_PER_SECOND
 from transduce.metrics import ErrorRates, TokenisedBleu, TranslationScores, error_rates, score_translations
 from transduce.model import EncoderDecoder, Transformer
 from transduce.tasks.media_model import MediaModel, Reader, Transcriber
@@ -33,7 +34,6 @@ __all__ = ["ImageToText", "MediaTask", "SpeechToText", "media_scores"]
 
 FOR_PAIRS = ("masks", "bpe_dropout", "recombination", "max_pairs")  # settings of data
 PARTS = ("clean", "noisy")  # of the test lines of generated images, by the beginning of their names
-FRAMES_PER_SECOND = 100
 
 
 def media_scores(

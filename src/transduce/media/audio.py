@@ -1,0 +1,107 @@
+"""Recordings as frames of log-mel bands: 25 ms windows every 10 ms, 80 bands by default.
+
+Each band is normalised to mean 0 and variance 1 over the recording, so that loudness and the sound of a room matter
+less.
+
+Shapes: R samples, P padded samples of a window, Z frames, X mel bands, J frequencies of a spectrum.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transduce.errors import DataError, shown
+from transduce.media.libraries import library
+
+__all__ = [
+    "FRAMES_PER_SECOND", "SAMPLE_RATE", "Samples", "frames_of_samples", "mel_filters", "read_audio", "resampled",
+]  # fmt: skip
+
+Samples = NDArray[np.float32]
+
+SAMPLE_RATE = 16_000  # samples a second
+WINDOW, STEP, N_FFT = 400, 160, 512  # samples: 25 ms, 10 ms, and the window padded with zeros
+FRAMES_PER_SECOND = SAMPLE_RATE // STEP
+DYNAMIC_RANGE = 8.0  # powers of ten below the loudest value; quieter ones are raised to it
+MAX_SECONDS = 3600
+SILENCE = 1e-5  # a peak below it, of 1, is no sound
+MAX_FREQUENCY = SAMPLE_RATE / 2
+
+
+def read_audio(path: Path) -> Samples:
+    """Read a recording as samples (R,) from -1 to 1 at 16,000 a second; the mean of several channels.
+
+    Raises DataError if the file cannot be read or is longer than an hour, ConfigError if soundfile is missing.
+    """
+    soundfile = library("soundfile", needed_for="reading audio")
+    if not path.is_file():
+        raise DataError(f"{path} cannot be read: there is no such file")
+    try:
+        with soundfile.SoundFile(path) as file:
+            seconds = file.frames / file.samplerate
+            if seconds > MAX_SECONDS:
+                raise DataError(f"{path} has {seconds:,.0f} seconds, at most {MAX_SECONDS:,} are read; cut it")
+            samples = file.read(dtype="float32", always_2d=True)
+            return resampled(samples.mean(axis=1), file.samplerate)
+    except DataError:
+        raise
+    except Exception as error:  # libsndfile's wrapper raises several kinds for damaged files
+        raise DataError(f"{path} is not audio that can be read: {shown(str(error))}") from error
+
+
+def resampled(samples_R: Samples, rate: int, *, to: int = SAMPLE_RATE) -> Samples:
+    """Return samples at another rate: the spectrum is cut, or padded with zeros.
+
+    >>> resampled(np.ones(8, np.float32), 8, to=4).tolist()
+    [1.0, 1.0, 1.0, 1.0]
+    """
+    n = round(len(samples_R) * to / rate)
+    if rate == to or not len(samples_R):
+        return samples_R
+    if not n:
+        return samples_R[:0]
+    spectrum = np.fft.rfft(samples_R)[: n // 2 + 1]
+    return (np.fft.irfft(spectrum, n) * (n / len(samples_R))).astype(np.float32)
+
+
+def frames_of_samples(samples_R: NDArray[Any], *, n_bands: int) -> NDArray[np.float16]:
+    """Return the normalised log-mel frames (Z, X) of samples at 16,000 a second.
+
+    Raises DataError if there is no sound, or a value is NaN or Inf.
+    """
+    if not np.isfinite(samples_R).all():
+        raise DataError("has samples that are not finite (NaN or Inf)")
+    if not len(samples_R) or float(np.abs(samples_R).max()) < SILENCE:
+        raise DataError("has no sound")
+    samples_R = np.pad(samples_R.astype(np.float32), (0, max(0, WINDOW - len(samples_R))))
+    windows_ZP = np.lib.stride_tricks.sliding_window_view(samples_R, WINDOW)[::STEP] * np.hanning(WINDOW + 1)[:-1]
+    power_ZJ = np.abs(np.fft.rfft(windows_ZP, N_FFT)) ** 2
+    mel_ZX = power_ZJ @ mel_filters(n_bands).T
+    log_ZX = np.log10(np.maximum(mel_ZX, 1e-12))
+    log_ZX = np.maximum(log_ZX, log_ZX.max() - DYNAMIC_RANGE)
+    deviation_X = log_ZX.std(axis=0)
+    normalised_ZX = (log_ZX - log_ZX.mean(axis=0)) / np.maximum(deviation_X, 1e-3)
+    frames_ZX: NDArray[np.float16] = normalised_ZX.astype(np.float16)
+    return frames_ZX
+
+
+@cache
+def mel_filters(n_bands: int) -> NDArray[np.float64]:
+    """Return triangular filters (X, J) whose centres are equally spaced on the mel scale, 2595 log10(1 + f / 700).
+
+    Each rises from the centre of the band before it to 1 at its own, and falls to the centre of the next one.
+
+    >>> mel_filters(80).shape
+    (80, 257)
+    """
+    frequency_J = np.linspace(0, MAX_FREQUENCY, N_FFT // 2 + 1)
+    top = 2595 * np.log10(1 + MAX_FREQUENCY / 700)
+    centres = 700 * (10 ** (np.linspace(0, top, n_bands + 2) / 2595) - 1)
+    lower, centre, upper = (centres[start : start + n_bands, None] for start in range(3))
+    rising, falling = (frequency_J - lower) / (centre - lower), (upper - frequency_J) / (upper - centre)
+    return np.maximum(0, np.minimum(rising, falling))
