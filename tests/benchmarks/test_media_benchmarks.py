@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytest.importorskip("PIL")
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 pytestmark = pytest.mark.skipif(not BENCHMARKS.exists(), reason="an installed package has no benchmarks")
 
 
 def test_each_part_has_its_best_scale(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("PIL")
     monkeypatch.syspath_prepend(BENCHMARKS)
     import ocr
 
@@ -24,3 +24,17 @@ def test_each_part_has_its_best_scale(monkeypatch: pytest.MonkeyPatch) -> None:
     assert scores["character_error_rate"]["score"] == 0
     assert (scores["clean_lines"], scores["lines_per_s"]) == (2, 1.0)
     assert "| tesseract | noisy | 1 | 0.00 % | 0.00 % | 100.0 % |" in ocr.as_text({"systems": {"tesseract": scores}})
+
+
+def test_words_are_counted_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    import speech
+
+    samples = [np.zeros(16_000), np.zeros(32_000)]
+    names = ["clean/0 en-us", "noisy/1 en-us"]
+    scores = speech.scored(["the dog sleeps", "a hat"], ["The dog sleeps.", "A cat."], names, samples, elapsed_s=1.5)
+    assert (scores["clean_word_error_rate"]["score"], scores["noisy_word_error_rate"]["score"]) == (0, 50)
+    assert (scores["speech_s"], scores["times_real_time"]) == (3.0, 2.0)
+    told = speech.as_text({"speech": "synthetic", "systems": {"ours": scores}})
+    assert "| ours | noisy | 1 | 50.00 % |" in told
+    assert "Speech: synthetic." in told

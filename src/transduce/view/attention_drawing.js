@@ -54,7 +54,7 @@ function drawPicture(canvas, { shape: [nRows, nColumns], steps, boxes, weights, 
   const greatest = Math.max(...weights);
   context.fillStyle = colour;
   boxes.forEach(([left, top, right, bottom], place) => {
-    context.globalAlpha = 0.75 * (weights[place] / greatest || 0);
+    context.globalAlpha = 0.75 * ((weights[place] / greatest) ** 2 || 0); // places of equal weights stay readable
     context.fillRect(left, top, right - left, bottom - top);
   });
 }
