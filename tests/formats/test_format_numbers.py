@@ -37,7 +37,7 @@ BEFORE = Path(__file__).parent / "before_format_numbers"
 # Model fields that came after format 0.
 NEWER_FIELDS = {
     "activation", "attention", "attention_bias", "block_size", "cell", "compatibility", "neighbourhood", "norm_eps",
-    "output_bias", "scale_embeddings",
+    "output_bias", "patch_height", "patch_width", "scale_embeddings", "source", "source_width",
 }  # fmt: skip
 NEWER_SYSTEMS = {"language-model"}
 RECORDS = Path(__file__).parents[2] / "docs" / "paper" / "runs"

@@ -51,7 +51,7 @@ assert run(["model", sys.argv[1]]) == 0
 """
 
 CHECK = """
-slow = {"torch._dynamo", "torch._inductor", "sympy", "sacremoses", "joblib"} & sys.modules.keys()
+slow = {"torch._dynamo", "torch._inductor", "sympy", "sacremoses", "joblib", "PIL", "soundfile", "sklearn"} & sys.modules.keys()
 assert not slow, slow
 """
 
