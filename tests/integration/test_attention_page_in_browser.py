@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from transduce.view import AttentionMaps, write_attention_page
+from transduce.view import AttentionMaps, Picture, write_attention_page
 
 Render = Callable[[Path, str, Path], ElementTree.Element]  # the document after its script ran at page + address
 
@@ -272,3 +272,21 @@ def test_a_language_model_has_one_text_and_one_kind_of_attention(tmp_path: Path,
         assert "hidden" in by_id(document, f"{other}-line").attrib
     assert texts(document, KEYS)[-1] == "\u21b5"
     assert "end of a line" in text_of(by_id(document, "marks"))
+
+
+def test_an_image_is_drawn_with_the_places_of_its_keys(tmp_path: Path, rendered: Render):
+    n_src = len(SRC)
+    boxes = np.array([[4 * n, 0, 4 * n + 4, 8] for n in range(n_src)], np.int32)
+    picture = Picture("Image", np.tile(np.arange(4 * n_src, dtype=np.uint8), (8, 1)), boxes)
+    page = tmp_path / "picture.html"
+    write_attention_page(page, [dataclasses.replace(example(), picture=picture), example()], title="with a picture")
+    document = rendered(page, "#kind=cross&layer=2&head=10&word=3", tmp_path / "one")
+    assert "data-error" not in document.attrib
+    assert "hidden" not in by_id(document, "picture").attrib
+    canvas = by_id(document, "picture-canvas").attrib
+    assert (canvas["width"], canvas["height"]) == (str(4 * n_src), "8")
+    assert text_of(by_id(document, "picture-title")) == "Image"
+    assert text_of(by_id(document, "translation-label")) == "Text"
+    without = rendered(page, "#sentence=2", tmp_path / "two")
+    assert "hidden" in by_id(without, "picture").attrib
+    assert text_of(by_id(without, "translation-label")) == "Translation"

@@ -128,6 +128,7 @@ def test_positions_are_counted_up() -> None:
         (["data.task=speech-to-text", "model.source=frames"], ["source_width", "n_bands", 32, 80]),
         (["data.task=image-to-text", "model.system=bytenet"], ["image-to-text", "model.system = 'transformer'"]),
         (["data.train_media=a.tsv", "data.corpus=files"], ["train_media", "image-to-text", "'translation'"]),
+        (["training.feature_masks=1"], ["feature_masks", "'translation'"]),
         (["data.corpus=ocr-digits"], ["ocr-digits", "image-to-text", "'translation'"]),
     ],
 )

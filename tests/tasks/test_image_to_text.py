@@ -269,3 +269,12 @@ def test_a_prepared_folder_can_be_used_again(recipe: Path, run: Path, tmp_path: 
         open_prepared(
             run / "store", expected=read_recipe(recipe, ["data.image_height=16", "model.source_width=16"]).data
         )
+
+
+def test_a_run_starts_from_another_model(recipe: Path, run: Path, tmp_path: Path) -> None:
+    model, told = run / "model", list[str]()
+    settings = [f"training.init_from={model}", f"data.tokenizer_from={model}", "training.max_updates=1"]
+    result = train(read_recipe(recipe, settings), tmp_path / "run", log=told.append)
+    assert result.updates == 1
+    assert any(says(line, "took", "weights", model) for line in told)
+    assert not any(line.startswith("drawn at random") for line in told)

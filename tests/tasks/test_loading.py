@@ -51,7 +51,8 @@ assert run(["model", sys.argv[1]]) == 0
 """
 
 CHECK = """
-slow = {"torch._dynamo", "torch._inductor", "sympy", "sacremoses", "joblib", "PIL", "soundfile", "sklearn"} & sys.modules.keys()
+slow = {"torch._dynamo", "torch._inductor", "sympy", "sacremoses", "joblib", "PIL", "soundfile", "sklearn"}
+slow &= sys.modules.keys()
 assert not slow, slow
 """
 

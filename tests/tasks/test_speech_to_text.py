@@ -49,6 +49,7 @@ dev_media = "{0}/dev.tsv"
 test_media = "{0}/test.tsv"
 [training]
 max_updates = 6
+feature_masks = 1
 max_tokens_per_batch = 200
 warmup_steps = 10
 validate_every_updates = 3

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from transduce.errors import DataError, ShapeError
-from transduce.view import AttentionMaps, attention_page, write_attention_page
+from transduce.view import AttentionMaps, Picture, attention_page, write_attention_page
 
 N_LAYERS, N_HEADS, N_SRC, N_TGT = 2, 3, 4, 5
 HARMFUL = [
@@ -180,3 +180,14 @@ def test_sixty_tokens_in_six_layers_of_sixteen_heads_stay_small(tmp_path: Path):
         cross=weights,
     )
     assert len(written(tmp_path / "page.html", maps)) < 100_000
+
+
+def test_a_picture_has_a_place_for_each_source_token():
+    boxes = np.zeros((N_SRC, 4), np.int32)
+    picture = Picture("Image", np.arange(6, dtype=np.uint8).reshape(2, 3), boxes)
+    (record,) = embedded(attention_page([dataclasses.replace(example(), picture=picture)], title="picture"))
+    pixels = zlib.decompress(base64.b64decode(record["picture"]["weights"]))
+    assert (record["picture"]["shape"], list(pixels)) == ([2, 3], list(range(6)))
+    assert "picture" not in embedded(attention_page([example()], title="none"))[0]
+    with pytest.raises(ShapeError, match="boxes"):
+        dataclasses.replace(example(), picture=dataclasses.replace(picture, boxes=boxes[1:]))

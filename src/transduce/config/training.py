@@ -44,6 +44,9 @@ class TrainingConfig(Record):
     r_drop_after: Natural = 0  # R-Drop starts after this many updates; updates before it take half the time
     # Bidirectional training: in the first epochs pairs are also read from target to source (Ding et al., 2021).
     both_ways_epochs: Natural = 0
+    # Images and audio: masks over columns or frames, and as many over rows or bands, of each training source, drawn
+    # anew in each epoch (SpecAugment, Park et al., 2019).
+    feature_masks: Annotated[int, Field(ge=0, le=100)] = 0
     # Label smoothing: eps_ls / V on every class, or eps_ls / (V - 1) on each wrong one.
     smoothing: Literal["uniform", "authors"] = "uniform"
     precision: Precision = "fp32"  # bf16: autocast; weights and optimiser stay fp32

@@ -24,7 +24,7 @@ from transduce.data.columns import Ids, Vectors
 from transduce.data.store import Store, open_store
 from transduce.text import Tokenizers
 
-__all__ = ["MediaBatches", "media_columns", "open_media", "padded_features"]
+__all__ = ["MediaBatches", "masked", "media_columns", "open_media", "padded_features"]
 
 CountPositions = Callable[[int], int]  # from columns or frames to source positions
 
@@ -52,6 +52,20 @@ def padded_features(rows: Sequence[NDArray[Any]], *, stride: int) -> Tensor:
     return torch.from_numpy(padded)
 
 
+def masked(features: NDArray[Any], n_masks: int, random: np.random.Generator) -> NDArray[Any]:
+    """Return a copy of features (Z, X) with ``n_masks`` runs of columns, and as many of rows, set to 0.
+
+    A run has at most a fifth of the columns or of the rows. 0 is paper, or the mean of a band.
+    """
+    features = features.copy()
+    for _ in range(n_masks):
+        for length, axis in zip(features.shape, (0, 1), strict=True):
+            width = int(random.integers(0, length // 5 + 1))
+            start = int(random.integers(0, length - width + 1))
+            features[(slice(None),) * axis + (slice(start, start + width),)] = 0
+    return features
+
+
 class MediaBatches(StoreBatches[Batch]):
     """Batches of images or audio with their text. The source of a ``Batch`` is then features, (B, Z, X)."""
 
@@ -65,29 +79,38 @@ class MediaBatches(StoreBatches[Batch]):
         seed: int,
         device: torch.device,
         weights: dict[str, float] | None = None,
+        n_masks: int = 0,
     ) -> None:
-        """``n_positions``: the source positions of so many columns or frames, of which ``stride`` give a position."""
-        features, text = store.columns["features"], store.columns["text"]
-        src_lengths = np.array([n_positions(int(n)) for n in features.lengths_R], np.int32)
+        """``n_positions``: the source positions of so many columns or frames, of which ``stride`` give a position.
 
-        def collate(rows_B: NDArray[np.int64]) -> Batch:
-            ids = [text.row(row) for row in rows_B]
-            batch = collate_pairs(ids, ids, rows=tuple(rows_B.tolist()))  # for its target
-            lengths_B = src_lengths[rows_B].astype(np.int64)
-            assert batch.lengths is not None
-            return replace(
-                batch,
-                src_BS=padded_features([features.row(row) for row in rows_B], stride=stride),
-                n_src_tokens=int(lengths_B.sum()),
-                lengths=(lengths_B, batch.lengths[1]),
-            ).to(device)
-
+        ``n_masks``: masks of each source, in each direction; they follow from the seed, the epoch and the row.
+        """
+        self._stride, self._n_masks, self._device = stride, n_masks, device
         super().__init__(
             store,
-            collate,
-            src_lengths=src_lengths,
-            tgt_lengths=text.lengths_R + np.int32(1),
+            lambda rows_B: self._collate_rows(0, rows_B),
+            src_lengths=np.array([n_positions(int(n)) for n in store.columns["features"].lengths_R], np.int32),
+            tgt_lengths=store.columns["text"].lengths_R + np.int32(1),
             max_tokens=max_tokens,
             seed=seed,
             weights=weights,
         )
+
+    def _collate_rows(self, epoch: int, rows_B: NDArray[np.int64]) -> Batch:
+        ids = [self.store.columns["text"].row(row) for row in rows_B]
+        batch = collate_pairs(ids, ids, rows=tuple(rows_B.tolist()))  # for its target
+        assert batch.lengths is not None
+        lengths_B = self._src_lengths[rows_B].astype(np.int64)
+        features = [self._features(epoch, int(row)) for row in rows_B]
+        return replace(
+            batch,
+            src_BS=padded_features(features, stride=self._stride),
+            n_src_tokens=int(lengths_B.sum()),
+            lengths=(lengths_B, batch.lengths[1]),
+        ).to(self._device)
+
+    def _features(self, epoch: int, row: int) -> NDArray[Any]:
+        features = self.store.columns["features"].row(row)
+        if not self._n_masks:
+            return features
+        return masked(features, self._n_masks, np.random.default_rng([self.seed, epoch, row]))

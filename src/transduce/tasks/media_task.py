@@ -91,7 +91,9 @@ class TranscriberValidation(MediaValidation):
     user = Transcriber
 
 
-def media_batches(store: Store, config: RunConfig, device: torch.device, *, max_tokens: int, seed: int) -> MediaBatches:
+def media_batches(
+    store: Store, config: RunConfig, device: torch.device, *, max_tokens: int, seed: int, n_masks: int = 0
+) -> MediaBatches:
     """Return batches of a store for the model of a configuration."""
     model = config.model
     assert isinstance(model, TransformerConfig)
@@ -103,6 +105,7 @@ def media_batches(store: Store, config: RunConfig, device: torch.device, *, max_
         seed=seed,
         device=device,
         weights=config.data.weights,
+        n_masks=n_masks,
     )
 
 
@@ -207,7 +210,10 @@ class MediaTask(Task[Batch]):
         training = config.training
         if training.both_ways_epochs:
             raise ConfigError(f"both_ways_epochs needs a task on pairs of texts, not {self.name!r}")
-        return media_batches(store, config, device, max_tokens=training.max_tokens_per_batch, seed=training.seed)
+        return media_batches(
+            store, config, device, max_tokens=training.max_tokens_per_batch, seed=training.seed,
+            n_masks=training.feature_masks,
+        )  # fmt: skip
 
     def objective(self, model: nn.Module, config: RunConfig) -> PairObjective:
         """Return the label-smoothed cross-entropy of the text given the image or the recording. Section 5.4."""
