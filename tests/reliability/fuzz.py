@@ -24,6 +24,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["TOKENIZERS_PARALLELISM"] = "false"  # its threads do not live on in children
 os.environ["NO_COLOR"] = "1"
 sys.dont_write_bytecode = True
+sys.path.append(str(Path(__file__).parents[1]))  # for modules that all tests share
 
 import torch  # noqa: E402
 from fuzzing.cases import names_of  # noqa: E402

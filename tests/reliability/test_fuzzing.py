@@ -25,7 +25,7 @@ pytestmark = [
 FUZZ = Path(__file__).with_name("fuzz.py")
 FORMATS = (
     "model", "store", "prepared", "checkpoint", "tokenizer", "run", "recipe", "resume", "entry", "archive", "text",
-    "compressed", "trees", "command", "descriptors",
+    "compressed", "trees", "command", "descriptors", "opus", "marian",
 )  # fmt: skip
 PROTECTED = ("model", "store", "prepared", "checkpoint")
 MOST_TOLD = 20
