@@ -18,13 +18,13 @@ import torch
 import yaml
 
 from marian_files import MARIAN_SETTINGS, marian_arrays, numbered_pieces, trained_sentencepiece
+from talking_model import write_talking_model
 from transduce.config import SearchConfig, TransformerConfig
 from transduce.corpora import generate_pairs
 from transduce.exchange.opus_layout import write_opus_folder
 from transduce.model import Transformer
 from transduce.recipes import read_recipe
 from transduce.tasks import Translator, train
-from transduce.tasks.model_folder import read_model_folder, write_model_folder
 from transduce.text import SentencePieceTokenizer, Tokenizers, train_bpe, train_wordpiece
 from transduce.text.sentencepiece_tokenizer import sentencepiece_description
 
@@ -190,20 +190,7 @@ def make_sources(folder: Path) -> Sources:
 
 
 def _write_talker(sources: Sources) -> None:
-    read = read_model_folder(sources.model, device=torch.device("cpu"))
-    torch.manual_seed(3)
-    with torch.no_grad():
-        read.model.output_weight.normal_(std=3.0)  # varied output: no token dominates, whatever the input
-    write_model_folder(
-        sources.talker,
-        config=read.model.config,
-        weights={name: weight.detach() for name, weight in read.model.canonical().items()},
-        tokenizers=read.tokenizers,
-        search=read.search,
-        direction=read.direction,
-        task="translation",
-        card="",
-    )
+    write_talking_model(sources.model, sources.talker)
     translator = Translator.load(sources.talker)
     greedy = translator.search.model_copy(update={"beam_size": 1})
     [translation] = translator.translate(["The dog sleeps."], search=greedy)
