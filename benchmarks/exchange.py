@@ -22,10 +22,12 @@ from machine import machine
 
 from transduce import Translator
 from transduce.config import GreedySearchConfig
+from transduce.corpora import ParallelText
 from transduce.exchange.probes import TIE, Probes
 from transduce.metrics import sacrebleu_score
 from transduce.metrics.significance import paired_bootstrap
-from transduce.tasks import read_run_config
+from transduce.model import Transformer
+from transduce.recipes import read_recipe
 from transduce.text import normalise
 
 RECIPE = Path(__file__).parents[1] / "recipes" / "grammar-en-de.toml"
@@ -46,19 +48,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--updates", type=int, default=1600, help="training of each model")
     parser.add_argument("--sentences", type=int, default=500)
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True, help="the JSON file; written after each model")
+    parser.add_argument(
+        "--work", type=Path, help="a folder to keep everything in; models that are there are not trained"
+    )
     parser.add_argument("--same-environment", action="store_true", help="do not create environments (a quick try)")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
-        work = Path(temporary)
+        work = arguments.work or Path(temporary)
         pythons = dict.fromkeys(PACKAGES, sys.executable)
         if not arguments.same_environment:
             pythons = {name: fresh_environment(work / f"env-{name}", each) for name, each in PACKAGES.items()}
-        models = {
-            name: measured(work / f"model-{number}", settings, pythons, arguments)
-            for number, (name, settings) in enumerate(MODELS.items())
-        }
-    arguments.out.write_text(json.dumps({"machine": machine(1), "models": models}, indent=2) + "\n")
+        models: dict[str, Any] = {}
+        for number, (name, settings) in enumerate(MODELS.items()):
+            models[name] = measured(work / f"model-{number}", settings, pythons, arguments)
+            arguments.out.write_text(json.dumps({"machine": machine(), "models": models}, indent=2) + "\n")
     print(json.dumps(models, indent=2))
 
 
@@ -80,20 +84,10 @@ def measured(
     """Train a model, export it three times, and compare."""
     transduce = [sys.executable, "-m", "transduce"]
     options = [f"--set={each}" for each in settings]
-    command = [
-        *transduce,
-        "train",
-        str(RECIPE),
-        *options,
-        f"--set=training.max_updates={arguments.updates}",
-        "--out",
-        str(folder),
-    ]
-    subprocess.run(command, check=True)
-    config = read_run_config(folder)
-    from transduce.corpora import ParallelText
-
-    pairs = list(ParallelText(config.data).pairs("test"))[: arguments.sentences]
+    updates = f"--set=training.max_updates={arguments.updates}"
+    if not (folder / "model" / "config.json").exists():
+        subprocess.run([*transduce, "train", str(RECIPE), *options, updates, "--out", str(folder)], check=True)
+    pairs = list(ParallelText(read_recipe(RECIPE).data).pairs("test"))[: arguments.sentences]
     sources, references = [normalise(source) for source, _ in pairs], [target for _, target in pairs]
     text = folder / "sentences.txt"
     text.write_text("\n".join(sources) + "\n", encoding="utf-8")
@@ -150,6 +144,7 @@ def compared(
     differing = [number for number, (mine, other) in enumerate(zip(ours, theirs, strict=True)) if mine != other]
     ties = 0
     if differing:
+        assert isinstance(translator.model, Transformer)
         probes = Probes.of_translator(
             translator.model, translator.tokenizers, [sources[number] for number in differing], suppressed=[]
         )
