@@ -13,6 +13,8 @@ from transduce.tasks.masked_lm import MaskedLanguageModelling as _MaskedLanguage
 from transduce.tasks.new_recipe import NewRecipe, OwnText, new_recipe
 from transduce.tasks.parser import Parse, Parser, tagged_words
 from transduce.tasks.parsing import ParsingScores, evaluate_parser
+from transduce.tasks.pixel_model import PixelModel
+from transduce.tasks.pixels import PixelTask as _PixelTask  # noqa: F401  (it registers itself)
 from transduce.tasks.ppo import PolicyOptimisation as _PPO  # noqa: F401  (likewise)
 from transduce.tasks.preparation import Prepared, new_prepared, open_prepared, prepare
 from transduce.tasks.ranked_translations import RankedCounts, ranked_translations
@@ -31,9 +33,9 @@ from transduce.tasks.translator import Translator
 
 __all__ = [
     "TASKS", "BestOfSamples", "Continuation", "Evaluation", "FilledText", "LanguageModel", "NewRecipe", "OwnText",
-    "Parse", "Parser", "ParsingScores", "Prepared", "RankedCounts", "Reranker", "ResponseModel", "RewardModel",
-    "RunResult", "ScoredText", "Task", "TextScore", "Translation", "Translator", "average_run", "best_of_n",
-    "dev_perplexity", "evaluate", "evaluate_parser", "log_probabilities", "new_prepared", "new_recipe",
+    "Parse", "Parser", "ParsingScores", "PixelModel", "Prepared", "RankedCounts", "Reranker", "ResponseModel",
+    "RewardModel", "RunResult", "ScoredText", "Task", "TextScore", "Translation", "Translator", "average_run",
+    "best_of_n", "dev_perplexity", "evaluate", "evaluate_parser", "log_probabilities", "new_prepared", "new_recipe",
     "open_prepared", "prepare", "ranked_translations", "read_run_config", "register", "resume_config",
     "tagged_words", "task_named", "task_of", "train",
 ]  # fmt: skip
