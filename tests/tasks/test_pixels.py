@@ -119,6 +119,10 @@ def test_what_is_drawn(run: Path, transduce: CommandLine) -> None:
     refused = transduce("generate", run / "model", stdin=b"x\n")
     assert (refused.code, len(refused.err.splitlines())) == (1, 1)
     assert says(refused.err, 63, "x")
+    text = run.parent / "digits.txt"
+    text.write_text(f"{line_of(images[0], 3)}\n", encoding="utf-8")
+    unscored = transduce("perplexity", run / "model", text)
+    assert (unscored.code, len(unscored.err.splitlines()), says(unscored.err, "bits per dimension")) == (1, 1, True)
     with pytest.raises(SearchError, match=naming("beam")):
         model.generate(["3"], beam_size=2)
 
@@ -136,6 +140,13 @@ def test_settings_that_do_not_fit(tmp_path: Path, setting: str, facts: tuple[obj
     pytest.importorskip("sklearn")
     with pytest.raises(ConfigError, match=naming(*facts)):
         train(with_settings(preset("tiny"), [*SMALL, setting]), tmp_path / "run")
+
+
+def test_the_doctor_counts_the_images(transduce: CommandLine) -> None:
+    pytest.importorskip("sklearn")
+    recipe = Path(__file__).parents[2] / "recipes" / "digits-pixels.toml"
+    outcome = transduce("doctor", recipe)
+    assert (outcome.code, says(outcome.out, "images of digits", "1,397", 200)) == (0, True)
 
 
 def test_it_resumes_bit_exactly(run: Path, tmp_path: Path) -> None:

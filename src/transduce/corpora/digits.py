@@ -1,7 +1,7 @@
 """Scanned handwritten digits as text: a class, then 64 grey levels row by row, each a character.
 
-The images are scikit-learn's 1,797 digits of 8 x 8 pixels with 17 grey levels: those that Alpaydin and Kaynak (1998)
-collected from 13 writers for testing. Neighbours in the file have the same writer, so dev and test are its end.
+The images are scikit-learn's 1,797 digits of 8 x 8 pixels with 17 grey levels, the test set of Alpaydin and Kaynak
+(1998), by 13 writers. Dev and test are the end of the file, not a random part of it.
 
 Shapes: N images.
 """

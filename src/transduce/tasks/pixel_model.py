@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from transduce.corpora.digits import CLASSES, LEVELS, N_PIXELS, image_of
-from transduce.errors import DataError, SearchError
+from transduce.errors import ConfigError, DataError, SearchError
 from transduce.search.sampling import Sampling
 from transduce.tasks.batch_search import require_sequence
 from transduce.tasks.causal_language_model import CausalLanguageModel
@@ -77,6 +77,10 @@ class PixelModel(CausalLanguageModel):
             )[0]
             for number, (prompt, missing) in enumerate(zip(prompts, n_missing, strict=True))
         ]
+
+    def _log_probs(self, ids: Sequence[int], stride: int | None) -> Tensor:
+        """Raise ConfigError: only the pixels of an image have been targets, not its class and its end."""
+        raise ConfigError("a model of pixels scores no text; the bits per dimension of its images are in its card")
 
     @cached_property
     def _is_no_level_V(self) -> Tensor:
