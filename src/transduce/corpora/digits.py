@@ -3,7 +3,7 @@
 The images are scikit-learn's 1,797 digits of 8 x 8 pixels with 17 grey levels, the test set of Alpaydin and Kaynak
 (1998), by 13 writers. Dev and test are the end of the file, not a random part of it.
 
-Shapes: N images.
+Shapes: N rows (images).
 """
 
 from __future__ import annotations

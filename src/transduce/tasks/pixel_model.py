@@ -1,6 +1,6 @@
 """Using a model of pixels: drawing images of a class, or completing the beginning of one.
 
-Shapes: N rows of a batch, V vocabulary, K images.
+Shapes: N rows of a batch, V vocabulary.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class PixelModel(CausalLanguageModel):
     task = "pixels"
 
     def draw(self, classes: Sequence[int], *, sampling: Sampling = AS_IT_IS, seed: int = 1) -> NDArray[np.uint8]:
-        """Return an image of each class, (K, 8, 8), with grey levels from 0 to 16."""
+        """Return an image of each class, (n, 8, 8), with grey levels from 0 to 16."""
         drawn = self.generate([CLASSES[digit] for digit in classes], sampling=sampling, seed=seed)
         return np.stack([image_of(each.prompt + each.text) for each in drawn])
 

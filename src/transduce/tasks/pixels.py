@@ -2,7 +2,7 @@
 
 A causal language model reads the class, then predicts one pixel after the other, row by row; only pixels are targets.
 
-Shapes: B images of a batch, T positions, N pixels of all images.
+Shapes: B images of a batch, T positions, N real positions that have targets: the pixels of all images.
 """
 
 from __future__ import annotations

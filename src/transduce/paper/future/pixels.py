@@ -1,4 +1,7 @@
-"""Output other than text: digits as sequences of pixels, by class, beside simple baselines."""
+"""Output other than text: digits as sequences of pixels, by class, beside simple baselines.
+
+Shapes: N rows (images), P pixels of an image.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from numpy.typing import NDArray
 from transduce.corpora.digits import CLASSES, LEVELS, N_PIXELS, SIDE
 from transduce.paper.drawing import INK, new_figure, save_svg
 from transduce.paper.experiments import Experiment, Experiments, machines
-from transduce.paper.future.pixel_baselines import Images, baseline_rows, images_of
+from transduce.paper.future.pixel_baselines import N_STEPS, Images, baseline_rows, images_of
 from transduce.paper.measurement_cache import MeasuredArrays
 from transduce.paper.report import Claim, Draw, Table, agreement, picture
 from transduce.recipes import preset, with_settings
@@ -72,7 +75,7 @@ def pixels_section(experiments: Experiments, *, is_short: bool) -> Section:
     if not experiments.record_path(run).exists() and find_spec("sklearn") is None:
         return (MISSING,), {}, ()
     record = experiments.run(run)
-    n_steps = 2 if is_short else 60
+    n_steps = 2 if is_short else N_STEPS
     baselines = experiments.measurement(
         f"future{'-short' if is_short else ''}-pixels",
         "baselines",
