@@ -494,6 +494,18 @@ def test_every_verb_and_flag_is_known() -> None:
             "--unconstrained",
         ],
         "parseval": ["--details", "--json", "--plain"],
+        "rank": [
+            "--beam",
+            "--device",
+            "--json",
+            "--out",
+            "--precision",
+            "--ref",
+            "--samples",
+            "--seed",
+            "--src",
+            "--temperature",
+        ],
         "prepare": ["--data", "--json", "--out", "--set", "--treebank", "--workers"],
         "score": [
             "--against",
@@ -539,6 +551,7 @@ def test_every_verb_and_flag_is_known() -> None:
         "translate": [
             "--alpha",
             "--beam",
+            "--best-of",
             "--buffer",
             "--device",
             "--draft",
@@ -554,9 +567,11 @@ def test_every_verb_and_flag_is_known() -> None:
             "--ray",
             "--rerank",
             "--rerank-weight",
+            "--reward-model",
             "--sample",
             "--seed",
             "--shortlist",
+            "--temperature",
             "--workers",
         ],
     }

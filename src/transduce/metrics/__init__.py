@@ -5,7 +5,7 @@ Imports no torch. Every score has a signature: the settings that produced it.
 
 from __future__ import annotations
 
-from transduce.metrics.bleu import Score, chrf_score, looks_tokenised, sacrebleu_score
+from transduce.metrics.bleu import Score, chrf_score, looks_tokenised, sacrebleu_score, sentence_chrf_scores
 from transduce.metrics.parseval import Parseval, parseval
 from transduce.metrics.perplexity import perplexity
 from transduce.metrics.scores import (
@@ -21,5 +21,5 @@ from transduce.metrics.tokenised_bleu import has_moses_rules, multi30k_bleu, pap
 __all__ = [
     "TOKENISED_BLEUS", "PairedBootstrap", "Parseval", "Score", "TokenisedBleu", "TranslationScores", "chrf_score",
     "customary_bleus", "has_moses_rules", "looks_tokenised", "multi30k_bleu", "paired_bootstrap", "paper_bleu",
-    "parseval", "perplexity", "sacrebleu_score", "score_translations",
+    "parseval", "perplexity", "sacrebleu_score", "score_translations", "sentence_chrf_scores",
 ]  # fmt: skip
