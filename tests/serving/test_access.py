@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from serving_tools import serving
 
-from said import naming
+from said import naming, says
 from transduce.errors import ConfigError
 from transduce.serving.access import TooManyRequests, _Rates, read_access
 
@@ -125,3 +127,10 @@ def test_mistakes_in_the_file_are_named(tmp_path: Path, text: str, facts: tuple[
     assert "sesame" not in str(raised.value)
     with pytest.raises(ConfigError, match=naming("none.toml")):
         read_access(tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize("site", ["my.site", "https://my.site/", "null"])
+def test_a_site_is_an_origin(transduce: Callable[..., Any], translator_folder: Path, site: str) -> None:
+    outcome = transduce("serve", translator_folder, "--port", 0, "--cors", site)
+    assert outcome.code == 1
+    assert says(outcome.err, "--cors", repr(site))
