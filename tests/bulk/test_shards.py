@@ -85,6 +85,24 @@ def undisturbed(model: Path, shards: Path) -> dict[str, bytes]:
     return contents(out)
 
 
+def test_the_output_is_no_shard_and_odd_names_are_refused(tmp_path: Path) -> None:
+    out = tmp_path / "in" / "deep" / "out"
+    out.mkdir(parents=True)
+    for path in (out.parent / "a", out / "a", out / "bulk.json", out / "done" / "a.json"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("a")
+    assert find_shards(f"{tmp_path}/in/**/*", out) == [Shard("a", out.parent / "a")]  # also when it is resumed
+    for folder in (out, out.parent):
+        with pytest.raises(ConfigError, match=naming("--out", folder)):
+            find_shards(f"{out.parent}/*" if folder == out.parent else f"{out}/a", folder)
+    for number, name in enumerate((b"done", b"claims", b"manifest.json", b"x\xff")):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / os.fsdecode(name)).touch()
+        with pytest.raises(ConfigError, match="rename"):
+            find_shards(f"{folder}/*", tmp_path / "new")
+
+
 def test_it_writes_what_translate_writes(
     transduce: Callable[..., Any], model: Path, shards: Path, undisturbed: dict[str, bytes], tmp_path: Path
 ) -> None:

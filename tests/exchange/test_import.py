@@ -308,6 +308,13 @@ def test_other_marian_models_are_refused(
         import_model(marian_npz(**changes), tmp_path / "model", direction="en-de")
 
 
+def test_a_folder_without_sentencepiece_is_named(opus_folder: OpusFolder, tmp_path: Path) -> None:
+    folder = opus_folder()
+    (folder / "source.spm").rename(folder / "tokenizer.json")
+    with pytest.raises(CheckpointError, match=r"tokenizer\.json.*SentencePiece"):
+        import_model(folder, tmp_path / "model")
+
+
 @pytest.mark.reliability
 def test_a_malicious_npz_is_not_executed(marian_npz: Callable[..., Path], tmp_path: Path) -> None:
     path = marian_npz() / "model.npz"
