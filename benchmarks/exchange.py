@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -21,15 +22,18 @@ from typing import Any
 from machine import machine
 
 from transduce import Translator
+from transduce.cli.machine import keep_freed_memory
 from transduce.config import GreedySearchConfig
+from transduce.corpora import ParallelText
 from transduce.exchange.probes import TIE, Probes
 from transduce.metrics import sacrebleu_score
 from transduce.metrics.significance import paired_bootstrap
-from transduce.tasks import read_run_config
+from transduce.model import Transformer
+from transduce.recipes import read_recipe
 from transduce.text import normalise
 
 RECIPE = Path(__file__).parents[1] / "recipes" / "grammar-en-de.toml"
-MAX_NEW_TOKENS = 80
+MAX_NEW_TOKENS, N_ROUNDS = 80, 3
 PACKAGES: Mapping[str, Sequence[str]] = {
     "hf": ("torch", "transformers"), "ct2": ("ctranslate2", "tokenizers"), "onnx": ("onnxruntime", "tokenizers"),
 }  # fmt: skip
@@ -46,19 +50,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--updates", type=int, default=1600, help="training of each model")
     parser.add_argument("--sentences", type=int, default=500)
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True, help="the JSON file; written after each model")
+    parser.add_argument(
+        "--work", type=Path, help="a folder to keep everything in; models that are there are not trained"
+    )
     parser.add_argument("--same-environment", action="store_true", help="do not create environments (a quick try)")
     arguments = parser.parse_args()
+    keep_freed_memory()
     with tempfile.TemporaryDirectory() as temporary:
-        work = Path(temporary)
+        work = arguments.work or Path(temporary)
         pythons = dict.fromkeys(PACKAGES, sys.executable)
         if not arguments.same_environment:
             pythons = {name: fresh_environment(work / f"env-{name}", each) for name, each in PACKAGES.items()}
-        models = {
-            name: measured(work / f"model-{number}", settings, pythons, arguments)
-            for number, (name, settings) in enumerate(MODELS.items())
-        }
-    arguments.out.write_text(json.dumps({"machine": machine(1), "models": models}, indent=2) + "\n")
+        models: dict[str, Any] = {}
+        for number, (name, settings) in enumerate(MODELS.items()):
+            models[name] = measured(work / f"model-{number}", settings, pythons, arguments)
+            arguments.out.write_text(json.dumps({"machine": machine(), "models": models}, indent=2) + "\n")
     print(json.dumps(models, indent=2))
 
 
@@ -80,31 +87,24 @@ def measured(
     """Train a model, export it three times, and compare."""
     transduce = [sys.executable, "-m", "transduce"]
     options = [f"--set={each}" for each in settings]
-    command = [
-        *transduce,
-        "train",
-        str(RECIPE),
-        *options,
-        f"--set=training.max_updates={arguments.updates}",
-        "--out",
-        str(folder),
-    ]
-    subprocess.run(command, check=True)
-    config = read_run_config(folder)
-    from transduce.corpora import ParallelText
-
-    pairs = list(ParallelText(config.data).pairs("test"))[: arguments.sentences]
+    updates = f"--set=training.max_updates={arguments.updates}"
+    if not (folder / "model" / "config.json").exists():
+        subprocess.run([*transduce, "train", str(RECIPE), *options, updates, "--out", str(folder)], check=True)
+    pairs = list(ParallelText(read_recipe(RECIPE).data).pairs("test"))[: arguments.sentences]
     sources, references = [normalise(source) for source, _ in pairs], [target for _, target in pairs]
     text = folder / "sentences.txt"
     text.write_text("\n".join(sources) + "\n", encoding="utf-8")
     translator = Translator.load(folder / "model")
     ours, seconds = our_greedy(translator, sources)
+    in_int8 = Translator.load(folder / "model", precision="int8")
     results: dict[str, Any] = {
         "sentences": len(sources),
         "ours": {"sentences_per_second": len(sources) / seconds, "bleu": bleu(translator, ours, references)},
+        "ours-int8": {"sentences_per_second": len(sources) / our_greedy(in_int8, sources)[1]},
     }
     for target, python in pythons.items():
         out = folder / target
+        shutil.rmtree(out, ignore_errors=True)
         exported = subprocess.run(
             [*transduce, "export", str(folder / "model"), "--to", target, "--out", str(out), "--text", str(text),
              "--json"],
@@ -122,19 +122,18 @@ def measured(
 
 
 def our_greedy(translator: Translator, sources: Sequence[str]) -> tuple[list[list[int]], float]:
-    """Return the ids of our greedy outputs, and the seconds they took."""
+    """Return the ids of our greedy outputs, and the seconds they took: the best of three."""
     import torch
 
     torch.set_num_threads(1)
-    search = translator._batch_search
-    lengths = [MAX_NEW_TOKENS] * len(sources)
-    config = GreedySearchConfig(max_extra_tokens=0, max_tokens_per_batch=1000)
-    search(sources[:2], config, min_tokens=lengths[:2], is_scored=False)
-    start = time.perf_counter()
-    results = search(sources, config, min_tokens=lengths, is_scored=False)
-    seconds = time.perf_counter() - start
+    search, config = translator._batch_search, GreedySearchConfig(max_extra_tokens=0)
+    lengths, seconds = [MAX_NEW_TOKENS] * len(sources), []
+    for _ in range(1 + N_ROUNDS):  # the first warms up
+        start = time.perf_counter()
+        results = search(sources, config, min_tokens=lengths, is_scored=False)
+        seconds.append(time.perf_counter() - start)
     assert results is not None
-    return [list(result.hypotheses[0].ids) for result in results], seconds
+    return [list(result.hypotheses[0].ids) for result in results], min(seconds[1:])
 
 
 def bleu(translator: Translator, rows: Sequence[Sequence[int]], references: Sequence[str]) -> float:
@@ -150,6 +149,7 @@ def compared(
     differing = [number for number, (mine, other) in enumerate(zip(ours, theirs, strict=True)) if mine != other]
     ties = 0
     if differing:
+        assert isinstance(translator.model, Transformer)
         probes = Probes.of_translator(
             translator.model, translator.tokenizers, [sources[number] for number in differing], suppressed=[]
         )

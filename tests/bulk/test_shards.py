@@ -8,6 +8,7 @@ import json
 import lzma
 import os
 import random
+import resource
 import signal
 import subprocess
 import sys
@@ -20,6 +21,7 @@ import pytest
 import torch
 
 from said import naming, says
+from talking_model import write_talking_model
 from transduce.bulk import BulkJob, find_shards, translate_shards
 from transduce.bulk import driver as driver_module
 from transduce.bulk.driver import ExecutorDied, LocalExecutor
@@ -39,6 +41,12 @@ def write_shards(folder: Path, n_shards: int, n_lines: int) -> None:
         suffix = (".gz", ".xz", "")[number % 3]
         content = {".gz": gzip.compress, ".xz": lzma.compress, "": bytes}[suffix](lines.encode())
         (folder / f"part{number:03}{suffix}").write_bytes(content)
+
+
+@pytest.fixture(scope="module")
+def model(micro_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A translator that writes something for every line."""
+    return write_talking_model(micro_model, tmp_path_factory.mktemp("talking") / "model", max_extra_tokens=3)
 
 
 @pytest.fixture(scope="module")
@@ -68,28 +76,45 @@ class InProcess:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(micro_model: Path, shards: Path) -> dict[str, bytes]:
+def undisturbed(model: Path, shards: Path) -> dict[str, bytes]:
     out = shards.parent / "undisturbed"
-    job, found = BulkJob([micro_model]), find_shards(f"{shards}/part*", out)
+    job, found = BulkJob([model]), find_shards(f"{shards}/part*", out)
     report = translate_shards(job, found, out, n_workers=1, make_executor=InProcess)
     assert (report.n_shards, report.n_translated) == (6, 6)
+    assert sum(map(bool, (out / "part002").read_text().splitlines())) > 30  # empty are only those of empty lines
     return contents(out)
 
 
+def test_the_output_is_no_shard_and_odd_names_are_refused(tmp_path: Path) -> None:
+    out = tmp_path / "in" / "deep" / "out"
+    out.mkdir(parents=True)
+    for path in (out.parent / "a", out / "a", out / "bulk.json", out / "done" / "a.json"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("a")
+    assert find_shards(f"{tmp_path}/in/**/*", out) == [Shard("a", out.parent / "a")]  # also when it is resumed
+    for folder in (out, out.parent):
+        with pytest.raises(ConfigError, match=naming("--out", folder)):
+            find_shards(f"{out.parent}/*" if folder == out.parent else f"{out}/a", folder)
+    for number, name in enumerate((b"done", b"claims", b"manifest.json", b"x\xff")):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / os.fsdecode(name)).touch()
+        with pytest.raises(ConfigError, match="rename"):
+            find_shards(f"{folder}/*", tmp_path / "new")
+
+
 def test_it_writes_what_translate_writes(
-    transduce: Callable[..., Any], micro_model: Path, shards: Path, undisturbed: dict[str, bytes], tmp_path: Path
+    transduce: Callable[..., Any], model: Path, shards: Path, undisturbed: dict[str, bytes], tmp_path: Path
 ) -> None:
     for name in ("part000.gz", "part001.xz", "part002"):
         out = tmp_path / name
-        assert transduce("translate", micro_model, "--in", shards / name, "--out", out, "--device", "cpu").code == 0
+        assert transduce("translate", model, "--in", shards / name, "--out", out, "--device", "cpu").code == 0
         assert out.read_bytes() == undisturbed[name]
 
 
-def test_the_manifest_has_checksums_and_no_paths(
-    micro_model: Path, shards: Path, undisturbed: dict[str, bytes]
-) -> None:
+def test_the_manifest_has_checksums_and_no_paths(model: Path, shards: Path, undisturbed: dict[str, bytes]) -> None:
     manifest = json.loads(undisturbed["manifest.json"])
-    assert manifest["models"] == [digest_of_folder(micro_model)]
+    assert manifest["models"] == [digest_of_folder(model)]
     assert (manifest["threads_per_worker"], manifest["format"]) == (1, 1)
     for entry in manifest["shards"]:
         for side, content in (("output", undisturbed[entry["name"]]), ("input", (shards / entry["name"]).read_bytes())):
@@ -98,15 +123,15 @@ def test_the_manifest_has_checksums_and_no_paths(
         assert entry["lines"] == 40
     text = undisturbed["manifest.json"].decode()
     assert str(shards.parent) not in text
-    assert str(micro_model) not in text
+    assert str(model) not in text
     assert not [name for name in undisturbed if name.startswith(("claims", "."))]
 
 
 def test_two_workers_give_the_same_bytes(
-    transduce: Callable[..., Any], micro_model: Path, shards: Path, undisturbed: dict[str, bytes], tmp_path: Path
+    transduce: Callable[..., Any], model: Path, shards: Path, undisturbed: dict[str, bytes], tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    command = ("translate", micro_model, "--in", f"{shards}/part*", "--out", out, "--workers", 2, "--device", "cpu")
+    command = ("translate", model, "--in", f"{shards}/part*", "--out", out, "--workers", 2, "--device", "cpu")
     done = transduce(*command)
     assert done.code == 0
     assert says(done.err, "6", "shards")
@@ -118,7 +143,7 @@ def test_two_workers_give_the_same_bytes(
 
 
 def test_a_worker_that_dies_is_replaced(
-    micro_model: Path, shards: Path, undisturbed: dict[str, bytes], tmp_path: Path
+    model: Path, shards: Path, undisturbed: dict[str, bytes], tmp_path: Path
 ) -> None:
     made = list[LocalExecutor]()
     lines = list[str]()
@@ -137,13 +162,13 @@ def test_a_worker_that_dies_is_replaced(
 
     out = tmp_path / "out"
     found = find_shards(f"{shards}/part*", out)
-    report = translate_shards(BulkJob([micro_model]), found, out, n_workers=1, make_executor=make, log=lines.append)
+    report = translate_shards(BulkJob([model]), found, out, n_workers=1, make_executor=make, log=lines.append)
     assert report.n_translated == 6
     assert contents(out) == undisturbed
     assert [says(line, "worker", "part000.gz", "SIGKILL") for line in lines] == [True] * 2
 
 
-def test_a_shard_that_kills_every_worker_ends_the_command(micro_model: Path, shards: Path, tmp_path: Path) -> None:
+def test_a_shard_that_kills_every_worker_ends_the_command(model: Path, shards: Path, tmp_path: Path) -> None:
     class Doomed:
         def translate(self, shard: Shard, out: Path) -> None:
             raise ExecutorDied("by SIGKILL")
@@ -154,7 +179,7 @@ def test_a_shard_that_kills_every_worker_ends_the_command(micro_model: Path, sha
     out = tmp_path / "out"
     with pytest.raises(TransduceError, match=naming("part000.gz", 3)):
         translate_shards(
-            BulkJob([micro_model]),
+            BulkJob([model]),
             find_shards(f"{shards}/*", out),
             out,
             n_workers=1,
@@ -162,18 +187,20 @@ def test_a_shard_that_kills_every_worker_ends_the_command(micro_model: Path, sha
         )
 
 
-def start(model: Path, shards: Path, out: Path, *options: object) -> subprocess.Popen[bytes]:
+def start(
+    model: Path, shards: Path, out: Path, *options: object, limit: Callable[[], None] | None = None
+) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "transduce", "translate", model, "--in", f"{shards}/part*", "--out", out,
                "--device", "cpu", *options]  # fmt: skip
-    return subprocess.Popen(list(map(str, command)), stderr=subprocess.PIPE, start_new_session=True)
+    return subprocess.Popen(list(map(str, command)), stderr=subprocess.PIPE, start_new_session=True, preexec_fn=limit)
 
 
 @pytest.mark.reliability
 def test_a_killed_command_goes_on_where_it_was(
-    micro_model: Path, shards: Path, undisturbed: dict[str, bytes], tmp_path: Path
+    model: Path, shards: Path, undisturbed: dict[str, bytes], tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    process = start(micro_model, shards, out)
+    process = start(model, shards, out)
     give_up = time.monotonic() + 60
     while not (out / "part001.xz").exists():
         assert time.monotonic() < give_up
@@ -182,28 +209,50 @@ def test_a_killed_command_goes_on_where_it_was(
     process.communicate()
     assert not (out / "manifest.json").exists()
     found = find_shards(f"{shards}/part*", out)
-    report = translate_shards(BulkJob([micro_model]), found, out, n_workers=1, make_executor=InProcess)
+    report = translate_shards(BulkJob([model]), found, out, n_workers=1, make_executor=InProcess)
     assert 0 < report.n_translated < 6
     assert contents(out) == undisturbed
 
 
 @pytest.mark.reliability
+def test_a_full_disk_is_one_line_and_leaves_no_part_of_a_shard(model: Path, tmp_path: Path) -> None:
+    folder, out, room = tmp_path / "in", tmp_path / "out", 6000
+    write_shards(folder, 3, 40)
+    (folder / "part002").write_text("the young woman sees the old dog\n" * 300)
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
+
+    process = start(model, folder, out, limit=limit)
+    _, said = process.communicate()
+    assert process.returncode == 1
+    assert says(said.decode().splitlines()[-1], "error", "File too large", "part002")
+    assert not (out / "manifest.json").exists()
+    assert {name for name in contents(out) if name.startswith("part")} == {"part000.gz", "part001.xz"}
+    for place in (out, tmp_path / "once"):
+        found = find_shards(f"{folder}/part*", place)
+        translate_shards(BulkJob([model]), found, place, n_workers=1, make_executor=InProcess)
+    assert contents(out) == contents(tmp_path / "once")
+    assert len(contents(out)["part002"]) > room
+
+
+@pytest.mark.reliability
 @pytest.mark.slow
-def test_two_hundred_thousand_lines_killed_ten_times(micro_model: Path, tmp_path: Path) -> None:
+def test_two_hundred_thousand_lines_killed_ten_times(model: Path, tmp_path: Path) -> None:
     write_shards(tmp_path / "in", 200, 1000)
-    process = start(micro_model, tmp_path / "in", tmp_path / "once", "--workers", 2)
+    process = start(model, tmp_path / "in", tmp_path / "once", "--workers", 2)
     process.communicate()
     assert process.returncode == 0
     draw, out = random.Random(7), tmp_path / "out"
     for _ in range(10):
-        process = start(micro_model, tmp_path / "in", out, "--workers", 2)
+        process = start(model, tmp_path / "in", out, "--workers", 2)
         time.sleep(draw.uniform(3, 12))
         if draw.random() < 0.5:
             process.kill()
         else:  # everything, as when the machine loses power
             os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
-    process = start(micro_model, tmp_path / "in", out, "--workers", 2)
+    process = start(model, tmp_path / "in", out, "--workers", 2)
     process.communicate()
     assert process.returncode == 0
     assert contents(out) == contents(tmp_path / "once")
@@ -212,7 +261,7 @@ def test_two_hundred_thousand_lines_killed_ten_times(micro_model: Path, tmp_path
 @pytest.mark.reliability
 @pytest.mark.slow
 def test_ray_gives_the_same_bytes_though_an_actor_is_killed(
-    micro_model: Path, shards: Path, undisturbed: dict[str, bytes], tmp_path: Path
+    model: Path, shards: Path, undisturbed: dict[str, bytes], tmp_path: Path
 ) -> None:
     ray = pytest.importorskip("ray")
     from transduce.bulk.on_ray import RayExecutor, connect
@@ -234,7 +283,7 @@ def test_ray_gives_the_same_bytes_though_an_actor_is_killed(
 
         out = tmp_path / "out"
         found = find_shards(f"{shards}/part*", out)
-        translate_shards(BulkJob([micro_model]), found, out, n_workers=2, make_executor=make, log=lines.append)
+        translate_shards(BulkJob([model]), found, out, n_workers=2, make_executor=make, log=lines.append)
         assert contents(out) == undisturbed
         assert any("worker" in line for line in lines)
     finally:
@@ -242,7 +291,7 @@ def test_ray_gives_the_same_bytes_though_an_actor_is_killed(
 
 
 def test_what_cannot_be_read_does_not_stop_the_others(
-    micro_model: Path, shards: Path, undisturbed: dict[str, bytes], tmp_path: Path
+    model: Path, shards: Path, undisturbed: dict[str, bytes], tmp_path: Path
 ) -> None:
     folder, out = tmp_path / "in", tmp_path / "out"
     folder.mkdir()
@@ -250,7 +299,7 @@ def test_what_cannot_be_read_does_not_stop_the_others(
     (folder / "part002").write_bytes((shards / "part002").read_bytes())
     found = find_shards(f"{folder}/*", out)
     with pytest.raises(DataError, match=naming(1, 2, "part000.gz")):
-        translate_shards(BulkJob([micro_model]), found, out, n_workers=1, make_executor=InProcess)
+        translate_shards(BulkJob([model]), found, out, n_workers=1, make_executor=InProcess)
     assert (out / "part002").read_bytes() == undisturbed["part002"]
     assert not (out / "part000.gz").exists()
     assert not (out / "manifest.json").exists()
@@ -258,19 +307,19 @@ def test_what_cannot_be_read_does_not_stop_the_others(
 
 
 def test_another_model_does_not_continue_a_job(
-    micro_model: Path, shards: Path, own_model: Path, undisturbed: dict[str, bytes]
+    model: Path, shards: Path, own_model: Path, undisturbed: dict[str, bytes]
 ) -> None:
     out = shards.parent / "undisturbed"
     found = find_shards(f"{shards}/part*", out)
     with pytest.raises(ConfigError, match=naming("bulk.json", "alpha", "beam")):
-        translate_shards(BulkJob([micro_model], beam=2, alpha=0.5), found, out, n_workers=1)
+        translate_shards(BulkJob([model], beam=2, alpha=0.5), found, out, n_workers=1)
     manifest = json.loads((own_model / "manifest.json").read_text())
     manifest["files"]["config.json"]["sha256"] = "0" * 64
     (own_model / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(ConfigError, match=naming("models")):
         translate_shards(BulkJob([own_model]), found, out, n_workers=1)
     with pytest.raises(ConfigError, match=naming("shards")):
-        translate_shards(BulkJob([micro_model]), found[1:], out, n_workers=1)
+        translate_shards(BulkJob([model]), found[1:], out, n_workers=1)
     assert contents(out) == undisturbed
 
 
@@ -309,7 +358,7 @@ def test_a_claim_of_a_dead_process_is_taken_over(claims: tuple[Claims, Claims], 
 
 
 def test_the_pattern_is_checked(
-    transduce: Callable[..., Any], micro_model: Path, shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    transduce: Callable[..., Any], model: Path, shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pattern = f"{shards}/part*"
     (tmp_path / "two").mkdir()
@@ -327,18 +376,18 @@ def test_the_pattern_is_checked(
         (("--in", f"{tmp_path}/two/*", "--out", tmp_path / "out", "--json"), ("--json",)),
         (("--ray", "local", "--out", tmp_path / "out"), ("--in",)),
     ):
-        refused = transduce("translate", micro_model, *options)
+        refused = transduce("translate", model, *options)
         assert refused.code == 1, options
         assert says(refused.err, *facts)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a[b]").write_text("the dog\n")  # a file of that name is no pattern
-    assert transduce("translate", micro_model, "--in", "a[b]", "--out", "c").code == 0
+    assert transduce("translate", model, "--in", "a[b]", "--out", "c").code == 0
     with pytest.raises(ConfigError, match="same name"):
         find_shards(f"{tmp_path.parent}/{tmp_path.name}/../**/part002", tmp_path / "out")
 
 
 def test_the_heartbeat_touches_claims(
-    micro_model: Path, shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    model: Path, shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(driver_module, "HEARTBEAT_S", 0.02)
     ages = list[float]()
@@ -352,8 +401,6 @@ def test_the_heartbeat_touches_claims(
             super().translate(shard, out)
 
     out = tmp_path / "out"
-    translate_shards(
-        BulkJob([micro_model]), find_shards(f"{shards}/part002", out), out, n_workers=1, make_executor=Slow
-    )
+    translate_shards(BulkJob([model]), find_shards(f"{shards}/part002", out), out, n_workers=1, make_executor=Slow)
     assert ages
     assert max(ages) < 10

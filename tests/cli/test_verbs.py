@@ -495,6 +495,18 @@ def test_every_verb_and_flag_is_known() -> None:
             "--unconstrained",
         ],
         "parseval": ["--details", "--json", "--plain"],
+        "rank": [
+            "--beam",
+            "--device",
+            "--json",
+            "--out",
+            "--precision",
+            "--ref",
+            "--samples",
+            "--seed",
+            "--src",
+            "--temperature",
+        ],
         "prepare": ["--data", "--json", "--out", "--set", "--treebank", "--workers"],
         "read": ["--alpha", "--beam", "--device", "--json", "--n-best", "--precision", "--sample", "--seed"],
         "score": [
@@ -542,6 +554,7 @@ def test_every_verb_and_flag_is_known() -> None:
         "translate": [
             "--alpha",
             "--beam",
+            "--best-of",
             "--buffer",
             "--device",
             "--draft",
@@ -557,9 +570,11 @@ def test_every_verb_and_flag_is_known() -> None:
             "--ray",
             "--rerank",
             "--rerank-weight",
+            "--reward-model",
             "--sample",
             "--seed",
             "--shortlist",
+            "--temperature",
             "--workers",
         ],
     }

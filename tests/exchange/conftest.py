@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 
+from marian_files import numbered_pieces, trained_sentencepiece
 from transduce.exchange import exporting, importing
 
 LINES = [
@@ -29,38 +29,17 @@ def _few_sentences() -> Iterator[None]:
         yield
 
 
-def trained_sentencepiece(lines: list[str], vocab_size: int) -> bytes:
-    """Return a SentencePiece model of these lines."""
-    sentencepiece = pytest.importorskip("sentencepiece")
-    model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(lines), model_writer=model, vocab_size=vocab_size, model_type="unigram",
-        minloglevel=2, hard_vocab_limit=False,
-    )  # fmt: skip
-    return model.getvalue()
-
-
 @pytest.fixture(scope="session")
 def sentencepiece_models() -> tuple[bytes, bytes]:
     """SentencePiece models of both sides."""
+    pytest.importorskip("sentencepiece")
     return trained_sentencepiece(LINES, 120), trained_sentencepiece(LINES[2:], 110)
-
-
-def pieces_of(model: bytes) -> list[str]:
-    """Return the pieces of a SentencePiece model without its special ones."""
-    import sentencepiece
-
-    processor = sentencepiece.SentencePieceProcessor(model_proto=model)
-    pieces = (processor.IdToPiece(id) for id in range(processor.GetPieceSize()))
-    return [piece for piece in pieces if piece not in ("<s>", "</s>", "<unk>")]
 
 
 @pytest.fixture(scope="session")
 def vocabulary(sentencepiece_models: tuple[bytes, bytes]) -> dict[str, int]:
-    """A joint vocabulary numbered as OPUS-MT's: EOS and unknown first, padding last, a language code between."""
-    source, target = map(pieces_of, sentencepiece_models)
-    pieces = ["</s>", "<unk>", *dict.fromkeys([*source, *target]), ">>deu<<", "<pad>"]
-    return {piece: id for id, piece in enumerate(pieces)}
+    """A joint vocabulary numbered as OPUS-MT's."""
+    return numbered_pieces(sentencepiece_models)
 
 
 @pytest.fixture(scope="session")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from collections.abc import Mapping
+from contextlib import redirect_stdout
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -229,6 +231,12 @@ def test_the_command(target: str, library: str, folder: Path, transduce: Any, tm
         {"type": "sacrebleu", "value": 12.5, "name": "nrefs:1 case:mixed"}
     ]
     assert "3 of 3 greedy outputs equal" in body
+    if target == "ct2":
+        (code,) = re.findall(r"```python\n(.*?)```", body, re.DOTALL)
+        with redirect_stdout(io.StringIO()) as printed:
+            exec(code, {"folder": str(tmp_path / "out")})
+        assert printed.getvalue().strip().isprintable()
+        assert "\u0120" not in printed.getvalue()  # text, no tokens with marks of spaces
     again = transduce("export", folder, "--to", target, "--out", tmp_path / "out")
     assert again.code == 1
     assert "exists already" in again.err

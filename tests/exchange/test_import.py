@@ -14,8 +14,10 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from marian_files import MARIAN_SETTINGS, marian_arrays
 from transduce import Translator
 from transduce.config import GreedySearchConfig
+from transduce.corpora import generate_pairs
 from transduce.errors import CheckpointError, ConfigError, TransduceError
 from transduce.exchange import export_model, import_model
 from transduce.text import SentencePieceTokenizer, normalise
@@ -36,22 +38,34 @@ def imported(opus_folder: OpusFolder, tmp_path_factory: pytest.TempPathFactory) 
     return out
 
 
-def test_greedy_outputs_are_those_of_generate(imported: Path, opus_folder: OpusFolder) -> None:
+def test_greedy_outputs_of_200_sentences_are_those_of_generate(imported: Path, opus_folder: OpusFolder) -> None:
     import transformers
 
     folder = opus_folder()
     tokenizer = transformers.MarianTokenizer.from_pretrained(folder)
     model = transformers.MarianMTModel.from_pretrained(folder).eval()
     translator = Translator.load(imported)
-    texts = [*LINES[:6], ">>deu<< " + LINES[0], "a dog 日本 unknown", "Gras", "the red children"]
+    odd = [">>deu<< " + LINES[0], "a dog 日本 unknown", "Gras", "the red children"]
+    texts = [*LINES[:6], *odd, *(pair.en for pair in generate_pairs("test", n_pairs=190, seed=1))]
+    theirs = generated(tokenizer, model, texts)
     ours = translator.translate(texts, search=GreedySearchConfig(), split=False)
-    for text, translation in zip(texts, ours, strict=True):
-        inputs = tokenizer([text], return_tensors="pt")
-        source = inputs["input_ids"][0].tolist()
-        assert source == original_ids(translator, text)
-        [ids] = model.generate(**inputs, num_beams=1, do_sample=False, max_length=None, max_new_tokens=len(source) + 50)
-        assert translation == normalise(tokenizer.decode(ids, skip_special_tokens=True))
-    assert len(set(ours)) > 5  # they depend on the source
+    assert [original_ids(translator, text) for text in texts] == tokenizer(texts)["input_ids"]
+    assert ours == theirs
+    assert len(set(ours)) > 100  # they depend on the source
+
+
+def generated(tokenizer: Any, model: Any, texts: list[str]) -> list[str]:
+    """Return the other library's greedy outputs, each of at most the length of its source and 50."""
+    outputs = []
+    for start in range(0, len(texts), 50):
+        inputs = tokenizer(texts[start : start + 50], return_tensors="pt", padding=True)
+        lengths = inputs["attention_mask"].sum(1).tolist()
+        most = max(lengths) + 50
+        rows = model.generate(**inputs, num_beams=1, do_sample=False, max_length=None, max_new_tokens=most)
+        for row, length in zip(rows.tolist(), lengths, strict=True):
+            output = row[1 : 1 + length + 50]
+            outputs.append(normalise(tokenizer.decode(output, skip_special_tokens=True)))
+    return outputs
 
 
 def original_ids(translator: Translator, text: str) -> list[int]:
@@ -235,40 +249,6 @@ def test_a_damaged_source_is_one_line(
     assert not (tmp_path / "out").exists()
 
 
-def marian_arrays(folder: Path, values: dict[str, Any]) -> dict[str, np.ndarray[Any, Any]]:
-    """Return the weights of a Hugging Face folder as Marian names and stores them."""
-    tensors = {name: weight.numpy() for name, weight in load_file(folder / "model.safetensors").items()}
-    arrays = {
-        "Wemb": tensors["model.shared.weight"][:-1],  # Marian has no row for padding
-        "decoder_ff_logit_out_b": tensors["final_logits_bias"][:, :-1],
-    }
-    for side in ("encoder", "decoder"):
-        for index in range(values[f"{side}_layers"]):
-            at, to = f"model.{side}.layers.{index}", f"{side}_l{index + 1}"
-            kinds = {"self": "self_attn"} | ({"context": "encoder_attn"} if side == "decoder" else {})
-            for ours, theirs in kinds.items():
-                for part in "qkvo":
-                    name = f"{at}.{theirs}.{'out' if part == 'o' else part}_proj"
-                    arrays[f"{to}_{ours}_W{part}"] = tensors[f"{name}.weight"].T
-                    arrays[f"{to}_{ours}_b{part}"] = tensors[f"{name}.bias"][None]
-                arrays[f"{to}_{ours}_Wo_ln_scale"] = tensors[f"{at}.{theirs}_layer_norm.weight"][None]
-                arrays[f"{to}_{ours}_Wo_ln_bias"] = tensors[f"{at}.{theirs}_layer_norm.bias"][None]
-            for number in "12":
-                arrays[f"{to}_ffn_W{number}"] = tensors[f"{at}.fc{number}.weight"].T
-                arrays[f"{to}_ffn_b{number}"] = tensors[f"{at}.fc{number}.bias"][None]
-            arrays[f"{to}_ffn_ffn_ln_scale"] = tensors[f"{at}.final_layer_norm.weight"][None]
-            arrays[f"{to}_ffn_ffn_ln_bias"] = tensors[f"{at}.final_layer_norm.bias"][None]
-    return {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-
-
-SETTINGS: dict[str, Any] = {
-    "type": "transformer", "dim-emb": 32, "enc-depth": 2, "dec-depth": 2, "transformer-heads": 4,
-    "transformer-dim-ffn": 48, "transformer-ffn-activation": "swish", "transformer-preprocess": "",
-    "transformer-postprocess": "dan", "transformer-postprocess-emb": "d", "tied-embeddings-all": True,
-    "transformer-decoder-autoreg": "self-attention", "transformer-train-position-embeddings": False,
-}  # fmt: skip
-
-
 @pytest.fixture
 def marian_npz(opus_folder: OpusFolder, marian_values: dict[str, Any], tmp_path: Path) -> Callable[..., Path]:
     """``marian_npz(**changed settings)`` writes the same random model as Marian does."""
@@ -283,7 +263,7 @@ def marian_npz(opus_folder: OpusFolder, marian_values: dict[str, Any], tmp_path:
         vocabulary = json.loads((folder / "vocab.json").read_text())
         del vocabulary["<pad>"]
         (npz / "opus.vocab.yml").write_text(yaml.safe_dump(vocabulary, allow_unicode=True), encoding="utf-8")
-        settings = np.frombuffer(yaml.safe_dump(SETTINGS | changes).encode() + b"\0", np.int8)
+        settings = np.frombuffer(yaml.safe_dump(MARIAN_SETTINGS | changes).encode() + b"\0", np.int8)
         arrays: dict[str, Any] = marian_arrays(folder, marian_values) | {"special:model.yml": settings}
         np.savez(npz / "model.npz", **arrays)
         return npz
@@ -326,6 +306,13 @@ def test_other_marian_models_are_refused(
 ) -> None:
     with pytest.raises(CheckpointError, match=message):
         import_model(marian_npz(**changes), tmp_path / "model", direction="en-de")
+
+
+def test_a_folder_without_sentencepiece_is_named(opus_folder: OpusFolder, tmp_path: Path) -> None:
+    folder = opus_folder()
+    (folder / "source.spm").rename(folder / "tokenizer.json")
+    with pytest.raises(CheckpointError, match=r"tokenizer\.json.*SentencePiece"):
+        import_model(folder, tmp_path / "model")
 
 
 @pytest.mark.reliability

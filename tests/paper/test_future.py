@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import shutil
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +50,12 @@ def test_the_short_form(tmp_path: Path) -> None:
     assert all(rate > 0 for column in ("a second, 1", "a second, 64") for rate in table.column(column))
     assert report.table("-neighbourhoods").column("r") == [16, "all"]
     assert report.table("-lengths").column("n") == [64, 128, 64, 128]
-    assert len(report.claims) == 3
+    has_digits = find_spec("sklearn") is not None
+    assert len(report.claims) == (4 if has_digits else 3)
+    if has_digits:
+        bits = report.table("-pixels").column("bits per dimension, test")
+        assert bits[0] == pytest.approx(math.log2(17))
+        assert all(0 < each < 20 for each in bits)
     shutil.rmtree(tmp_path / "work")
     again = ARTEFACTS["future"](Experiments(tmp_path / "runs", tmp_path / "work", scale="cpu"), Request(is_short=True))
     assert [str(each) for each in again.sections] == [str(each) for each in report.sections]  # from the records alone
@@ -56,6 +63,7 @@ def test_the_short_form(tmp_path: Path) -> None:
     page = write_report(report, tmp_path / "out")[0].read_text(encoding="utf-8")
     assert "Kasai et al." in page
     assert "not installed" in page
+    assert (tmp_path / "out" / "future-pixels.svg").exists() is has_digits
 
 
 def row(system: str, bleu: float, speed: float, same: int = 0, passes: float | None = None) -> dict[str, Any]:

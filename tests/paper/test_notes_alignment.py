@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from transduce.config import RunConfig
+from transduce.corpora.responses import read_rankings
 from transduce.paper import Experiments
 from transduce.paper.notes.alignment import Point, _finding, make_alignment
 from transduce.paper.notes.alignment.judging import best_of_n_kl, win_rate
@@ -56,8 +57,16 @@ def test_the_short_form_is_made_again_from_its_records(tmp_path: Path) -> None:
     first = tables["-alignment"].rows[0]
     assert first[tables["-alignment"].columns.index("KL, nats")] == pytest.approx(0, abs=1e-4)
     assert first[tables["-alignment"].columns.index("wins")] == 0.5
-    assert [each for each in again.sections if isinstance(each, Table)] == list(tables.values())
-    assert not (tmp_path / "elsewhere" / "cpu").exists()
+    best = tables["-alignment-translation"]
+    ways = best.column("translation")
+    assert ways[:3] == ["greedy", "beam", "a draw"]
+    assert ways.count("best by reward model") == ways.count("best by chrF (oracle)") == 4
+    by = {row[:3]: row[best.columns.index("chrF")] for row in best.rows}
+    assert by["best by chrF (oracle)", 0.5, 4] >= by["best by chrF (oracle)", 0.5, 2]
+    (rankings,) = (tmp_path / "work" / "rankings").glob("*/train.jsonl")
+    assert all(2 <= len(each.responses) <= 4 for each in read_rankings(rankings))
+    assert [str(each) for each in again.sections] == [str(each) for each in part.sections]
+    assert not any((tmp_path / "elsewhere" / name).exists() for name in ("cpu", "rankings", "stores"))
     part.drawings["notes-alignment"](tmp_path / "notes-alignment.svg")
     assert "KL from the fine-tuned model" in (tmp_path / "notes-alignment.svg").read_text()
 

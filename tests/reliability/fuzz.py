@@ -24,6 +24,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["TOKENIZERS_PARALLELISM"] = "false"  # its threads do not live on in children
 os.environ["NO_COLOR"] = "1"
 sys.dont_write_bytecode = True
+sys.path.append(str(Path(__file__).parents[1]))  # for modules that all tests share
 
 import torch  # noqa: E402
 from fuzzing.cases import names_of  # noqa: E402
@@ -47,6 +48,9 @@ def main() -> int:
     parser.add_argument("--only", nargs="+", help="cases by their names")
     parser.add_argument("--hang", type=float, default=20.0, help="seconds after which a case hangs")
     parser.add_argument("--scratch", type=Path, help="a new folder; it is kept")
+    parser.add_argument(
+        "--sources", type=Path, help="a folder for the good files; those of an earlier run are used again"
+    )
     parser.add_argument("--found", type=Path, help="a file for the failures, as Markdown")
     parser.add_argument("--json", type=Path, help="a file for how each case went, one a line")
     arguments = parser.parse_args()
@@ -63,8 +67,9 @@ def main() -> int:
 
 
 def _fuzz(arguments: argparse.Namespace, scratch: Path) -> int:
-    sources = Sources(scratch / "sources")
-    _in_a_child(lambda: make_sources(sources.folder))  # a process that has computed gradients cannot fork
+    sources = Sources((arguments.sources or scratch / "sources").resolve())
+    if not sources.folder.exists():
+        _in_a_child(lambda: make_sources(sources.folder))  # a process that has computed gradients cannot fork
     formats = {format.name: format for format in all_formats(sources)}
     if arguments.only:
         names = arguments.only

@@ -11,6 +11,7 @@ import json
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ pytestmark = [
 FUZZ = Path(__file__).with_name("fuzz.py")
 FORMATS = (
     "model", "store", "prepared", "checkpoint", "tokenizer", "run", "recipe", "resume", "entry", "archive", "text",
-    "compressed", "trees", "command", "descriptors",
+    "compressed", "trees", "command", "descriptors", "opus", "marian",
 )  # fmt: skip
 PROTECTED = ("model", "store", "prepared", "checkpoint")
 MOST_TOLD = 20
@@ -57,20 +58,30 @@ class Fuzzed:
         assert not bad, f"{len(bad)} of {len(self.cases)} cases:\n{told}"
 
 
-def fuzz(scratch: Path, *arguments: str) -> Fuzzed:
-    """Play cases. Fails if the fuzzer itself does."""
-    scratch.mkdir(exist_ok=True)
-    log = scratch / "cases.jsonl"
-    command = [sys.executable, str(FUZZ), "--scratch", str(scratch / "fuzz"), "--json", str(log), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=ALL_TOGETHER_S)
-    assert "Traceback" not in done.stderr, done.stderr[-5000:]
-    return Fuzzed([json.loads(line) for line in log.read_text().splitlines()], done.stdout)
+Fuzz = Callable[..., Fuzzed]
+
+
+@pytest.fixture(scope="module")
+def fuzz(tmp_path_factory: pytest.TempPathFactory) -> Fuzz:
+    """``fuzz(scratch, *arguments)`` plays cases; it fails if the fuzzer itself does. All share their good files."""
+    sources = tmp_path_factory.mktemp("fuzz") / "sources"
+
+    def play(scratch: Path, *arguments: str) -> Fuzzed:
+        scratch.mkdir(exist_ok=True)
+        log = scratch / "cases.jsonl"
+        folders = ["--scratch", str(scratch / "fuzz"), "--sources", str(sources), "--json", str(log)]
+        command = [sys.executable, str(FUZZ), *folders, *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=ALL_TOGETHER_S)
+        assert "Traceback" not in done.stderr, done.stderr[-5000:]
+        return Fuzzed([json.loads(line) for line in log.read_text().splitlines()], done.stdout)
+
+    return play
 
 
 N_CASES = 36  # of each format
 
 
-def test_some_cases_of_every_format(tmp_path: Path) -> None:
+def test_some_cases_of_every_format(fuzz: Fuzz, tmp_path: Path) -> None:
     fuzzed = fuzz(tmp_path, "--cases", str(N_CASES))
     fuzzed.require_no_fault()
     assert len(fuzzed.cases) == N_CASES * len(FORMATS)
@@ -79,7 +90,7 @@ def test_some_cases_of_every_format(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_thousands_of_cases(tmp_path: Path) -> None:
+def test_thousands_of_cases(fuzz: Fuzz, tmp_path: Path) -> None:
     fuzzed = fuzz(tmp_path, "--cases", "2000")
     print(fuzzed.said)
     fuzzed.require_no_fault()
@@ -130,7 +141,7 @@ WRONGDOINGS = {
 GOOD_DEEDS = {"good": "sound", "refuses": "refused", "stops": "exit 143", "ends": "exit 0"}
 
 
-def test_every_wrongdoing_is_told_for_what_it_is(tmp_path: Path) -> None:
+def test_every_wrongdoing_is_told_for_what_it_is(fuzz: Fuzz, tmp_path: Path) -> None:
     """The fuzzer itself, over cases that do what it is there to find; each leaves the next as it should be."""
     names = [f"misbehaving/{stem}#{seed}" for seed in (0, 1) for stem in (*WRONGDOINGS, *GOOD_DEEDS)]
     fuzzed = fuzz(tmp_path, "--hang", "2", "--only", *names)
@@ -143,7 +154,7 @@ def test_every_wrongdoing_is_told_for_what_it_is(tmp_path: Path) -> None:
     assert went_well == GOOD_DEEDS
 
 
-def test_a_case_follows_from_its_name(tmp_path: Path) -> None:
+def test_a_case_follows_from_its_name(fuzz: Fuzz, tmp_path: Path) -> None:
     name = "run/signed/run.json/json_replace#7"
     one, other = (fuzz(tmp_path / folder, "--only", name) for folder in ("a", "b"))
     assert [each["outcome"] for each in one.cases] == [each["outcome"] for each in other.cases]

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from serving_tools import serving
 
-from said import naming
+from said import naming, says
 from transduce.errors import ConfigError
 from transduce.serving.access import TooManyRequests, _Rates, read_access
 
@@ -78,6 +81,20 @@ def test_requests_without_a_key_have_limits_of_their_own(translator_folder: Path
         assert client.get("/v2/languages", headers=any_key).status_code == 429
 
 
+def test_requests_at_once_share_a_quota_and_refused_ones_do_not_count(translator_folder: Path, tmp_path: Path) -> None:
+    file = written(tmp_path / "keys.toml", "[anonymous]\ncharacters_per_month = 8\n")
+    with serving(translator_folder, access=read_access(file)) as client:
+        fields = {"q": "A cat", "source": "en", "target": "de"}
+        for path, refused in (("/translate", {"target": "zz"}), ("/sentences", {"target": "zz"}), ("/parse", {})):
+            assert client.post(path, json=fields | refused).status_code == 400
+        assert client.get("/v2/usage").json()["character_count"] == 0
+        with ThreadPoolExecutor(4) as pool:
+            answers = pool.map(lambda _: client.post("/translate", json=fields).status_code, range(4))
+        assert sorted(answers) == [200, 403, 403, 403]
+        assert client.post("/sentences", json=fields).status_code == 403
+        assert client.get("/v2/usage").json()["character_count"] == 5
+
+
 def test_rates_recover() -> None:
     rates = _Rates()
     assert [rates.take("a", 60, 0.0) for _ in range(61)] == [0] * 60 + [1]
@@ -97,11 +114,23 @@ def test_rates_recover() -> None:
         ("", ("nobody",)),
         ("[anonymous]\ncharacter = 1", ("character", "characters")),
         ("[anonymous]\ntexts = 0", ("texts",)),
+        ("[key]\nname = 'a'\nkey = 'sesame'", ("[[key]]",)),
+        ("[[key]]\nname = 'a'\nsha256 = 'sesame'", ("key.0.sha256",)),
+        ("[anonymous]\n[[key]]\nname = 'a'\nkey = ['sesame']", ("key.0.key",)),
+        ("usage_file = 'no/such/usage.json'\n[anonymous]", ("usage_file", "no/such")),
     ],
 )
 def test_mistakes_in_the_file_are_named(tmp_path: Path, text: str, facts: tuple[str, ...]) -> None:
     file = written(tmp_path / "keys.toml", text)
-    with pytest.raises(ConfigError, match=naming(file, *facts)):
+    with pytest.raises(ConfigError, match=naming(file, *facts)) as raised:
         read_access(file)
+    assert "sesame" not in str(raised.value)
     with pytest.raises(ConfigError, match=naming("none.toml")):
         read_access(tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize("site", ["my.site", "https://my.site/", "null"])
+def test_a_site_is_an_origin(transduce: Callable[..., Any], translator_folder: Path, site: str) -> None:
+    outcome = transduce("serve", translator_folder, "--port", 0, "--cors", site)
+    assert outcome.code == 1
+    assert says(outcome.err, "--cors", repr(site))

@@ -159,6 +159,9 @@ GOOD = {"q": "A cat", "source": "en", "target": "de"}
         ("/v2/translate", {"text": ["x"], "target_lang": "DE", "split_sentences": "7"}, 400, "split_sentences"),
         ("/v2/languages", {"type": "all"}, 400, "type"),
         ("/alternatives", {"q": "x", "target": "de", "n": 0}, 400, "n should be"),
+        ("/alternatives", {"q": "x", "target": "de", "prefix": "the " * 2000}, 400, "prefix"),
+        ("/completion", {"q": "x", "target": "de", "prefix": "the " * 2000}, 400, "prefix"),
+        ("/alignment", {"q": "a " * 2000, "target": "de", "translation": "b " * 2000}, 400, "translation"),
         ("/parse", {"q": "x", "model": "none"}, 400, "parser"),
         ("/generate", {"prompt": "x", "model": "none"}, 400, "language model"),
         ("/generate", {"prompt": "the " * 100}, 400, "DataError"),
@@ -198,6 +201,15 @@ def test_malformed_bodies_are_refused(client: TestClient, kind: str, body: bytes
         answer = client.post(path, content=body, headers={"Content-Type": kind})
         assert answer.status_code == 400
         assert list(answer.json()) == [key]
+
+
+def test_a_form_may_have_characters_as_they_are(client: TestClient) -> None:
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    asked = [
+        client.post("/translate", content=body.encode(), headers=form).json()["translatedText"]
+        for body in ("q=Käse+%C3%BC+cat&source=en&target=de", "q=K%C3%A4se+%C3%BC+cat&source=en&target=de")
+    ]
+    assert asked[0] == asked[1]
 
 
 def test_lone_surrogates_are_replaced(client: TestClient) -> None:

@@ -10,12 +10,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from transduce.errors import CheckpointError, ConfigError, DataError
+from transduce.errors import CheckpointError, ConfigError, DataError, shown
 from transduce.files import MANIFEST_NAME, migrated, read_json, write_json
 
-__all__ = ["JOB_FILE", "BulkJob", "Shard", "digest_of_folder", "find_shards", "open_job"]
+__all__ = ["CLAIMS", "DONE", "JOB_FILE", "BulkJob", "Shard", "digest_of_folder", "find_shards", "open_job"]
 
 JOB_FILE = "bulk.json"
+DONE, CLAIMS = "done", "claims"  # folders of the output
 FORMAT = 1
 CHUNK_LINES = 2000  # of a shard that are translated together
 THREADS = 1  # of a worker: with another number, sums may be rounded differently
@@ -70,19 +71,25 @@ def digest_of_folder(folder: Path) -> str:
 
 
 def find_shards(pattern: str, out: Path) -> list[Shard]:
-    """Return the files that match a pattern, in order. Raises ConfigError if there is none, or two have one name."""
-    paths = [Path(each) for each in sorted(glob.glob(pattern, recursive=True)) if Path(each).is_file()]
-    if not paths:
+    """Return the files that match a pattern, in order; those in the output folder are none of them.
+
+    Raises ConfigError if there is none, or two have one name.
+    """
+    matches = [Path(each) for each in sorted(glob.glob(pattern, recursive=True)) if Path(each).is_file()]
+    if not matches:
         raise ConfigError(f"--in {pattern} matches no file; put the pattern in quotes, as in --in 'shards/*.gz'")
+    paths = [path for path in matches if out.resolve() not in path.resolve().parents] if out.exists() else matches
+    if not paths or any(path.parent.resolve() == out.resolve() for path in paths):
+        raise ConfigError(f"--out {out} holds the shards themselves; name another folder")
     by_name = dict[str, Path]()
     for path in paths:
         if path.name in by_name:
             raise ConfigError(f"{by_name[path.name]} and {path} have the same name; give each shard its own")
-        if path.name in (JOB_FILE, MANIFEST_NAME) or path.name.startswith("."):
+        if path.name in (JOB_FILE, MANIFEST_NAME, DONE, CLAIMS) or path.name.startswith("."):
             raise ConfigError(f"{path} has the name of another file of the output; rename it")
+        if any("\ud800" <= character <= "\udfff" for character in path.name):  # as Python reads other bytes
+            raise ConfigError(f"the name of {shown(path.name)} is not UTF-8; rename it")
         by_name[path.name] = path
-    if out.exists() and any(path.parent.resolve() == out.resolve() for path in paths):
-        raise ConfigError(f"--out {out} holds the shards themselves; name another folder")
     return [Shard(name, path) for name, path in by_name.items()]
 
 

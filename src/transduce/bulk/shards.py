@@ -17,13 +17,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from transduce.bulk.job import JOB_FILE, Shard
+from transduce.bulk.job import CLAIMS, DONE, JOB_FILE, Shard
 from transduce.errors import DataError
 from transduce.files import MANIFEST_NAME, is_running, read_json, write_json
 
 __all__ = ["Claims", "ShardResult", "done_shards", "part_path", "record_result", "write_final_manifest"]
 
-DONE, CLAIMS = "done", "claims"
 STALE_S = 60.0  # a claim that was not touched for so long belongs to nobody
 FORMAT = 1
 

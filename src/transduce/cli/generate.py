@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Annotated
 
 from typer import Option
@@ -20,7 +19,7 @@ from transduce.errors import ConfigError
 
 __all__ = ["generate"]
 
-MAX_TOKENS, MAX_SAMPLES = 1_000_000, 1000
+MAX_TOKENS = 1_000_000
 PROMPTS_PER_CHUNK = 32
 
 
@@ -43,19 +42,9 @@ def generate(
         int | None,
         Option(min=1, max=MAX_BEAM_SIZE, help="Search with this many beams instead of sampling.", show_default=False),
     ] = None,
-    samples: Annotated[int, Option(min=1, max=MAX_SAMPLES, help="Write this many texts for each prompt.")] = 1,
-    best_of: Annotated[
-        int | None,
-        Option(
-            min=1,
-            max=MAX_SAMPLES,
-            help="Sample this many responses to each prompt and write the one that --reward-model rates highest.",
-            show_default=False,
-        ),
-    ] = None,
-    reward_model: Annotated[
-        Path | None, Option(help="The folder of a reward model, for --best-of.", show_default=False)
-    ] = None,
+    samples: Annotated[int, Option(min=1, max=options.MAX_SAMPLES, help="Write this many texts for each prompt.")] = 1,
+    best_of: options.BestOf = None,
+    reward_model: options.RewardModelFolder = None,
     seed: Annotated[int, Option(min=0, max=MAX_SEED, help="Use this random seed; the same gives the same text.")] = 1,
     device: options.Device = "auto",
     json: options.Json = False,
@@ -71,10 +60,7 @@ def generate(
 
     require_writable("stdout", STANDARD)
     sampling = Sampling(temperature, top_k, top_p)
-    if (best_of is None) != (reward_model is None):
-        raise ConfigError("--best-of and --reward-model belong together; give both")
-    if best_of is not None and (beam is not None or samples > 1):
-        raise ConfigError("--best-of samples by itself; leave out --beam and --samples")
+    options.require_best_of(best_of, reward_model, {"--beam": beam, "--samples": samples > 1})
     require_model_folders([folder], reward_model, text_usage="transduce generate MODEL < {}")
     model = LanguageModel.load(folder, device=chosen_device(device))
     responds = isinstance(model, ResponseModel)

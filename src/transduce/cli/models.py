@@ -13,7 +13,7 @@ from transduce.errors import ConfigError
 
 if TYPE_CHECKING:
     from transduce.config import SearchConfig
-    from transduce.tasks import Reranker, Translator
+    from transduce.tasks import BestOfSamples, Reranker, Translator
 
 __all__ = ["load_translator", "requested_search"]
 
@@ -28,13 +28,17 @@ def load_translator(
     shortlist: Path | None = None,
     draft: Path | None = None,
     n_drafted: int = 1,
-) -> Translator | Reranker:
+    best_of: int | None = None,
+    reward_model: Path | None = None,
+) -> Translator | Reranker | BestOfSamples:
     """Load an ensemble of models, with an optional reverse model for reranking, a model with a shortlist, or a draft.
+
+    With ``best_of`` and ``reward_model``, the best of so many draws is chosen.
 
     Raises ConfigError or CheckpointError.
     """
     with command_imports():
-        from transduce.tasks import Reranker, Translator
+        from transduce.tasks import BestOfSamples, Reranker, RewardModel, Translator
 
     device = chosen_device(device)
     precision = chosen_precision(precision, device)
@@ -43,6 +47,8 @@ def load_translator(
     if draft is not None:
         small = Translator.load(draft, device=device, precision=precision, shortlist=shortlist)
         return translator.with_draft(small, n_drafted=n_drafted)
+    if best_of is not None and reward_model is not None:
+        return BestOfSamples(translator, RewardModel.load(reward_model, device=device), n=best_of)
     if rerank is None:
         return translator
     return Reranker(translator, Translator.load(rerank, device=device, precision=precision), weight=weight)
@@ -55,11 +61,12 @@ def requested_search(
     beam: int | None,
     alpha: float | None,
     sample_seed: int | None = None,
+    temperature: float | None = None,
     n_iterations: int | None = None,
 ) -> SearchConfig:
     """Return a model's search settings with command-line overrides. Raises ConfigError for invalid ones.
 
-    ``sample_seed``: sample with this seed; ``n_iterations``: of mask-predict.
+    ``sample_seed`` and ``temperature``: sample with these; ``n_iterations``: of mask-predict.
     """
     from transduce.tasks.translator import sampling_like, search_with
 
@@ -68,5 +75,5 @@ def requested_search(
             raise ConfigError(f"--iterations is for models of mask-predict, got search.kind = {search.kind!r}")
         search = search.model_copy(update={"n_iterations": n_iterations})
     if sample_seed is not None:
-        search = sampling_like(search, seed=sample_seed)
+        search = sampling_like(search, seed=sample_seed, temperature=temperature)
     return search_with(search, n_best=n_best, beam_size=beam, alpha=alpha)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,9 +19,33 @@ if TYPE_CHECKING:
     from transduce.metrics import TokenisedBleu
 
 __all__ = [
-    "DEFAULT_RERANK_WEIGHT", "MAX_BUFFER_LINES", "Alpha", "Beam", "Data", "Device", "Json", "Model", "Models",
-    "Multi30kBleu", "PaperBleu", "Precision", "Rerank", "RerankWeight", "Sample", "SampleSeed", "Settings", "Treebank",
-    "check_minutes", "requested_bleus", "sample_seed", "treebank_settings",
+    "DEFAULT_RERANK_WEIGHT",
+    "MAX_BUFFER_LINES",
+    "MAX_SAMPLES",
+    "Alpha",
+    "Beam",
+    "BestOf",
+    "Data",
+    "Device",
+    "Json",
+    "Model",
+    "Models",
+    "Multi30kBleu",
+    "PaperBleu",
+    "Precision",
+    "Rerank",
+    "RerankWeight",
+    "RewardModelFolder",
+    "Sample",
+    "SampleSeed",
+    "Settings",
+    "Temperature",
+    "Treebank",
+    "check_minutes",
+    "requested_bleus",
+    "require_best_of",
+    "sample_seed",
+    "treebank_settings",
 ]  # fmt: skip
 
 
@@ -36,6 +61,15 @@ def sample_seed(*, is_sampled: bool, seed: int, beam: int | None, n_best: int | 
         if is_sampled and value is not None:
             raise ConfigError(f"--sample writes one translation of each line; leave out {option} {value}")
     return seed if is_sampled else None
+
+
+def require_best_of(best_of: int | None, reward_model: Path | None, others: Mapping[str, object]) -> None:
+    """Raise ConfigError unless ``--best-of`` has its reward model, and none of the ``others`` is set beside it."""
+    if (best_of is None) != (reward_model is None):
+        raise ConfigError("--best-of and --reward-model belong together; give both")
+    given = [option for option, value in others.items() if value]
+    if best_of is not None and given:
+        raise ConfigError(f"--best-of samples by itself; leave out {' and '.join(given)}")
 
 
 def treebank_settings(treebank: Path | None) -> list[str]:
@@ -113,7 +147,27 @@ Sample = Annotated[
 ]
 SampleSeed = Annotated[
     int,
-    Option("--seed", min=0, max=MAX_SEED, help="With --sample: draw with this seed."),
+    Option("--seed", min=0, max=MAX_SEED, help="Draw with this seed; the same gives the same text."),
+]
+MAX_SAMPLES = 1000
+Temperature = Annotated[
+    float | None,
+    Option(
+        "--temperature", min=0.0, max=1000.0, help="Divide the logits of draws by this. Default: 1.", show_default=False
+    ),
+]
+BestOf = Annotated[
+    int | None,
+    Option(
+        "--best-of",
+        min=1,
+        max=MAX_SAMPLES,
+        help="Draw this many outputs for each input and write the one that --reward-model rates highest.",
+        show_default=False,
+    ),
+]
+RewardModelFolder = Annotated[
+    Path | None, Option("--reward-model", help="The folder of a reward model, for --best-of.", show_default=False)
 ]
 PaperBleu = Annotated[
     bool, Option("--paper-bleu", help="Also print the paper's tokenised BLEU: Moses tokens, compounds split.")

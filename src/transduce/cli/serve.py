@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Annotated
 
-from typer import Argument, Option
+from typer import Argument, BadParameter, Option
 
 from transduce.cli import options
 from transduce.cli.imports import command_imports
@@ -84,6 +85,9 @@ def serve(
         from transduce.serving.server import serve as run_server
         from transduce.serving.state import ServerState
 
+    for site in cors or ():
+        if site != "*" and not re.fullmatch(r"[a-z][a-z0-9+.-]*://[^/?#@\s]+", site):
+            raise BadParameter(f"should be like https://my.site, without a path, got {site!r}", param_hint="'--cors'")
     access = Access() if keys is None else read_access(keys)
     bound = bound_socket(host, port)
     device = chosen_device(device)

@@ -115,6 +115,9 @@ def translate(
     ] = DRAFT_TOKENS,
     sample: options.Sample = False,
     seed: options.SampleSeed = 1,
+    temperature: options.Temperature = None,
+    best_of: options.BestOf = None,
+    reward_model: options.RewardModelFolder = None,
     iterations: Annotated[
         int | None,
         Option(
@@ -134,19 +137,30 @@ def translate(
 
     On a terminal, type sentences at a prompt.
     """
-    require_model_folders(folders, rerank, draft, text_usage="--in {}")
+    require_model_folders(folders, rerank, draft, reward_model, text_usage="--in {}")
+    options.require_best_of(
+        best_of,
+        reward_model,
+        {
+            "--sample": sample, "--beam": beam, "--n-best": n_best, "--draft": draft, "--rerank": rerank,
+            "--prefix": prefix, "--iterations": iterations, "--workers": workers > 1, "--ray": ray,
+        },
+    )  # fmt: skip
+    if temperature is not None and not sample and best_of is None:
+        raise ConfigError("--temperature is for --sample and --best-of")
     if ray is not None or (source is not None and is_pattern(source)):
-        if rerank is not None or draft is not None or sample or iterations or json or n_best is not None or buffer:
+        if any((rerank, draft, sample, best_of, iterations, json, n_best, buffer)):
             raise ConfigError(
-                "files of a pattern are translated without --rerank, --draft, --sample, --iterations, --json, --n-best"
-                " and --buffer"
+                "files of a pattern are translated without --rerank, --draft, --sample, --best-of, --iterations,"
+                " --json, --n-best and --buffer"
             )
         translate_pattern(
             folders, source, out, n_workers=workers, ray=ray, beam=beam, alpha=alpha, prefix=prefix,
             split=not no_split, shortlist=shortlist, device=device, precision=precision,
         )  # fmt: skip
         return
-    sample_seed = options.sample_seed(is_sampled=sample, seed=seed, beam=beam, n_best=n_best)
+    is_sampled = sample or best_of is not None
+    sample_seed = options.sample_seed(is_sampled=is_sampled, seed=seed, beam=beam, n_best=n_best)
     _require_one_hypothesis(draft, sample, beam=beam, n_best=n_best, rerank=rerank)
     if draft is not None and prefix:
         raise ConfigError("--prefix cannot be used with --draft; leave one of them out")
@@ -162,7 +176,7 @@ def translate(
                 folders, device, precision, rerank, rerank_weight, n_best, beam, alpha, shortlist, prefix,
                 split=not no_split, is_scored=is_scored, chunk_lines=buffer or BUFFER_LINES_OF_WORKER,
                 n_workers=workers, draft=draft, n_drafted=draft_tokens, sample_seed=sample_seed,
-                n_iterations=iterations,
+                temperature=temperature, n_iterations=iterations,
             )  # fmt: skip
             team = stack.enter_context(TranslationWorkers(job))
             max_source_tokens = team.wait_until_loaded()
@@ -170,11 +184,11 @@ def translate(
         else:
             translator = load_translator(
                 folders, device=device, precision=precision, rerank=rerank, weight=rerank_weight, shortlist=shortlist,
-                draft=draft, n_drafted=draft_tokens,
+                draft=draft, n_drafted=draft_tokens, best_of=best_of, reward_model=reward_model,
             )  # fmt: skip
             search = requested_search(
                 translator.search, n_best=n_best, beam=beam, alpha=alpha, sample_seed=sample_seed,
-                n_iterations=iterations,
+                temperature=temperature, n_iterations=iterations,
             )  # fmt: skip
             max_source_tokens = translator.max_source_tokens
             is_typed = is_interactive(source)

@@ -42,6 +42,7 @@ class TranslationJob:
     draft: Path | None = None
     n_drafted: int = 1
     sample_seed: int | None = None
+    temperature: float | None = None
     n_iterations: int | None = None
 
     def as_message(self) -> Message:
@@ -115,7 +116,7 @@ def _start(description: list[bytes]) -> Answer:
     )
     search = requested_search(
         translator.search, n_best=job.n_best, beam=job.beam, alpha=job.alpha, sample_seed=job.sample_seed,
-        n_iterations=job.n_iterations,
+        temperature=job.temperature, n_iterations=job.n_iterations,
     )  # fmt: skip
 
     def answer(request: list[bytes]) -> Message:

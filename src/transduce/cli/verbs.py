@@ -29,6 +29,7 @@ from transduce.cli import (
     parseval,
     perplexity,
     prepare,
+    rank,
     read,
     score,
     serve,
@@ -84,9 +85,9 @@ app.command(cls=Verb)(demo.demo)
 app.add_typer(corpus.app, name="corpus")
 _VERBS: tuple[Callable[..., int | None], ...] = (
     init.init, prepare.prepare, train.train, average.average, shortlist.shortlist, translate.translate, distil.distil,
-    score.score, evaluate.evaluate, parse.parse, parseval.parseval, model.model, attention.attention,
-    generate.generate, fill.fill, perplexity.perplexity, read.read,
-    transcribe.transcribe, serve.serve, export.export, paper.paper, doctor.doctor,
+    rank.rank, score.score, evaluate.evaluate, parse.parse, parseval.parseval, model.model, attention.attention,
+    generate.generate, fill.fill, perplexity.perplexity, read.read, transcribe.transcribe, serve.serve,
+    export.export, paper.paper, doctor.doctor,
 )  # fmt: skip
 for verb in _VERBS:
     app.command(cls=Verb)(verb)

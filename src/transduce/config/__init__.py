@@ -60,7 +60,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-CAUSAL_TASKS = ("causal-lm", *ALIGNMENT_TASKS)
+CAUSAL_TASKS = ("causal-lm", "pixels", *ALIGNMENT_TASKS)
 WITH_ENCODER = ("translation", "mask-predict", "parsing", "span-corruption", *MEDIA_TASKS)
 
 

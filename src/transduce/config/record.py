@@ -111,12 +111,17 @@ RecordT = TypeVar("RecordT", bound=Record)
 
 
 def config_from_mapping(
-    kind: type[RecordT], values: Mapping[str, Any], *, where: str | Path, error: type[TransduceError] = ConfigError
+    kind: type[RecordT],
+    values: Mapping[str, Any],
+    *,
+    where: str | Path,
+    error: type[TransduceError] = ConfigError,
+    shows_values: bool = True,
 ) -> RecordT:
     """Build a record from the values of a TOML or JSON table.
 
     Raises ``error``, one line that begins with ``where``, for an unknown key (with the closest known one) or an
-    invalid value.
+    invalid value; ``shows_values`` = False keeps values, which may be secret, out of it.
 
     >>> from transduce.config import ModelConfig
     >>> config_from_mapping(ModelConfig, {"d_modle": 512}, where="recipe.toml")
@@ -128,12 +133,12 @@ def config_from_mapping(
             kind = kind.member(values)
         return kind.model_validate(dict(values))
     except ValidationError as cause:
-        raise error(f"{where}: {_explain(kind, cause.errors()[0])}") from None
+        raise error(f"{where}: {_explain(kind, cause.errors()[0], shows_values=shows_values)}") from None
     except ConfigError as cause:
         raise error(f"{where}: {cause}") from None
 
 
-def _explain(kind: type[Record], problem: ErrorDetails) -> str:
+def _explain(kind: type[Record], problem: ErrorDetails, *, shows_values: bool) -> str:
     names, kind = _key_path(kind, [str(part) for part in problem["loc"]])
     key, got = shown(".".join(names)) if names else "", problem["input"]
     match problem["type"]:
@@ -153,7 +158,8 @@ def _explain(kind: type[Record], problem: ErrorDetails) -> str:
         case _:
             reason = problem["msg"][0].lower() + problem["msg"][1:]
     hint = INFINITY_HINTS.get(names[-1]) if problem["type"] == "finite_number" else None
-    return f"{key}: {reason}, got {quoted(got)}{f'; {hint}' if hint else ''}"
+    found = f", got {quoted(got)}" if shows_values else ""
+    return f"{key}: {reason}{found}{f'; {hint}' if hint else ''}"
 
 
 def _key_path(kind: type[Record], parts: Sequence[str]) -> tuple[list[str], type[Record]]:

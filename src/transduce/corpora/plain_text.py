@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Protocol
 
 from transduce.config import DataConfig, Split
 from transduce.corpora.catalogue import OWN_FILES
@@ -12,11 +13,31 @@ from transduce.corpora.parallel_text import ParallelText, require_text
 from transduce.errors import ConfigError, DataError
 from transduce.files import read_lines
 
-__all__ = ["MAX_DOCUMENT_CHARACTERS", "Document", "PlainText", "documents_of"]
+__all__ = ["MAX_DOCUMENT_CHARACTERS", "Document", "PlainText", "TextOfDocuments", "documents_of"]
 
 Document = list[str]  # its lines, none of them blank
 
 MAX_DOCUMENT_CHARACTERS = 1 << 20  # a longer document is read as several
+
+
+class TextOfDocuments(Protocol):
+    """Documents by corpus and split."""
+
+    @property
+    def corpora(self) -> tuple[str, ...]:
+        """Names of the training corpora."""
+
+    def train_documents(self, corpus: str, /) -> Iterator[Document]:
+        """Yield the training documents of a corpus in a fixed order."""
+
+    def documents(self, split: Split, /) -> Iterator[Document]:
+        """Yield the documents of dev or test."""
+
+    def has(self, split: Split, /) -> bool:
+        """Whether the split exists; "train" always does."""
+
+    def name_of(self, split: Split, /) -> str:
+        """Display name of the dev or test text, reported beside scores; "" if there is none."""
 
 
 class PlainText:

@@ -22,6 +22,7 @@ from transduce.corpora import (
     generate_pairs,
 )
 from transduce.corpora.checks import TextPart, column_part, remarks_between, remarks_on_codes, two_file_part
+from transduce.corpora.digits import DIGITS, DigitText
 from transduce.corpora.formats import foreign_format
 from transduce.corpora.plain_text import PlainText
 from transduce.diagnostics.finding import Finding, counted, good, guard, note, problem
@@ -147,19 +148,30 @@ def examine_recipe(path: Path, data_folder: Path | None = None) -> Iterator[Find
     of_texts = dict.fromkeys(("causal-lm", "masked-lm", "span-corruption"), _examine_plain_text_of)
     of_prompts = dict.fromkeys(ALIGNMENT_TASKS, examine_prompts_of)
     of_media = dict.fromkeys(MEDIA_TASKS, examine_media_of)
-    examine_data = {"parsing": examine_trees_of, **of_texts, **of_prompts, **of_media}
+    examine_data = {"parsing": examine_trees_of, "pixels": _examine_digits_of, **of_texts, **of_prompts, **of_media}
     yield from examine_data.get(config.data.task, _examine_text_of)(config.data, path, data_folder)
 
 
 def describe_run(config: RunConfig) -> str:
     """Describe the model, the text and the length of a run."""
     model, data = config.model, config.data
-    media = {"image-to-text": "images", "speech-to-text": f"speech ({data.direction})"}
+    media = {"pixels": "images", "image-to-text": "images", "speech-to-text": f"speech ({data.direction})"}
     what = {"parsing": "trees", **media}.get(data.task, data.direction)
     return (
         f"{model.layers_in_words()} of width {model.d_model}, "
         f"{what} of {' and '.join(data.weights)}, {config.training.max_updates:,} updates"
     )
+
+
+def _examine_digits_of(data: DataConfig, recipe: Path, data_folder: Path | None) -> Iterator[Finding]:
+    """Examine whether the digits are there."""
+    try:
+        text = DigitText(data)
+        for split in SPLITS:
+            documents = text.train_documents(DIGITS) if split == "train" else text.documents(split)
+            yield good(recipe, f"{split}: {counted(sum(1 for _ in documents), 'image')}")
+    except ConfigError as error:
+        yield problem(recipe, str(error))
 
 
 def _examine_plain_text_of(data: DataConfig, recipe: Path, data_folder: Path | None) -> Iterator[Finding]:

@@ -107,15 +107,18 @@ def _use(target: str, loaded: ModelFolder, *, is_causal: bool) -> list[str]:
                 "```",
             ]
         case "ct2":
-            name = "tokenizer.json" if loaded.tokenizers.is_shared else "tokenizer.src.json"
+            is_shared = loaded.tokenizers.is_shared
+            source, target = ("tokenizer.json",) * 2 if is_shared else ("tokenizer.src.json", "tokenizer.tgt.json")
             return [
                 "```python",
                 "import ctranslate2, tokenizers",
                 "",
                 'translator = ctranslate2.Translator(folder, compute_type="float32")  # or folder + "/int8", "int8"',
-                f'tokenizer = tokenizers.Tokenizer.from_file(folder + "/{name}")',
+                f'tokenizer = tokenizers.Tokenizer.from_file(folder + "/{source}")',
+                f'target_tokenizer = tokenizers.Tokenizer.from_file(folder + "/{target}")',
                 '[result] = translator.translate_batch([tokenizer.encode("A dog runs.").tokens], beam_size=4)',
-                "print(result.hypotheses[0])",
+                "ids = [target_tokenizer.token_to_id(token) for token in result.hypotheses[0]]",
+                "print(target_tokenizer.decode(ids))",
                 "```",
                 "",
                 "The text should be in NFC, with single spaces and none at its ends. EOS is appended by the model.",

@@ -27,6 +27,7 @@ __all__ = [
 ]  # fmt: skip
 
 MAX_TOKENIZER_BYTES = 64 * 2**20  # of a SentencePiece model or a vocabulary file
+MAX_NUMBER = 2**63 - 1
 SUPPRESSED = -1e4  # logit bias of a row that the other model does not have
 
 
@@ -118,8 +119,8 @@ def read_bounded(path: Path) -> bytes:
 
 
 def whole_number(values: Mapping[str, Any], name: str, *, where: Path, default: int | None = None) -> int:
-    """Return a whole number of a configuration. Raises CheckpointError if it is missing or something else."""
+    """Return a whole number of a configuration. Raises CheckpointError if it is missing, huge or something else."""
     value = values.get(name, default)
-    if type(value) is not int:
+    if type(value) is not int or abs(value) > MAX_NUMBER:
         raise CheckpointError(f"{where}: {name} should be a whole number, got {quoted(value)}")
     return value

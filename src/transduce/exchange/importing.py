@@ -24,7 +24,7 @@ from transduce.tasks.model_memory import require_memory_to_search
 from transduce.text import SentencePieceTokenizer
 from transduce.training import assign_weights
 
-__all__ = ["ImportReport", "import_model"]
+__all__ = ["ImportReport", "import_model", "model_of", "read_source"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +53,12 @@ def import_model(
     if out.exists() and not (out.is_dir() and not any(out.iterdir())):
         raise DataError(f"{out} exists already; nothing was written; name another folder or remove it")
     with without_collection():
-        foreign = _read(source)
+        foreign = read_source(source)
         direction = direction or foreign.direction
         if direction is None:
             raise ConfigError(f"{source} does not say its languages; give them, for example --direction en-de")
         log(f"read {foreign.format}: {foreign.config.layers_in_words()} of {foreign.config.d_model}")
-        require_memory_to_search(foreign.config, torch.device("cpu"), where=source)
-        model = _model(foreign)
+        model = model_of(foreign)
         comparison = _checked(source, foreign, model, log)
         parameters = sum(weight.numel() for weight in model.canonical().values())
         write_model_folder(
@@ -75,21 +74,29 @@ def import_model(
     return ImportReport(foreign.format, parameters, comparison)
 
 
-def _read(source: Path) -> ForeignModel:
+def read_source(source: Path) -> ForeignModel:
+    """Read a source of any format.
+
+    Raises CheckpointError if it has none, is damaged, computes something else, or needs more memory than there is.
+    """
     if not source.exists():
         raise CheckpointError(f"{source} does not exist; give a folder of a Marian model, or its model.npz")
     npz = find_npz(source)
     if npz is not None:
-        return read_marian_npz(npz)
-    if source.is_dir() and is_opus_folder(source):
-        return read_opus_folder(source)
-    raise CheckpointError(
-        f"{source} is no model that can be imported; those are folders with config.json, weights and source.spm, as"
-        " OPUS-MT's on the Hugging Face Hub, and Marian's model.npz with its vocabularies beside it"
-    )
+        foreign = read_marian_npz(npz)
+    elif source.is_dir() and is_opus_folder(source):
+        foreign = read_opus_folder(source)
+    else:
+        raise CheckpointError(
+            f"{source} is no model that can be imported; those are folders with config.json, weights and source.spm, as"
+            " OPUS-MT's on the Hugging Face Hub, and Marian's model.npz with its vocabularies beside it"
+        )
+    require_memory_to_search(foreign.config, torch.device("cpu"), where=source)
+    return foreign
 
 
-def _model(foreign: ForeignModel) -> Transformer:
+def model_of(foreign: ForeignModel) -> Transformer:
+    """Return our model with the weights of a source."""
     with ShapesOnly():
         model = Transformer(foreign.config)
     undefined = {name: torch.empty(weight.shape) for name, weight in model.canonical().items()}

@@ -9,8 +9,10 @@ Shapes: D d_model, F d_ff, V vocabulary, I inputs and O outputs of a projection,
 from __future__ import annotations
 
 import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -47,6 +49,11 @@ __all__ = ["find_npz", "read_marian_npz"]
 
 SETTINGS = "special:model.yml"
 MAX_SETTINGS_BYTES = 2**20
+# What NumPy and zipfile raise for damaged files, the reading of an array's header included.
+DAMAGES = (
+    OSError, ValueError, EOFError, KeyError, SyntaxError, TokenError, zipfile.BadZipFile, zlib.error,
+    NotImplementedError, MemoryError, RecursionError,
+)  # fmt: skip
 MARIAN_NORM_EPS = 1e-9
 ACTIVATIONS: Mapping[str, str] = {"relu": "relu", "swish": "swish", "gelu": "gelu"}
 # Settings that compute something else, and the values that we can use.
@@ -111,8 +118,8 @@ def read_marian_npz(path: Path) -> ForeignModel:
 
 def _read_arrays(path: Path) -> dict[str, Any]:
     """Read the arrays of an npz file without pickle. Raises CheckpointError for damaged and absurdly large files."""
-    require_regular(path, error=CheckpointError, may_be_link=True)
     try:
+        require_regular(path, error=CheckpointError, may_be_link=True)
         with zipfile.ZipFile(path) as archive:
             total = sum(member.file_size for member in archive.infolist())
         free = free_memory()
@@ -123,7 +130,7 @@ def _read_arrays(path: Path) -> dict[str, Any]:
             )
         with np.load(path, allow_pickle=False) as arrays:
             return {name: arrays[name] for name in arrays.files}
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, NotImplementedError, MemoryError) as error:
+    except DAMAGES as error:
         raise CheckpointError(f"{path} is no readable npz file: {shown(' '.join(str(error).split()))}") from error
 
 

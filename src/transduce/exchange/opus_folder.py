@@ -79,6 +79,10 @@ def read_opus_folder(source: Path) -> ForeignModel:
             raise CheckpointError(f"{path}: {name} = {quoted(values[name])} cannot be imported, only {wanted!r}")
     if values.get("model_type") != "marian":
         raise CheckpointError(f"{path}: model_type is missing; only 'marian' can be imported")
+    if (source / "tokenizer.json").exists() and not (source / "source.spm").exists():
+        raise CheckpointError(
+            f"{source} has tokenizer.json and no source.spm; only models with SentencePiece tokenizers can be imported"
+        )
     n_src = whole_number(values, "vocab_size", where=path)
     n_tgt = whole_number(values, "decoder_vocab_size", where=path, default=n_src)
     is_shared = values.get("share_encoder_decoder_embeddings", True) is True

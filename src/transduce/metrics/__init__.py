@@ -6,7 +6,7 @@ Imports no torch. Every score has a signature: the settings that produced it.
 
 from __future__ import annotations
 
-from transduce.metrics.bleu import Score, chrf_score, looks_tokenised, sacrebleu_score
+from transduce.metrics.bleu import Score, chrf_score, looks_tokenised, sacrebleu_score, sentence_chrf_scores
 from transduce.metrics.error_rates import (
     ErrorRates,
     character_error_rate,
@@ -30,5 +30,5 @@ __all__ = [
     "TOKENISED_BLEUS", "ErrorRates", "PairedBootstrap", "Parseval", "Score", "TokenisedBleu", "TranslationScores",
     "character_error_rate", "chrf_score", "customary_bleus", "edit_distance", "error_rates", "has_moses_rules",
     "looks_tokenised", "multi30k_bleu", "paired_bootstrap", "paper_bleu", "parseval", "perplexity", "sacrebleu_score",
-    "score_translations", "word_error_rate",
+    "score_translations", "sentence_chrf_scores", "word_error_rate",
 ]  # fmt: skip

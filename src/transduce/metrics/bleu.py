@@ -16,7 +16,10 @@ from transduce.errors import DataError
 if TYPE_CHECKING:  # sacrebleu is imported when something is scored
     from sacrebleu import BLEU, CHRF
 
-__all__ = ["Score", "chrf_score", "corpus_score", "looks_tokenised", "require_parallel", "sacrebleu_score"]
+__all__ = [
+    "Score", "chrf_score", "corpus_score", "looks_tokenised", "require_parallel", "sacrebleu_score",
+    "sentence_chrf_scores",
+]  # fmt: skip
 
 STOP = re.compile(r"[.,](?=\s|$)")  # French puts a space before : ; ! ?
 SPACED_STOP = re.compile(r"\s[.,](?=\s|$)")
@@ -58,6 +61,18 @@ def chrf_score(hypotheses: Sequence[str], references: Sequence[str]) -> Score:
     from sacrebleu import CHRF
 
     return corpus_score(CHRF(), hypotheses, references)
+
+
+def sentence_chrf_scores(hypotheses: Sequence[str], reference: str) -> list[float]:
+    """Return chrF2 of each hypothesis for one reference, percent, with sacreBLEU's settings for sentences.
+
+    >>> sentence_chrf_scores(["Ein Hund schläft.", "Eine Katze."], "Ein Hund schläft.")[0]
+    100.0
+    """
+    from sacrebleu import CHRF
+
+    metric = CHRF()
+    return [min(metric.sentence_score(hypothesis, [reference]).score, 100.0) for hypothesis in hypotheses]
 
 
 def corpus_score(

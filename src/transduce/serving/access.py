@@ -84,7 +84,7 @@ class Client:
         return quota is None or self.characters_used + n_characters <= quota
 
     def use(self, n_characters: int) -> None:
-        """Count the characters of an answered request."""
+        """Count the characters of a request; a negative number takes back those of one without an answer."""
         self._usage.add(self.name, n_characters)
 
 
@@ -130,7 +130,11 @@ def read_access(path: Path) -> Access:
         raise ConfigError(f"{path} cannot be read: {error.strerror or error}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is not valid TOML: {error}") from error
-    file = config_from_mapping(_File, values, where=path)
+    if isinstance(values.get("key"), dict):
+        raise ConfigError(f"{path}: [key] is a single table; a key begins with [[key]]")
+    file = config_from_mapping(_File, values, where=path, shows_values=False)
+    if file.usage_file is not None and not Path(file.usage_file).parent.is_dir():
+        raise ConfigError(f"{path}: usage_file is in {Path(file.usage_file).parent}, which is no folder; create it")
     names = [key.name for key in file.key]
     for key in file.key:
         if (key.key is None) == (key.sha256 is None):
@@ -187,7 +191,7 @@ class _Usage:
         """Count characters of a client."""
         with self._lock:
             self._turn_month()
-            self._counts[name] = self._counts.get(name, 0) + n_characters
+            self._counts[name] = max(0, self._counts.get(name, 0) + n_characters)
             is_due = self._path is not None and time.monotonic() - self._saved > SAVE_INTERVAL_S
         if is_due:
             self.save()

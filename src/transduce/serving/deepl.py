@@ -7,7 +7,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from transduce.serving.http import ApiError, Fields, json_response, read_fields, require_within, while_connected
+from transduce.serving.http import ApiError, Fields, counted, json_response, read_fields, while_connected
 from transduce.serving.libretranslate import detected_of, name_of
 from transduce.serving.state import ServerState
 from transduce.serving.translating import Splitting, TranslatedText, translate_texts
@@ -50,12 +50,9 @@ class DeepL:
         _require_supported(fields)
         rules, splitting = _rules(fields), _splitting(fields)
         n_characters = sum(map(len, texts))
-        require_within(client, len(texts), n_characters)
-        if not client.has_quota(n_characters):
-            raise ApiError(QUOTA_EXCEEDED, "Quota exceeded")
-        sources = [source or (await detected_of(self.state, text, target)).language for text in texts]
-        results = await while_connected(request, self._translated(texts, sources, target, rules, splitting))
-        client.use(n_characters)
+        with counted(client, len(texts), n_characters, over_quota=ApiError(QUOTA_EXCEEDED, "Quota exceeded")):
+            sources = [source or (await detected_of(self.state, text, target)).language for text in texts]
+            results = await while_connected(request, self._translated(texts, sources, target, rules, splitting))
         translations: list[dict[str, Any]] = [
             {"detected_source_language": language.upper(), "text": result.text, "billed_characters": len(text)}
             for language, result, text in zip(sources, results, texts, strict=True)
@@ -97,7 +94,7 @@ class DeepL:
 
     async def usage(self, request: Request) -> Response:
         """GET or POST /v2/usage."""
-        client = self.state.client(request)
+        client = self.state.client(request, await read_fields(request))  # older clients send the key as a field
         limit = client.limits.characters_per_month or UNLIMITED
         return json_response({"character_count": client.characters_used, "character_limit": limit})
 

@@ -7,7 +7,8 @@ import json
 import sys
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qs
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from transduce.serving.state import ServerState
 
 __all__ = [
-    "ApiError", "Endpoint", "Fields", "Shape", "answered", "json_response", "read_fields", "report", "require_within",
-    "while_connected",
+    "ApiError", "Endpoint", "Fields", "Shape", "answered", "counted", "json_response", "read_fields", "report",
+    "require_within", "while_connected",
 ]  # fmt: skip
 
 MAX_BODY_BYTES = 2 << 20
@@ -225,10 +226,10 @@ async def _body(request: Request) -> bytes:
 def _parsed_query(encoded: bytes) -> dict[str, list[str]]:
     try:
         return parse_qs(
-            encoded.decode("ascii"), keep_blank_values=True, encoding="utf-8", errors="replace",
+            encoded.decode("utf-8", "replace"), keep_blank_values=True, encoding="utf-8", errors="replace",
             max_num_fields=MAX_FIELDS,
         )  # fmt: skip
-    except ValueError as error:  # not ASCII, or too many fields
+    except ValueError as error:  # too many fields
         raise ApiError(400, "Invalid request: the form is malformed") from error
 
 
@@ -282,6 +283,23 @@ def require_within(client: Client, n_texts: int, n_characters: int) -> None:
         raise ApiError(
             400, f"Invalid request: {n_characters:,} characters exceed the limit of {limits.characters:,} characters"
         )
+
+
+@contextmanager
+def counted(client: Client, n_texts: int, n_characters: int, *, over_quota: ApiError) -> Iterator[None]:
+    """Count characters of a client for the block, and for good unless it raises: requests at once share a quota.
+
+    Raises ApiError beyond the limits of the client, ``over_quota`` beyond its quota.
+    """
+    require_within(client, n_texts, n_characters)
+    if not client.has_quota(n_characters):
+        raise over_quota
+    client.use(n_characters)
+    try:
+        yield
+    except BaseException:
+        client.use(-n_characters)
+        raise
 
 
 def json_response(value: object, status: int = 200, headers: Mapping[str, str] | None = None) -> JSONResponse:

@@ -12,12 +12,12 @@ from starlette.responses import Response
 
 from transduce.corpora.languages import language_name
 from transduce.serving.detection import Detected
-from transduce.serving.http import ApiError, json_response, read_fields, require_within, while_connected
+from transduce.serving.http import ApiError, counted, json_response, read_fields, require_within, while_connected
 from transduce.serving.state import ServerState
 from transduce.serving.translating import MAX_ALTERNATIVES, TranslatedText, translate_texts
 from transduce.text.markup import html_rules
 
-__all__ = ["LibreTranslate", "detected_of", "error_response", "name_of"]
+__all__ = ["LibreTranslate", "detected_of", "error_response", "name_of", "over_quota"]
 
 FRONTEND_TIMEOUT_MS = 500  # the client's, after the last key
 
@@ -25,6 +25,11 @@ FRONTEND_TIMEOUT_MS = 500  # the client's, after the last key
 def error_response(error: ApiError) -> Response:
     """Return an error as LibreTranslate writes it."""
     return json_response({"error": error.message}, error.status, error.headers)
+
+
+def over_quota() -> ApiError:
+    """Return the error of a client whose quota is used up."""
+    return ApiError(403, "The quota of this month is used up")
 
 
 def name_of(code: str) -> str:
@@ -49,15 +54,12 @@ class LibreTranslate:
             raise ApiError(400, "Invalid request: format should be text or html")
         n_alternatives = fields.integer("alternatives", 0, low=0, high=MAX_ALTERNATIVES)
         n_characters = sum(map(len, texts))
-        require_within(client, len(texts), n_characters)
-        if not client.has_quota(n_characters):
-            raise ApiError(403, "The quota of this month is used up")
-        detected = [await detected_of(self.state, text, target) for text in texts] if source == "auto" else []
-        sources = [each.language for each in detected] or [source] * len(texts)
-        results = await while_connected(
-            request, self._translated(texts, sources, target, is_html=kind == "html", n_alternatives=n_alternatives)
-        )
-        client.use(n_characters)
+        with counted(client, len(texts), n_characters, over_quota=over_quota()):
+            detected = [await detected_of(self.state, text, target) for text in texts] if source == "auto" else []
+            sources = [each.language for each in detected] or [source] * len(texts)
+            results = await while_connected(
+                request, self._translated(texts, sources, target, is_html=kind == "html", n_alternatives=n_alternatives)
+            )
         answer: dict[str, Any] = {"translatedText": [each.text for each in results]}
         if detected:
             answer["detectedLanguage"] = [_as_json(each) for each in detected]

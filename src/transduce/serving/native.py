@@ -9,16 +9,18 @@ import asyncio
 import json
 import math
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from transduce.config import MAX_SEED
+from transduce.errors import DataError
 from transduce.search.sampling import Sampling
-from transduce.serving.http import ApiError, Fields, json_response, read_fields, report, require_within, while_connected
-from transduce.serving.libretranslate import detected_of
+from transduce.serving.http import ApiError, Fields, counted, json_response, read_fields, report, while_connected
+from transduce.serving.libretranslate import detected_of, over_quota
 from transduce.serving.metrics import CONTENT_TYPE
 from transduce.serving.models import (
     AlignJob,
@@ -35,11 +37,12 @@ from transduce.serving.translating import MAX_ALTERNATIVES, translate_texts
 from transduce.tasks import Continuation, Parse, ScoredText
 from transduce.tasks.translator import Prefix
 from transduce.tasks.word_alignment import AlignedSentence
-from transduce.text import Segment
+from transduce.text import Segment, word_spans
 
 __all__ = ["Native"]
 
 MAX_TOKENS = 4096  # of a generated text
+MAX_WEIGHTS = 1 << 20  # between the words of a sentence and of its translation, in an answer
 
 
 class Native:
@@ -61,18 +64,13 @@ class Native:
     async def sentences(self, request: Request) -> Response:
         """POST /sentences: the sentences of a text, each with its translation."""
         fields = await read_fields(request)
-        text, _ = self._counted(request, fields)
-        served, source = await self._translator(fields, text)
-        segments = await asyncio.to_thread(_segments_of, served, text)
-        translated = await while_connected(
-            request,
-            translate_texts(
-                served,
-                [each.text for each in segments],
-                splitting="none",
-                timeout_s=self.state.request_timeout_s,
-            ),
-        )
+        with self._counted(request, fields) as (text, _):
+            served, source = await self._translator(fields, text)
+            segments = await asyncio.to_thread(_segments_of, served, text)
+            texts, timeout_s = [each.text for each in segments], self.state.request_timeout_s
+            translated = await while_connected(
+                request, translate_texts(served, texts, splitting="none", timeout_s=timeout_s)
+            )
         answers = [
             {"source": segment.text, "space": segment.space, "translation": each.text}
             for segment, each in zip(segments, translated, strict=True)
@@ -82,11 +80,11 @@ class Native:
     async def alternatives(self, request: Request) -> Response:
         """POST /alternatives: other translations of a sentence, from the end of a prefix on."""
         fields = await read_fields(request)
-        text, n_characters = self._counted(request, fields)
-        served, _ = await self._translator(fields, text)
-        n, prefix = fields.integer("n", 5, low=1, high=MAX_ALTERNATIVES), fields.text("prefix", "")
-        timeout_s = self.state.request_timeout_s
-        [found] = await while_connected(request, served.ask([AlternativesJob(text, prefix, n)], timeout_s=timeout_s))
+        with self._counted(request, fields) as (text, n_characters), _prefix_blamed():
+            served, _ = await self._translator(fields, text)
+            n, prefix = fields.integer("n", 5, low=1, high=MAX_ALTERNATIVES), fields.text("prefix", "")
+            job = AlternativesJob(text, prefix, n)
+            [found] = await while_connected(request, served.ask([job], timeout_s=self.state.request_timeout_s))
         scored: list[ScoredText] = found
         served.metrics.characters(n_characters)
         return json_response({"alternatives": [{"text": each.text, "score": _finite(each.score)} for each in scored]})
@@ -94,20 +92,22 @@ class Native:
     async def completion(self, request: Request) -> Response:
         """POST /completion: the best translation of a sentence that begins with a prefix."""
         fields = await read_fields(request)
-        text, n_characters = self._counted(request, fields)
-        served, _ = await self._translator(fields, text)
-        job = TranslateJob(text, prefix=Prefix(fields.text("prefix", "")))
-        [found] = await while_connected(request, served.ask([job], timeout_s=self.state.request_timeout_s))
+        with self._counted(request, fields) as (text, n_characters), _prefix_blamed():
+            served, _ = await self._translator(fields, text)
+            job = TranslateJob(text, prefix=Prefix(fields.text("prefix", "")))
+            [found] = await while_connected(request, served.ask([job], timeout_s=self.state.request_timeout_s))
         served.metrics.characters(n_characters)
         return json_response({"translation": found.n_best[0].text})
 
     async def alignment(self, request: Request) -> Response:
         """POST /alignment: attention between the words of a sentence and of its translation, and probabilities."""
         fields = await read_fields(request)
-        text, _ = self._counted(request, fields)
-        served, _ = await self._translator(fields, text)
-        job = AlignJob(text, fields.text("translation"))
-        [found] = await while_connected(request, served.ask([job], timeout_s=self.state.request_timeout_s))
+        with self._counted(request, fields) as (text, _):
+            served, _ = await self._translator(fields, text)
+            job = AlignJob(text, fields.text("translation"))
+            if len(word_spans(job.source)) * len(word_spans(job.target)) > MAX_WEIGHTS:
+                raise ApiError(400, "Invalid request: q and translation have too many words; align single sentences")
+            [found] = await while_connected(request, served.ask([job], timeout_s=self.state.request_timeout_s))
         aligned: AlignedSentence = found
         return json_response(
             {
@@ -120,16 +120,14 @@ class Native:
             }
         )
 
-    def _counted(self, request: Request, fields: Fields) -> tuple[str, int]:
-        """Return the text of a request and its size, within the limits of its client."""
+    @contextmanager
+    def _counted(self, request: Request, fields: Fields) -> Iterator[tuple[str, int]]:
+        """Yield the text of a request and its size, within the limits of its client."""
         client = self.state.client(request, fields)
         text = fields.text("q")
         n_characters = len(text) + len(fields.text("translation", "")) + len(fields.text("prefix", ""))
-        require_within(client, 1, n_characters)
-        if not client.has_quota(n_characters):
-            raise ApiError(403, "The quota of this month is used up")
-        client.use(n_characters)
-        return text, n_characters
+        with counted(client, 1, n_characters, over_quota=over_quota()):
+            yield text, n_characters
 
     async def _translator(self, fields: Fields, text: str) -> tuple[ServedTranslator, str]:
         source, target = fields.text("source", "auto"), fields.text("target")
@@ -142,14 +140,14 @@ class Native:
         fields = await read_fields(request)
         client = self.state.client(request, fields)
         texts, is_list = fields.texts("q")
-        require_within(client, len(texts), sum(map(len, texts)))
-        served = self._parser(fields)
-        if fields.flag("raw", False):
-            from transduce.text.treebank_words import treebank_words
+        with counted(client, len(texts), sum(map(len, texts)), over_quota=over_quota()):
+            served, timeout_s = self._parser(fields), self.state.request_timeout_s
+            if fields.flag("raw", False):
+                from transduce.text.treebank_words import treebank_words
 
-            texts = [" ".join(treebank_words(text)) for text in texts]
-        jobs = [ParseJob(text) for text in texts]
-        results: list[Parse] = await while_connected(request, served.ask(jobs, timeout_s=self.state.request_timeout_s))
+                texts = [" ".join(treebank_words(text)) for text in texts]
+            jobs = [ParseJob(text) for text in texts]
+            results: list[Parse] = await while_connected(request, served.ask(jobs, timeout_s=timeout_s))
         answers = [
             {
                 "words": list(each.words), "tree": None if each.tree is None else str(each.tree),
@@ -171,7 +169,10 @@ class Native:
         fields = await read_fields(request)
         client = self.state.client(request, fields)
         prompt = fields.text("prompt")
-        require_within(client, 1, len(prompt))
+        with counted(client, 1, len(prompt), over_quota=over_quota()):
+            return await self._generated(request, fields, prompt)
+
+    async def _generated(self, request: Request, fields: Fields, prompt: str) -> Response:
         served = self._language_model(fields)
         sampling = Sampling(
             fields.number("temperature", 1.0, low=0.0, high=1000.0),
@@ -208,6 +209,15 @@ class Native:
         if not models:
             raise ApiError(400, "No language model is served")
         return models[name] if name else next(iter(models.values()))
+
+
+@contextmanager
+def _prefix_blamed() -> Iterator[None]:
+    """Say what is wrong where only the prefix can be."""
+    try:
+        yield
+    except DataError as error:
+        raise ApiError(400, "Invalid request: prefix has more tokens than the model reads") from error
 
 
 def _segments_of(served: ServedTranslator, text: str) -> list[Segment]:

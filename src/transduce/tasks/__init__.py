@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from transduce.tasks.average import average_run, dev_perplexity
+from transduce.tasks.best_of_samples import BestOfSamples
 from transduce.tasks.causal_lm import CausalLanguageModelling as _CausalLanguageModelling  # noqa: F401  (it registers itself)
 from transduce.tasks.dpo import DirectPreferenceOptimisation as _DPO  # noqa: F401  (likewise)
 from transduce.tasks.evaluation import Evaluation, evaluate
@@ -14,8 +15,11 @@ from transduce.tasks.media_task import MediaTask as _MediaTask  # noqa: F401  (i
 from transduce.tasks.new_recipe import NewRecipe, OwnText, new_recipe
 from transduce.tasks.parser import Parse, Parser, tagged_words
 from transduce.tasks.parsing import ParsingScores, evaluate_parser
+from transduce.tasks.pixel_model import PixelModel
+from transduce.tasks.pixels import PixelTask as _PixelTask  # noqa: F401  (it registers itself)
 from transduce.tasks.ppo import PolicyOptimisation as _PPO  # noqa: F401  (likewise)
 from transduce.tasks.preparation import Prepared, new_prepared, open_prepared, prepare
+from transduce.tasks.ranked_translations import RankedCounts, ranked_translations
 from transduce.tasks.registry import TASKS, register, task_named, task_of
 from transduce.tasks.reranking import Reranker, log_probabilities
 from transduce.tasks.response_model import ResponseModel, RewardModel, best_of_n
@@ -30,10 +34,10 @@ from transduce.tasks.translation_parts import ScoredText, Translation
 from transduce.tasks.translator import Translator
 
 __all__ = [
-    "TASKS", "Continuation", "Evaluation", "FilledText", "FoundText", "LanguageModel", "MediaModel", "NewRecipe",
-    "OwnText", "Parse", "Parser", "ParsingScores", "Prepared", "Reader", "Reranker", "ResponseModel", "RewardModel",
-    "RunResult", "ScoredText", "Task", "TextScore", "Transcriber", "Translation", "Translator", "average_run",
-    "best_of_n", "dev_perplexity", "evaluate", "evaluate_parser", "log_probabilities", "new_prepared", "new_recipe",
-    "open_prepared", "prepare", "read_run_config", "register", "resume_config", "tagged_words", "task_named",
-    "task_of", "train",
+    "TASKS", "BestOfSamples", "Continuation", "Evaluation", "FilledText", "FoundText", "LanguageModel", "MediaModel",
+    "NewRecipe", "OwnText", "Parse", "Parser", "ParsingScores", "PixelModel", "Prepared", "RankedCounts", "Reader",
+    "Reranker", "ResponseModel", "RewardModel", "RunResult", "ScoredText", "Task", "TextScore", "Transcriber",
+    "Translation", "Translator", "average_run", "best_of_n", "dev_perplexity", "evaluate", "evaluate_parser",
+    "log_probabilities", "new_prepared", "new_recipe", "open_prepared", "prepare", "ranked_translations",
+    "read_run_config", "register", "resume_config", "tagged_words", "task_named", "task_of", "train",
 ]  # fmt: skip

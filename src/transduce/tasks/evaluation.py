@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from transduce.config import SearchConfig
 from transduce.errors import DataError
 from transduce.metrics import TokenisedBleu, TranslationScores, score_translations
+from transduce.tasks.best_of_samples import BestOfSamples
 from transduce.tasks.reranking import Reranker
 from transduce.tasks.translator import Translator
 
@@ -23,7 +24,7 @@ class Evaluation:
 
 
 def evaluate(
-    translator: Translator | Reranker,
+    translator: Translator | Reranker | BestOfSamples,
     sources: Sequence[str],
     references: Sequence[str],
     *,

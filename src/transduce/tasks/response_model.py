@@ -92,10 +92,9 @@ class RewardModel:
         Rewards compare responses to the same prompt. Those of the texts that the model was trained on have mean 0 and
         standard deviation 1. Raises DataError for a pair that is longer than the model's window.
         """
-        prompts = [[BOS_ID, *encode_prompt(self.codec, prompt)] for prompt, _ in pairs]
-        responses = [[*encode_response(self.codec, response), EOS_ID] for _, response in pairs]
+        encoded = [self._encoded(*pair) for pair in pairs]
         window = self.model.window
-        for ids, answer, (prompt, _) in zip(prompts, responses, pairs, strict=True):
+        for (ids, answer), (prompt, _) in zip(encoded, pairs, strict=True):
             if window is not None and len(ids) + len(answer) > window:
                 raise DataError(
                     f"a prompt with its response has {len(ids) + len(answer):,} tokens, the model's window"
@@ -103,9 +102,16 @@ class RewardModel:
                 )
         rewards: list[float] = []
         for start in range(0, len(pairs), ROWS_PER_BATCH):
-            part = slice(start, start + ROWS_PER_BATCH)
-            rewards += rewards_of(self.model, prompts[part], responses[part]).tolist()
+            prompts, responses = zip(*encoded[start : start + ROWS_PER_BATCH], strict=True)
+            rewards += rewards_of(self.model, prompts, responses).tolist()
         return rewards
+
+    def has_room_for(self, prompt: str, response: str) -> bool:
+        """Return whether a prompt with its response is within the model's window."""
+        return self.model.window is None or sum(map(len, self._encoded(prompt, response))) <= self.model.window
+
+    def _encoded(self, prompt: str, response: str) -> tuple[list[int], list[int]]:
+        return [BOS_ID, *encode_prompt(self.codec, prompt)], [*encode_response(self.codec, response), EOS_ID]
 
 
 def best_of_n(

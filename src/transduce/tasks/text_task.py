@@ -21,7 +21,7 @@ from transduce.config import (
     Split,
     TrainingConfig,
 )
-from transduce.corpora.plain_text import Document, PlainText
+from transduce.corpora.plain_text import Document, PlainText, TextOfDocuments
 from transduce.data import Store
 from transduce.data.documents import TextBatch, open_documents, write_documents
 from transduce.errors import ConfigError, DataError
@@ -120,6 +120,10 @@ class TextTask(Task[BatchT]):
 
     rows = "documents"
 
+    def text(self, config: DataConfig, data_folder: Path | None) -> TextOfDocuments:
+        """Return the text that a configuration names. Raises ConfigError or DataError if it is missing."""
+        return PlainText(config, data_folder)
+
     def prepare(
         self,
         config: DataConfig,
@@ -133,7 +137,7 @@ class TextTask(Task[BatchT]):
         for name in FOR_PAIRS:
             if getattr(config, name):
                 raise ConfigError(f"data.{name} is for tasks on pairs; leave it out for task = {self.name!r}")
-        text = PlainText(config, data_folder)
+        text = self.text(config, data_folder)
         names = {split: text.name_of(split) for split in EVALUATION_SPLITS if text.has(split)}
 
         def lines() -> Iterator[str]:

@@ -590,10 +590,14 @@ def greedy_unless_sampled(search: SearchConfig) -> SearchConfig:
     return GreedySearchConfig(**shared)
 
 
-def sampling_like(search: SearchConfig, *, seed: int) -> SampledSearchConfig:
-    """Return a search that samples from the model's distribution, with the limits of another search."""
+def sampling_like(search: SearchConfig, *, seed: int, temperature: float | None = None) -> SampledSearchConfig:
+    """Return a search that samples from the model's distribution, with the limits of another search.
+
+    ``temperature``: divides the logits. Default: that of the other search if it samples, else 1.
+    """
     fields = set(SampledSearchConfig.model_fields) - {"kind", "seed"}
-    return SampledSearchConfig(**search.model_dump(include=fields), seed=seed)
+    changes = {} if temperature is None else {"temperature": temperature}
+    return SampledSearchConfig(**search.model_dump(include=fields) | changes, seed=seed)
 
 
 def _strings(texts: Iterable[str], *, name: str = "texts") -> Iterator[str]:

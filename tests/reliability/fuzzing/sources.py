@@ -8,16 +8,25 @@ import lzma
 import os
 import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
+import yaml
 
+from marian_files import MARIAN_SETTINGS, marian_arrays, numbered_pieces, trained_sentencepiece
+from talking_model import write_talking_model
+from transduce.config import SearchConfig, TransformerConfig
 from transduce.corpora import generate_pairs
+from transduce.exchange.opus_layout import write_opus_folder
+from transduce.model import Transformer
 from transduce.recipes import read_recipe
 from transduce.tasks import Translator, train
-from transduce.tasks.model_folder import read_model_folder, write_model_folder
-from transduce.text import train_bpe, train_wordpiece
+from transduce.text import SentencePieceTokenizer, Tokenizers, train_bpe, train_wordpiece
+from transduce.text.sentencepiece_tokenizer import sentencepiece_description
 
 __all__ = ["DATA_PATHS", "RECIPES", "SMALL_RECIPE", "Sources", "make_sources"]
 
@@ -136,6 +145,16 @@ class Sources:
         """A folder with ``run.json`` and nothing else."""
         return self.folder / "only-run"
 
+    @property
+    def opus(self) -> Path:
+        """A random Marian model in the layout of Hugging Face, as OPUS-MT's."""
+        return self.folder / "opus"
+
+    @property
+    def marian(self) -> Path:
+        """The same as Marian's own files."""
+        return self.folder / "marian"
+
 
 def make_sources(folder: Path) -> Sources:
     """Make all of it in a new folder, which becomes the working folder of this process."""
@@ -162,6 +181,7 @@ def make_sources(folder: Path) -> Sources:
     train_wordpiece(lines, vocab_size=600).save(sources.tokenizers / "wordpiece.json")
     sources.only_run.mkdir()
     shutil.copy(sources.run / "run.json", sources.only_run)
+    _write_marian(sources, lines)
     sources.packages.mkdir()
     if shutil.which("dpkg-deb"):
         for language, package in (("en", "libreoffice-help-en-us"), ("de", "libreoffice-help-de")):
@@ -170,24 +190,38 @@ def make_sources(folder: Path) -> Sources:
 
 
 def _write_talker(sources: Sources) -> None:
-    read = read_model_folder(sources.model, device=torch.device("cpu"))
-    torch.manual_seed(3)
-    with torch.no_grad():
-        read.model.output_weight.normal_(std=3.0)  # varied output: no token dominates, whatever the input
-    write_model_folder(
-        sources.talker,
-        config=read.model.config,
-        weights={name: weight.detach() for name, weight in read.model.canonical().items()},
-        tokenizers=read.tokenizers,
-        search=read.search,
-        direction=read.direction,
-        task="translation",
-        card="",
-    )
+    write_talking_model(sources.model, sources.talker)
     translator = Translator.load(sources.talker)
     greedy = translator.search.model_copy(update={"beam_size": 1})
     [translation] = translator.translate(["The dog sleeps."], search=greedy)
     sources.expected.write_text(json.dumps({"translation": translation}))
+
+
+def _write_marian(sources: Sources, lines: Sequence[str]) -> None:
+    """Write a random model of two layers with SentencePiece, in both formats."""
+    models = [trained_sentencepiece(list(lines), vocab_size) for vocab_size in (90, 80)]
+    numbers = numbered_pieces(models)
+    special = {"pad_id": numbers["<pad>"], "start_id": numbers["<pad>"], "eos_id": 0, "unk_id": 1}
+    sides = [SentencePieceTokenizer(sentencepiece_description(model, numbers, **special)) for model in models]
+    config = TransformerConfig(
+        n_encoder_layers=2, n_decoder_layers=2, d_model=32, d_ff=48, n_heads=4, d_k=8, d_v=8, activation="swish",
+        attention_bias=True, output_bias=True, norm_eps=1e-5, embeddings="three-way", src_vocab_size=sides[0].size,
+        tgt_vocab_size=sides[1].size,
+    )  # fmt: skip
+    torch.manual_seed(3)
+    model = Transformer(config).eval()
+    sources.opus.mkdir()
+    sources.marian.mkdir()
+    with torch.no_grad():
+        write_opus_folder(sources.opus, model, Tokenizers(*sides), SearchConfig(), direction="en-de")
+    for name in ("source.spm", "target.spm"):
+        shutil.copy(sources.opus / name, sources.marian)
+    del numbers["<pad>"]
+    vocabulary = yaml.safe_dump(numbers, allow_unicode=True)
+    (sources.marian / "opus.vocab.yml").write_text(vocabulary, encoding="utf-8")
+    settings = np.frombuffer(yaml.safe_dump(MARIAN_SETTINGS).encode() + b"\0", np.int8)
+    arrays: dict[str, Any] = marian_arrays(sources.opus, {"encoder_layers": 2, "decoder_layers": 2})
+    np.savez(sources.marian / "model.npz", **arrays, **{"special:model.yml": settings})
 
 
 def _write_texts(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""Section 7: less sequential generation, and restricted attention."""
+"""Section 7: less sequential generation, restricted attention, and output other than text."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from transduce.paper.experiments import Experiment, Experiments, RunRecord, mach
 from transduce.paper.future.lengths import lengths_section
 from transduce.paper.future.measuring import System, has_ctranslate2, measured, our_system, peer_system
 from transduce.paper.future.neighbourhoods import neighbourhoods_section
+from transduce.paper.future.pixels import pixels_section
 from transduce.paper.future.systems import STUDENTS, student_experiment, teacher_experiment, tested_text
 from transduce.paper.report import Claim, Report, Table, agreement, how_to_reproduce, verdict_line
 from transduce.paper.request import Request
@@ -61,9 +62,10 @@ def make_future(experiments: Experiments, request: Request) -> Report:
     teacher_size = size_description(records["teacher"].config)
     nearby, claims_nearby = neighbourhoods_section(experiments, is_short=is_short)
     long, claims_long = lengths_section(experiments, is_short=is_short)
+    images, drawings, claims_images = pixels_section(experiments, is_short=is_short)
     return Report(
         "future",
-        "Section 7: less sequential generation, restricted attention",
+        "Section 7: less sequential generation, restricted attention, pixels",
         (
             verdict_line(found["verdict"]),
             "## Less sequential generation\n\n" + INTRODUCTION.format(teacher=teacher_size),
@@ -72,11 +74,13 @@ def make_future(experiments: Experiments, request: Request) -> Report:
             _details(records, rows),
             *nearby,
             *long,
+            *images,
             how_to_reproduce(
                 "future", scale=experiments.scale, seeds="seed 1 for each run", hardware=machines(records.values())
             ),
         ),
-        claims=(*found["claims"], *claims_nearby, *claims_long),
+        drawings,
+        claims=(*found["claims"], *claims_nearby, *claims_long, *claims_images),
     )
 
 

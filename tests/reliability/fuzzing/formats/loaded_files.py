@@ -23,6 +23,8 @@ from fuzzing.sources import Sources
 from transduce.config import RunConfig, TrainingConfig
 from transduce.data import PairStore, collate, open_pairs, plan_batches
 from transduce.errors import CheckpointError, ConfigError, DataError, SearchError, TransduceError
+from transduce.exchange.foreign_model import ForeignModel
+from transduce.exchange.importing import model_of, read_source
 from transduce.files import write_manifest
 from transduce.model import Transformer
 from transduce.tasks.model_folder import ModelFolder, read_model_folder
@@ -93,6 +95,34 @@ def check_model(read: ModelFolder) -> None:
         for best in translation.n_best:
             assert isfinite(best.score)
             assert normalise(best.text) == best.text
+
+
+# models of other libraries
+
+
+@dataclass(frozen=True)
+class Imported:
+    model: Transformer
+    foreign: ForeignModel
+
+
+def load_foreign(source: Path) -> Imported:
+    foreign = read_source(source)
+    return Imported(model_of(foreign), foreign)
+
+
+def check_foreign(imported: Imported) -> None:
+    tokenizers, model = imported.foreign.tokenizers, imported.model
+    assert all(bool(weight.isfinite().all()) for weight in model.parameters())
+    assert (model.config.src_vocab_size, model.config.tgt_vocab_size) == (tokenizers.src.size, tokenizers.tgt.size)
+    short = imported.foreign.search.model_copy(update={"beam_size": 2, "max_extra_tokens": 2})
+    translator = Translator(model, tokenizers, short, direction="en-de")
+    try:
+        translations = translator.translate(SENTENCES[:3])
+    except SearchError:
+        return  # as above
+    assert len(translations) == 3
+    assert all(normalise(text) == text for text in translations)
 
 
 # tokenizers
@@ -223,7 +253,7 @@ def check_checkpoint(resumed: Resumed) -> None:
 
 
 def kinds_of_files(sources: Sources) -> dict[str, Loaded]:
-    """The six kinds."""
+    """The eight kinds."""
     config = read_run_config(sources.run)
     tokenizers = Tokenizers.load(sources.run / "store")
     vocab_size = tokenizers.tgt.size
@@ -279,11 +309,37 @@ def kinds_of_files(sources: Sources) -> dict[str, Loaded]:
             None,
             exempt=None,
         ),
+        "opus": Loaded(
+            sources.opus,
+            (
+                "config.json",
+                "generation_config.json",
+                "model.safetensors",
+                "source.spm",
+                "target.spm",
+                "vocab.json",
+                "tokenizer_config.json",
+            ),
+            (CheckpointError,),
+            load_foreign,
+            check_foreign,
+            None,
+            exempt=None,
+        ),
+        "marian": Loaded(
+            sources.marian,
+            ("model.npz", "source.spm", "target.spm", "opus.vocab.yml"),
+            (CheckpointError,),
+            load_foreign,
+            check_foreign,
+            None,
+            exempt=None,
+        ),
     }
 
 
 def loaded_formats(sources: Sources) -> list[Format]:
-    """A format for each of the six kinds."""
+    """A format for each of the eight kinds."""
     return [
         Format(name, list(_stems(kind)), _player(kind, kind.load(kind.source)), cases_per_child=CASES_PER_CHILD)
         for name, kind in kinds_of_files(sources).items()

@@ -1,6 +1,7 @@
 """From base model to PPO: the notes' pipeline on instructions whose ideal responses are known.
 
-``pipeline`` has the runs, ``judging`` what is measured on them.
+``pipeline`` has the runs, ``judging`` what is measured on them; ``translation`` is best-of-n for translation, with the
+runs of ``translation_runs``.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from transduce.paper.notes.alignment.pipeline import (
     policy,
     reward_model,
 )
+from transduce.paper.notes.alignment.translation import study_translation
 from transduce.paper.notes.part import Part
 from transduce.paper.report import Cell, Claim, Table, agreement, picture
 
@@ -91,6 +93,7 @@ def make_alignment(experiments: Experiments, *, is_short: bool) -> Part:
     gains = _gains(judgements, bests)
     points = _points(experiments, stages[seeds[0]], n, bests[seeds[0]], is_short=is_short)
     records = _records(experiments, stages.values())
+    of_translation = study_translation(experiments, is_short=is_short)
     sft, ppo = "SFT", f"PPO, beta {BETA:g}"
     summary = (
         f"PPO changes the quality of responses by {gains[ppo]} (SFT: {mean(x.quality for x in judgements[sft]):.3f}),"
@@ -101,7 +104,7 @@ def make_alignment(experiments: Experiments, *, is_short: bool) -> Part:
         "From base model to PPO",
         "what do supervised fine-tuning, a reward model and PPO each add, and when is the reward over-optimised?",
         summary,
-        f"{summary[0].upper()}{summary[1:]}.",
+        f"{summary[0].upper()}{summary[1:]}; {of_translation.summary}.",
         (
             INTRODUCTION.format(
                 size=f"{records[0].parameters / 1e6:.2f} million parameters",
@@ -117,6 +120,7 @@ def make_alignment(experiments: Experiments, *, is_short: bool) -> Part:
             CURVE.format(finding=_finding(points)),
             _curve(points),
             picture("notes-alignment", "Reward and quality over the divergence from the fine-tuned model"),
+            *of_translation.sections,
         ),
         {"notes-alignment": lambda path: _draw(points, path)},
         claims=() if is_short else _claims(judgements, gains),

@@ -1,6 +1,6 @@
 """What pre-training is worth: for translation and parsing, by layers, and what fine-tuning takes away.
 
-One module for each question; ``study`` has what they return.
+One module for each question.
 """
 
 from __future__ import annotations

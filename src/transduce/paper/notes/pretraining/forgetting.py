@@ -12,8 +12,8 @@ from typing import Any
 import torch
 
 from transduce.paper.experiments import Experiment, Experiments, machines
-from transduce.paper.notes.pretraining.study import Study
 from transduce.paper.notes.pretraining.translation import SHORT
+from transduce.paper.notes.study import Study
 from transduce.paper.report import Cell, Table
 from transduce.recipes import preset, with_settings
 from transduce.tasks import Translator, dev_perplexity, evaluate, open_prepared

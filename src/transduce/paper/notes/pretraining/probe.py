@@ -19,7 +19,7 @@ from transduce.model.initialisation import initialise
 from transduce.paper.experiments import Experiments
 from transduce.paper.intervals import half_width_of_share
 from transduce.paper.notes.language_models import language_model_experiment
-from transduce.paper.notes.pretraining.study import Study
+from transduce.paper.notes.study import Study
 from transduce.paper.report import Cell, Table
 from transduce.tasks import LanguageModel
 from transduce.text import BOS_ID, Tokenizer

@@ -8,7 +8,7 @@ from statistics import mean
 
 from transduce.paper.experiments import Experiment, Experiments, RunRecord, machines
 from transduce.paper.intervals import Interval, interval_of_difference
-from transduce.paper.notes.pretraining.study import Study
+from transduce.paper.notes.study import Study
 from transduce.paper.report import Cell, Table
 from transduce.recipes import preset, with_settings
 

@@ -1,4 +1,4 @@
-"""A part of the chapter on pre-training: a question and its answer in numbers."""
+"""A part of a chapter: a question and its answer in numbers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Study"]
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """One question about pre-training."""
+    """One question."""
 
     summary: str  # the finding as a clause, with the deciding number
     sections: tuple[str | Table, ...]  # its heading first

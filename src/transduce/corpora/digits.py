@@ -1,0 +1,96 @@
+"""Scanned handwritten digits as text: a class, then 64 grey levels row by row, each a character.
+
+The images are scikit-learn's 1,797 digits of 8 x 8 pixels with 17 grey levels, the test set of Alpaydin and Kaynak
+(1998), by 13 writers. Dev and test are the end of the file, not a random part of it.
+
+Shapes: N rows (images).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transduce.config import DataConfig, Split
+from transduce.corpora.plain_text import Document
+from transduce.errors import ConfigError, DataError
+
+__all__ = ["CLASSES", "DIGITS", "LEVELS", "N_PIXELS", "SIDE", "DigitText", "digit_images", "image_of", "line_of"]
+
+DIGITS = "digits"  # the name in ``data.corpus``
+SIDE = 8  # pixels
+N_PIXELS = SIDE * SIDE
+CLASSES = "0123456789"
+LEVELS = "abcdefghijklmnopq"  # from paper to ink, 0 to 16
+N_HELD_OUT = 200  # images of dev, and of test
+NAMES = {"dev": "digits 1,398 to 1,597", "test": "digits 1,598 to 1,797"}
+
+
+def digit_images(split: Split) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    """Return the images of a split, (N, 8, 8) with levels 0 to 16, and their classes, (N,).
+
+    Raises ConfigError without scikit-learn.
+    """
+    try:
+        from sklearn.datasets import load_digits
+    except ImportError:
+        raise ConfigError(
+            "the digits are part of scikit-learn, which is not installed; install transduce[media]"
+        ) from None
+    found = load_digits()
+    images, classes = found.images.astype(np.uint8), found.target.astype(np.uint8)
+    end = len(images) - N_HELD_OUT
+    part = {"train": slice(0, end - N_HELD_OUT), "dev": slice(end - N_HELD_OUT, end), "test": slice(end, None)}[split]
+    return images[part], classes[part]
+
+
+def line_of(image: NDArray[np.uint8], digit: int) -> str:
+    """Return an image, (8, 8), and its class as a line of text.
+
+    >>> line_of(np.zeros((8, 8), dtype=np.uint8), 3)[:5]
+    '3aaaa'
+    """
+    return CLASSES[digit] + "".join(LEVELS[level] for level in image.reshape(-1).tolist())
+
+
+def image_of(line: str) -> NDArray[np.uint8]:
+    """Return the image, (8, 8), of a line. Raises DataError unless it has a class and 64 grey levels."""
+    if len(line) != 1 + N_PIXELS or line[0] not in CLASSES or not set(line[1:]) <= set(LEVELS):
+        raise DataError(f"an image is a class, 0 to 9, and {N_PIXELS} grey levels, a to q, got {line[:80]!r}")
+    return np.array([LEVELS.index(level) for level in line[1:]], dtype=np.uint8).reshape(SIDE, SIDE)
+
+
+class DigitText:
+    """The digits as documents of one line each."""
+
+    def __init__(self, config: DataConfig) -> None:
+        """Raises ConfigError for another corpus than the digits."""
+        if set(config.weights) != {DIGITS}:
+            raise ConfigError(f"task = {config.task!r} reads corpus = {DIGITS!r}, got {', '.join(config.weights)}")
+        self.config = config
+
+    @property
+    def corpora(self) -> tuple[str, ...]:
+        """The name of the only corpus."""
+        return (DIGITS,)
+
+    def train_documents(self, corpus: str) -> Iterator[Document]:
+        """Yield the training digits, or the first ``data.max_pairs`` of them."""
+        for number, document in enumerate(self.documents("train")):
+            if self.config.max_pairs is None or number < self.config.max_pairs:
+                yield document
+
+    def documents(self, split: Split) -> Iterator[Document]:
+        """Yield the digits of a split."""
+        for image, digit in zip(*digit_images(split), strict=True):
+            yield [line_of(image, int(digit))]
+
+    def has(self, split: Split) -> bool:
+        """Whether the split exists."""
+        return True
+
+    def name_of(self, split: Split) -> str:
+        """Display name of dev or test, reported beside scores."""
+        return NAMES[split]
