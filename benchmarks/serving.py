@@ -1,4 +1,5 @@
-"""Load on ``transduce serve``, beside a server that translates one request after another, and beside the offline rate.
+"""Load on ``transduce serve``, beside a server that translates one request after another, and beside the offline rate,
+which depends on how many sentences are translated together.
 
     python benchmarks/serving.py MODEL --text sentences.en --clients 1,8,64,256 --seconds 30 --precision int8
 
@@ -65,7 +66,8 @@ def main() -> None:
 
     systems = arguments.systems.split(",")
     if "offline" in systems:
-        report(offline(arguments.model, sentences, arguments.seconds, arguments.precision, arguments.beam))
+        for n_together in (2000, 64, 32):
+            report(offline(arguments, sentences, n_together))
     for system in ("transduce", "one-by-one"):
         if system not in systems:
             continue
@@ -81,20 +83,21 @@ def main() -> None:
         arguments.out.write_text(json.dumps({"machine": machine(), **settings, "results": results}, indent=1) + "\n")
 
 
-def offline(model: Path, sentences: Sequence[str], seconds: float, precision: str, beam: int) -> dict[str, Any]:
-    """Measure the rate of ``translate`` on many sentences at once, in this process."""
+def offline(arguments: argparse.Namespace, sentences: Sequence[str], n_together: int) -> dict[str, Any]:
+    """Measure the rate of ``translate`` on so many sentences at once, in this process."""
     from transduce.cli.machine import keep_freed_memory
     from transduce.tasks import Translator
 
     keep_freed_memory()
-    translator = Translator.load(model, precision=precision)  # type: ignore[arg-type]
-    chunk = (list(sentences) * (1 + 2000 // len(sentences)))[:2000]
-    translator.translate(chunk[:32], beam_size=beam)
+    translator = Translator.load(arguments.model, precision=arguments.precision)
+    translator.translate(sentences[:32], beam_size=arguments.beam)
     n_done, begun = 0, time.perf_counter()
-    while time.perf_counter() - begun < seconds:
-        translator.translate(chunk, beam_size=beam)
-        n_done += len(chunk)
-    return {"system": "offline", "sentences_per_s": round(n_done / (time.perf_counter() - begun), 2)}
+    while time.perf_counter() - begun < arguments.seconds:
+        some = [sentences[(n_done + place) % len(sentences)] for place in range(n_together)]
+        translator.translate(some, beam_size=arguments.beam)
+        n_done += n_together
+    rate = n_done / (time.perf_counter() - begun)
+    return {"system": "offline", "together": n_together, "sentences_per_s": round(rate, 2)}
 
 
 @contextmanager

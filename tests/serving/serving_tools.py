@@ -19,7 +19,7 @@ from starlette.testclient import TestClient
 from transduce.config import ModelConfig, SearchConfig
 from transduce.serving.access import Access
 from transduce.serving.app import make_app
-from transduce.serving.batching import Turn
+from transduce.serving.compute_thread import ComputeThread
 from transduce.serving.metrics import Metrics
 from transduce.serving.models import ServingOptions, load_served
 from transduce.serving.state import ServerState
@@ -71,8 +71,8 @@ def _written(
 
 
 def make_state(*folders: Path, access: Access | None = None, **options: Any) -> ServerState:
-    metrics, turn, serving = Metrics(), Turn(), ServingOptions(**{"max_wait_s": 0.002, **options})
-    models = [load_served(each, options=serving, turn=turn, metrics_of=metrics.of_model) for each in folders]
+    metrics, compute, serving = Metrics(), ComputeThread(), ServingOptions(**{"max_wait_s": 0.002, **options})
+    models = [load_served(each, options=serving, compute=compute, metrics_of=metrics.of_model) for each in folders]
     return ServerState(models, access=access or Access(), metrics=metrics)
 
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from transduce.serving.batching import Batcher, Closed, DeadlineExceeded, QueueFull, Turn
+from transduce.serving.batching import Batcher, Closed, DeadlineExceeded, QueueFull
+from transduce.serving.compute_thread import ComputeThread
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ def model() -> Recorder:
 
 
 def made(model: Recorder, **options: float) -> Batcher[Task]:
-    return Batcher(model, name="test", turn=Turn(), observer=model, **options)  # type: ignore[arg-type]
+    return Batcher(model, name="test", compute=ComputeThread(), observer=model, **options)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -167,23 +168,3 @@ def test_closing_finishes_what_waits(model: Recorder, busy: Batcher[Task]) -> No
     assert all(future.done() for future in futures)
     with pytest.raises(Closed):
         busy.submit([Task(6)])
-
-
-def test_turns_are_taken_in_order() -> None:
-    turn, order = Turn(), list[int]()
-
-    def take(n: int) -> None:
-        with turn.taken():
-            order.append(n)
-
-    with turn.taken():
-        threads = []
-        for n in range(5):
-            threads.append(threading.Thread(target=take, args=(n,)))
-            threads[-1].start()
-            while len(turn._waiting) <= n:
-                time.sleep(0.001)
-        turn.give_way()
-        assert order == [0, 1, 2, 3, 4]
-    for thread in threads:
-        thread.join(10)

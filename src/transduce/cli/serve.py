@@ -78,7 +78,7 @@ def serve(
     with command_imports():
         from transduce.serving.access import Access, read_access
         from transduce.serving.app import make_app
-        from transduce.serving.batching import Turn
+        from transduce.serving.compute_thread import ComputeThread
         from transduce.serving.metrics import Metrics
         from transduce.serving.models import ServingOptions, load_served
         from transduce.serving.server import bound_socket
@@ -95,8 +95,8 @@ def serve(
         device=device, precision=chosen_precision(precision, device), beam=beam, max_batch=batch,
         max_wait_s=wait_ms / 1000, capacity=queue,
     )  # fmt: skip
-    metrics, turn = Metrics(), Turn()
-    models = [load_served(each, options=serving, turn=turn, metrics_of=metrics.of_model) for each in folders]
+    metrics, compute = Metrics(), ComputeThread()
+    models = [load_served(each, options=serving, compute=compute, metrics_of=metrics.of_model) for each in folders]
     state = ServerState(models, access=access, metrics=metrics, request_timeout_s=timeout_s)
     address, real_port = bound.getsockname()[:2]
     shown = f"[{address}]" if ":" in address else address

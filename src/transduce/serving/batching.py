@@ -1,4 +1,4 @@
-"""Batching across requests: a bounded queue, and one thread that owns a model and empties it in batches.
+"""Batching across requests: a bounded queue for each model, and a thread that empties it in batches.
 
 A batch is begun when enough jobs wait, or when the oldest has waited for ``max_wait_s``. Jobs are of one kind, so that
 one call of the model does them, and of similar length, so that little of it is padding; the most urgent job is always
@@ -10,14 +10,15 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
-__all__ = ["BatchObserver", "Batcher", "Closed", "DeadlineExceeded", "Job", "QueueFull", "Turn"]
+from transduce.serving.compute_thread import ComputeThread
+
+__all__ = ["BatchObserver", "Batcher", "Closed", "DeadlineExceeded", "Job", "QueueFull"]
 
 MAX_BATCH, MAX_WAIT_S, CAPACITY = 32, 0.010, 1024
 SPACING_S = 0.010  # between the jobs of one request, in the order of service
@@ -58,54 +59,13 @@ JobT = TypeVar("JobT", bound=Job)
 
 
 class BatchObserver(Protocol):
-    """What is told about batches; called in the thread of the model."""
+    """What is told about batches; called in the thread that forms them."""
 
     def batch(self, n_jobs: int, seconds: float) -> None:
         """A batch is done."""
 
     def dropped(self, reason: str) -> None:
         """A job was left out: ``cancelled`` or ``deadline``."""
-
-
-class Turn:
-    """A lock that threads get in the order in which they ask: models on one device compute in turn."""
-
-    def __init__(self) -> None:
-        self._lock, self._waiting = threading.Lock(), deque[threading.Event]()
-        self._is_taken = False
-
-    @contextmanager
-    def taken(self) -> Iterator[None]:
-        """Hold the lock in the block."""
-        self._take()
-        try:
-            yield
-        finally:
-            self._release()
-
-    def give_way(self) -> None:
-        """Let others who wait go first; for the holder of the lock."""
-        with self._lock:
-            if not self._waiting:
-                return
-        self._release()
-        self._take()
-
-    def _take(self) -> None:
-        with self._lock:
-            if not self._is_taken:
-                self._is_taken = True
-                return
-            turn = threading.Event()
-            self._waiting.append(turn)
-        turn.wait()
-
-    def _release(self) -> None:
-        with self._lock:
-            if self._waiting:
-                self._waiting.popleft().set()  # the lock passes on and stays taken
-            else:
-                self._is_taken = False
 
 
 @dataclass(slots=True, eq=False)
@@ -118,24 +78,24 @@ class _Waiting(Generic[JobT]):
 
 
 class Batcher(Generic[JobT]):
-    """A queue of jobs and the thread that does them."""
+    """A queue of jobs and the thread that forms batches of them, which are done in the compute thread."""
 
     def __init__(
         self,
         run: Callable[[Sequence[JobT]], Sequence[Any]],
         *,
         name: str,
-        turn: Turn,
+        compute: ComputeThread,
         observer: BatchObserver,
         max_batch: int = MAX_BATCH,
         max_wait_s: float = MAX_WAIT_S,
         capacity: int = CAPACITY,
     ) -> None:
-        """``run`` does jobs of one kind and returns their results, in order. It is called in the thread, in its turn.
+        """``run`` does jobs of one kind and returns their results, in order. It is called in the thread ``compute``.
 
         ``capacity`` is the greatest number of waiting jobs; a request alone may have more.
         """
-        self._run, self._turn, self._observer = run, turn, observer
+        self._run, self._compute, self._observer = run, compute, observer
         self._max_batch, self._max_wait_s, self._capacity = max_batch, max_wait_s, capacity
         self._waiting: list[_Waiting[JobT]] = []
         self._condition = threading.Condition()
@@ -187,13 +147,16 @@ class Batcher(Generic[JobT]):
                 self._observer.dropped("cancelled")
             if not started:
                 continue
-            with self._turn.taken():
-                begun = time.monotonic()
-                self._do(started)
-                seconds = time.monotonic() - begun
+            seconds = self._compute.run(partial(self._timed, started))
             rate = len(started) / max(seconds, 1e-6)
             self._rate = rate if not self._rate else RATE_MEMORY * self._rate + (1 - RATE_MEMORY) * rate
             self._observer.batch(len(started), seconds)
+
+    def _timed(self, batch: Sequence[_Waiting[JobT]]) -> float:
+        """Do jobs; return the seconds they took."""
+        begun = time.monotonic()
+        self._do(batch)
+        return time.monotonic() - begun
 
     def _do(self, batch: Sequence[_Waiting[JobT]]) -> None:
         """Do jobs; if they fail together, each by itself, so that one cannot fail the others."""

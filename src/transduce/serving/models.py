@@ -1,4 +1,4 @@
-"""The models that a server has, each with a queue and a thread of its own; a new one may take the place of an old."""
+"""The models that a server has, each with a queue of its own; a new one may take the place of an old."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from typing import Any, Generic, TypeVar
 from transduce.config import InferencePrecision
 from transduce.errors import CheckpointError
 from transduce.search.sampling import Sampling
-from transduce.serving.batching import CAPACITY, MAX_BATCH, MAX_WAIT_S, Batcher, Job, Turn
+from transduce.serving.batching import CAPACITY, MAX_BATCH, MAX_WAIT_S, Batcher, Job
+from transduce.serving.compute_thread import ComputeThread, in_new_thread
 from transduce.serving.metrics import ModelMetrics
 from transduce.tasks import Continuation, LanguageModel, Parse, Parser, ScoredText, Translator, tagged_words
 from transduce.tasks.model_folder import read_model_config
@@ -54,20 +55,20 @@ class Served(Generic[ModelT, JobT]):
         *,
         name_of: Callable[[ModelT], str],
         options: ServingOptions,
-        turn: Turn,
+        compute: ComputeThread,
         metrics_of: Callable[[str], ModelMetrics],
     ) -> None:
         """``name_of`` gives the name of a model in measurements and requests."""
-        self.folder, self._load, self.options, self.turn = folder, load, options, turn
+        self.folder, self._load, self.options, self.compute = folder, load, options, compute
         self._stamp = _stamp(folder)
-        self.model = load(folder)
+        self.model = in_new_thread(lambda: load(folder))
         self.name = name_of(self.model)
         self.metrics = metrics = metrics_of(self.name)
         self._reloading = threading.Lock()
         self._batcher = Batcher[JobT](
             self._run,
             name=f"model {folder.name}",
-            turn=turn,
+            compute=compute,
             observer=metrics,
             max_batch=options.max_batch,
             max_wait_s=options.max_wait_s,
@@ -114,7 +115,7 @@ class Served(Generic[ModelT, JobT]):
         with self._reloading:
             stamp = _stamp(self.folder)
             try:
-                model = self._load(self.folder)
+                model = in_new_thread(lambda: self._load(self.folder))
                 self.require_same_use(model)
             except Exception:
                 self._stamp = stamp  # not tried again until it changes
@@ -302,7 +303,7 @@ class ServedLanguageModel(Served[LanguageModel, GenerateJob]):
         [job] = jobs
 
         def should_stop() -> bool:
-            self.turn.give_way()  # called before each token: sentences of other models need not wait for the last one
+            self.compute.give_way()  # called before each token: sentences of other models need not wait for the end
             return job.should_stop()
 
         return model.generate(
@@ -312,7 +313,7 @@ class ServedLanguageModel(Served[LanguageModel, GenerateJob]):
 
 
 def load_served(
-    folder: Path, *, options: ServingOptions, turn: Turn, metrics_of: Callable[[str], ModelMetrics]
+    folder: Path, *, options: ServingOptions, compute: ComputeThread, metrics_of: Callable[[str], ModelMetrics]
 ) -> ServedTranslator | ServedParser | ServedLanguageModel:
     """Load a model folder of any task that can be served.
 
@@ -324,13 +325,13 @@ def load_served(
         return ServedTranslator(
             folder, lambda path: Translator.load(path, device=device, precision=precision),
             name_of=lambda model: f"{model.src_language}-{model.tgt_language}",
-            options=options, turn=turn, metrics_of=metrics_of,
+            options=options, compute=compute, metrics_of=metrics_of,
         )  # fmt: skip
     name = folder.resolve().parent.name if folder.resolve().name == "model" else folder.resolve().name
     if task.name == "parsing":
         return ServedParser(
             folder, lambda path: Parser.load(path, device=device, precision=precision),
-            name_of=lambda _: name, options=options, turn=turn, metrics_of=metrics_of,
+            name_of=lambda _: name, options=options, compute=compute, metrics_of=metrics_of,
         )  # fmt: skip
     kind = LanguageModel.kinds.get(task.name)
     if kind is None or kind.generate is LanguageModel.generate:
@@ -340,5 +341,5 @@ def load_served(
         )
     return ServedLanguageModel(
         folder, lambda path: LanguageModel.load(path, device=device),
-        name_of=lambda _: name, options=options, turn=turn, metrics_of=metrics_of,
+        name_of=lambda _: name, options=options, compute=compute, metrics_of=metrics_of,
     )  # fmt: skip
