@@ -170,5 +170,5 @@ def test_a_shell_completes_verbs_and_options() -> None:
         assert done.returncode == 0, done.stderr
         return done.stdout.split()
 
-    assert completed("transduce tr", 1) == ["train", "translate"]
+    assert completed("transduce tr", 1) == ["train", "translate", "transcribe"]
     assert {"--beam", "--in", "--out"} <= set(completed("transduce translate --", 2))

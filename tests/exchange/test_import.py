@@ -309,7 +309,7 @@ def test_other_marian_models_are_refused(
 
 
 def test_a_folder_without_sentencepiece_is_named(opus_folder: OpusFolder, tmp_path: Path) -> None:
-    folder = opus_folder()
+    folder = copied(opus_folder(), tmp_path)
     (folder / "source.spm").rename(folder / "tokenizer.json")
     with pytest.raises(CheckpointError, match=r"tokenizer\.json.*SentencePiece"):
         import_model(folder, tmp_path / "model")
