@@ -14,6 +14,7 @@ SCRIPT = Path(__file__).parents[2] / "benchmarks" / "first_words.py"
 pytestmark = pytest.mark.skipif(not SCRIPT.exists(), reason="an installed package has no benchmarks")
 
 
+@pytest.mark.slow
 def test_every_program_is_measured() -> None:
     command = [sys.executable, SCRIPT, "--rounds", "1", "--models", "demo", "--json"]
     result = json.loads(subprocess.run(command, capture_output=True, check=True, text=True).stdout)

@@ -12,6 +12,7 @@ pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="th
 SOAK = Path(__file__).parents[2] / "benchmarks" / "soak.py"
 
 
+@pytest.mark.slow
 def test_a_short_soak_gives_equal_outputs_and_memory(micro_model: Path) -> None:
     options = ["--minutes", "0.15", "--every", "4.5", "--lines", "4", "--precision", "fp32", "--json"]
     outcome = subprocess.run(

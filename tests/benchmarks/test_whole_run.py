@@ -14,7 +14,10 @@ SCRIPT = Path(__file__).parents[2] / "benchmarks" / "whole_run.py"
 SYSTEMS = ["transduce", "torch.nn-tuned"]
 MINUTES = 0.1
 
-pytestmark = pytest.mark.skipif(not SCRIPT.exists(), reason="an installed package has no benchmarks")
+pytestmark = [
+    pytest.mark.skipif(not SCRIPT.exists(), reason="an installed package has no benchmarks"),
+    pytest.mark.slow,
+]
 
 
 def run(*arguments: object) -> subprocess.CompletedProcess[str]:

@@ -33,7 +33,7 @@ def start(*arguments: object, **options: object) -> subprocess.Popen[str]:
     )
 
 
-@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.slow)])
 def test_a_signal_saves_and_the_run_goes_on(micro_recipe: Path, tmp_path: Path, kind: signal.Signals) -> None:
     run = tmp_path / "run"
     process = start("train", micro_recipe, "--out", run, "--set", "training.max_updates=100000", "--device", "cpu")

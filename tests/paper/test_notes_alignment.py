@@ -47,6 +47,7 @@ def test_each_stage_starts_from_the_one_before(tmp_path: Path) -> None:
     assert policy(stage, 0.05).name != policy(stage, 0.2).name
 
 
+@pytest.mark.slow
 def test_the_short_form_is_made_again_from_its_records(tmp_path: Path) -> None:
     part, again = (
         make_alignment(Experiments(tmp_path / "runs", tmp_path / work, scale="cpu"), is_short=True)
