@@ -46,24 +46,19 @@ class ComputeThread:
             self._do_next()
 
     def _do_next(self) -> None:
-        work, future = self._asked.get()
-        try:
-            future.set_result(work())
-        except BaseException as error:
-            future.set_exception(error)
+        _fulfil(*self._asked.get())
 
 
 def in_new_thread(work: Callable[[], ResultT]) -> ResultT:
     """Do ``work`` in a thread that ends with it; return its result or raise its exception."""
     future = Future[ResultT]()
-
-    def do() -> None:
-        try:
-            future.set_result(work())
-        except BaseException as error:
-            future.set_exception(error)
-
-    thread = threading.Thread(target=do, name="load")
-    thread.start()
-    thread.join()
+    threading.Thread(target=_fulfil, args=(work, future), name="load", daemon=True).start()
     return future.result()
+
+
+def _fulfil(work: Callable[[], ResultT], future: Future[ResultT]) -> None:
+    """Do ``work``, and give its result or its exception to those who wait."""
+    try:
+        future.set_result(work())
+    except BaseException as error:
+        future.set_exception(error)
