@@ -129,6 +129,9 @@ Beam = Annotated[
     int | None,
     Option("--beam", min=1, max=MAX_BEAM_SIZE, help="Search with this beam size; 1 is greedy. Default: the model's."),
 ]
+NBestOfFiles = Annotated[
+    int | None, Option("--n-best", min=1, max=MAX_BEAM_SIZE, help="Print n-best lists: number TAB score TAB text.")
+]
 Alpha = Annotated[
     float | None,
     Option("--alpha", min=0, max=MAX_ALPHA, help="Use this length penalty exponent. Default: the model's."),

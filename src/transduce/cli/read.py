@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from typer import Argument, Option
+from typer import Argument
 
 from transduce.cli import options
 from transduce.cli.imports import command_imports
 from transduce.cli.machine import chosen_device, chosen_precision
 from transduce.cli.media import print_texts
 from transduce.cli.model_folders import require_model_folder
-from transduce.config import MAX_BEAM_SIZE
 
 __all__ = ["read"]
 
@@ -22,9 +21,7 @@ def read(
     images: Annotated[
         list[Path], Argument(metavar="IMAGE", help="Images of one line of text each.", show_default=False)
     ],
-    n_best: Annotated[
-        int | None, Option(min=1, max=MAX_BEAM_SIZE, help="Print n-best lists: number TAB score TAB text.")
-    ] = None,
+    n_best: options.NBestOfFiles = None,
     beam: options.Beam = None,
     alpha: options.Alpha = None,
     sample: options.Sample = False,
