@@ -12,8 +12,9 @@ import torch
 import torch.nn.functional as F
 
 from transduce.files import sha256_of_file, write_json
-from transduce.paper import Experiments, Request, RunRecord, Scale, Table, write_report
+from transduce.paper import Experiments, Request, RunRecord, Scale, Table, notes, write_report
 from transduce.paper.notes import make_notes
+from transduce.paper.notes.part import Part
 from transduce.paper.notes.smoothing import EPSILONS, _predictions, best_logits, experiment_with, make_smoothing
 from transduce.recipes import TABLE_3
 from transduce.tasks import Translator
@@ -98,8 +99,11 @@ def finished(tmp_path: Path, micro_model: Path) -> Experiments:
     return experiments
 
 
-def test_short_report(finished: Experiments, tmp_path: Path) -> None:
+def test_short_report(finished: Experiments, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     experiments = finished
+    for name in ("language_models", "pretraining", "alignment"):  # each has a test of its own
+        part = Part(f"Part {name}", "which?", "a finding", "A finding.", ("Text.",))
+        monkeypatch.setattr(notes, f"make_{name}", lambda *_, part=part, **__: part)
     report = make_notes(experiments, Request(is_short=True))
     paths = write_report(report, tmp_path / "out")
     text = paths[0].read_text(encoding="utf-8")
@@ -111,6 +115,9 @@ def test_short_report(finished: Experiments, tmp_path: Path) -> None:
         "## Adaptive softmax",
         "## Recurrent networks and attention",
         "## BPE and WordPiece",
+        "## Part language_models",
+        "## Part pretraining",
+        "## Part alignment",
     ]
     assert "{" not in text  # every template is filled
     drawings = {path.name for path in paths if path.suffix == ".svg"}

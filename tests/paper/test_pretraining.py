@@ -24,7 +24,7 @@ from transduce.paper.notes.pretraining.probe import (
     states_of_words,
     tagged_sentences,
 )
-from transduce.paper.notes.pretraining.translation import pretraining_experiment, translator_experiment
+from transduce.paper.notes.pretraining.translation import STARTS, spans_experiment, translator_experiment
 from transduce.paper.report import Table
 from transduce.tasks.model_folder import read_saved_weights
 from transduce.text import BOS_ID, byte_tokenizer
@@ -48,7 +48,7 @@ def test_the_chapter_is_made_from_the_records_alone(folder: Path) -> None:
     assert part == elsewhere
     assert not (folder / "elsewhere" / "cpu").exists()
     tables = {section.name: section for section in part.sections if isinstance(section, Table)}
-    assert tables["-pretraining-translation"].column("pairs") == [1000]
+    assert tables["-pretraining-translation"].column("start") == list(STARTS.values())
     assert tables["-pretraining-parsing"].column("parser") == ["from scratch", "from the masked model"]
     assert tables["-pretraining-probe"].column("layer") == [0, 1, 2, 3, 4]
     assert tables["-pretraining-forgetting"].column("training") == [stage.title for stage in STAGES.values()]
@@ -56,9 +56,10 @@ def test_the_chapter_is_made_from_the_records_alone(folder: Path) -> None:
 
 def test_records_name_the_run_they_start_from_and_no_file(folder: Path) -> None:
     records = {path.stem: json.loads(path.read_text()) for path in (folder / "runs" / "cpu").glob("*seed?.json")}
-    spans = "pretraining-short-spans-seed1"
-    assert records["pretraining-short-1000-pairs-pretrained-seed2"]["starts_from"] == spans
-    assert records["pretraining-short-1000-pairs-pretrained-seed2"]["tokenizer_of"] is None
+    spans = "pretraining-short-spans-news-seed1"
+    assert records["pretraining-short-spans-captions-seed1"]["tokenizer_of"] == spans
+    assert records["pretraining-short-1000-pairs-news-seed2"]["starts_from"] == spans
+    assert records["pretraining-short-1000-pairs-news-seed2"]["tokenizer_of"] is None
     assert records["pretraining-short-1000-pairs-scratch-seed2"]["starts_from"] is None
     assert records["pretraining-short-1000-pairs-scratch-seed2"]["tokenizer_of"] == spans
     assert (
@@ -72,28 +73,25 @@ def test_records_name_the_run_they_start_from_and_no_file(folder: Path) -> None:
 
 def test_runs_with_one_tokenizer_differ_only_in_their_start(folder: Path) -> None:
     experiments = experiments_in(folder)
-    scratch, pretrained = (
-        read_saved_weights(
-            experiments.model_folder(
-                translator_experiment(experiments, 1000, 1, is_pretrained=is_pretrained, is_short=True)
-            )
+    saved = {
+        start: read_saved_weights(
+            experiments.model_folder(translator_experiment(experiments, 1000, 1, start=start, is_short=True))
         )
-        for is_pretrained in (False, True)
-    )
-    start = read_saved_weights(experiments.model_folder(pretraining_experiment(experiments, is_short=True)))
-    assert (
-        scratch.tokenizers.src.fingerprint == pretrained.tokenizers.src.fingerprint == start.tokenizers.src.fingerprint
-    )
-    assert [ancestor.task for ancestor in pretrained.ancestry] == ["span-corruption", "translation"]
-    assert [ancestor.task for ancestor in scratch.ancestry] == ["translation"]
+        for start in STARTS
+    }
+    news = read_saved_weights(experiments.model_folder(spans_experiment(experiments, "news", is_short=True)))
+    assert {each.tokenizers.src.fingerprint for each in saved.values()} == {news.tokenizers.src.fingerprint}
+    for start, of_start in saved.items():
+        ancestors = [] if start == "scratch" else ["span-corruption"]
+        assert [ancestor.task for ancestor in of_start.ancestry] == [*ancestors, "translation"]
 
 
 def test_a_record_of_another_start_is_refused(folder: Path, tmp_path: Path) -> None:
     shutil.copytree(folder / "runs", tmp_path / "runs")
     experiments = experiments_in(tmp_path)
-    experiment = translator_experiment(experiments, 1000, 1, is_pretrained=True, is_short=True)
+    experiment = translator_experiment(experiments, 1000, 1, start="news", is_short=True)
     experiments.run(experiment)
-    with pytest.raises(ConfigError, match="starts_from = 'pretraining-short-spans-seed1'"):
+    with pytest.raises(ConfigError, match="starts_from = 'pretraining-short-spans-news-seed1'"):
         experiments.run(replace(experiment, starts_from=None))
 
 
@@ -104,8 +102,8 @@ def flat(config: RunConfig) -> dict[str, object]:
 def test_the_pretrained_and_the_other_run_have_the_same_settings(tmp_path: Path) -> None:
     experiments = experiments_in(tmp_path)
     for n_pairs in (1000, 5000, 29000):
-        runs = [translator_experiment(experiments, n_pairs, 2, is_pretrained=each) for each in (False, True)]
-        assert runs[0].config == runs[1].config
+        runs = [translator_experiment(experiments, n_pairs, 2, start=start) for start in STARTS]
+        assert runs[0].config == runs[1].config == runs[2].config
         assert runs[0].config.data.max_pairs == n_pairs
     parsers = [parser_experiment(experiments, 1, is_pretrained=each) for each in (False, True)]
     assert parsers[0].config == parsers[1].config

@@ -61,10 +61,11 @@ KINDS: Mapping[str, Kind] = {
 }  # fmt: skip
 SETTINGS = (
     "model.d_model=256", "model.d_ff=1024", "model.n_heads=4", "model.d_k=64", "model.d_v=64", "model.p_drop=0.1",
-    "model.norm=pre", "data.corpus=newstest", "data.language=en", "data.vocab_size=6000", "training.max_updates=1000",
-    "training.max_tokens_per_batch=4096", "training.warmup_steps=100", "training.lr_factor=0.35",
-    "training.decay=cosine", "training.clip_norm=1.0", "training.eps_ls=0.0", "training.precision=bf16",
-    "training.validate_every_updates=1000", "training.checkpoint_every_updates=250", "training.average_last=1",
+    "model.norm=pre", "data.corpus=newstest", "data.language=en", "data.vocab_size=6000", "training.max_updates=600",
+    "training.max_tokens_per_batch=4096", "training.warmup_steps=100", "training.lr_factor=0.4",
+    "training.optimiser=muon", "training.decay=cosine", "training.clip_norm=1.0", "training.eps_ls=0.0",
+    "training.precision=bf16",
+    "training.validate_every_updates=600", "training.checkpoint_every_updates=250", "training.average_last=1",
 )  # fmt: skip
 N_QUESTIONS, SEED = 1000, 1
 MAX_WORDS = 40  # of a sentence with a question

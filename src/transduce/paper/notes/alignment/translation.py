@@ -37,14 +37,15 @@ ABOUT = """\
 
 {finding}
 
-The translator is that of `recipes/multi30k-en-de.toml`. It drew four translations of each of {n_ranked:,} of its own
-training sources, half of them at a temperature of {high:g} and half at {low:g}; they were ranked by chrF against the
-reference. The reward model ({parameters:.1f} million parameters; {minutes:.1f} minutes, after {reader_minutes:.1f} of
-learning to read pairs) orders {accuracy:.1%} of the pairs of translations of the dev sources in the same way. Judged on
-the {n:,} sentences of {text}: n draws of each, and the one that is chosen by the reward model, by the translator's own
-probability, by chance ({n_chances} times), or by chrF against the very reference, which shows what the draws contain.
-± of the single draw and of chance is a standard deviation. The translator knows its training sources, so that the
-ranked translations are better than those of new sentences. BLEU: `{signature}`. {machines}."""
+The translator is that of {n_pairs:,} pairs from scratch in the part on pre-training. It drew four translations of each
+of {n_ranked:,} of its own training sources, half of them at a temperature of {high:g} and half at {low:g}; they were
+ranked by chrF against the reference. The reward model ({parameters:.1f} million parameters; {minutes:.1f} minutes,
+after {reader_minutes:.1f} of learning to read pairs) orders {accuracy:.1%} of the pairs of translations of the dev
+sources in the same way. Judged on the {n:,} sentences of {text}: n draws of each, and the one that is chosen by the
+reward model, by the translator's own probability, by chance ({n_chances} times), or by chrF against the very
+reference, which shows what the draws contain. ± of the single draw and of chance is a standard deviation. The
+translator knows its training sources, so that the ranked translations are better than those of new sentences. BLEU:
+`{signature}`. {machines}."""
 
 
 def study_translation(experiments: Experiments, *, is_short: bool) -> Study:
@@ -65,6 +66,7 @@ def study_translation(experiments: Experiments, *, is_short: bool) -> Study:
     summary = _finding(rows)
     about = ABOUT.format(
         finding=f"{summary[0].upper()}{summary[1:]}.",
+        n_pairs=translator.config["data"]["max_pairs"],
         n_ranked=N_RANKED,
         high=TEMPERATURES[0],
         low=TEMPERATURES[1],

@@ -1,7 +1,7 @@
 """The runs of best-of-n for translation: a translator, a language model that reads pairs, and a reward model.
 
-The translator is that of ``recipes/multi30k-en-de.toml``, which the chapter on section 7 trains, too. The others are
-those of ``recipes/alignment/translation-reader.toml`` and ``translation-reward.toml``.
+The translator is the one of all training pairs from scratch in the part on pre-training. The others are those of
+``recipes/alignment/translation-reader.toml`` and ``translation-reward.toml``.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from transduce.corpora.responses import Ranking
 from transduce.errors import DataError
 from transduce.files import write_lines
 from transduce.paper.experiments import Experiment, Experiments
-from transduce.paper.future.systems import teacher_experiment
 from transduce.paper.notes.alignment.pipeline import MODEL, SHORT
+from transduce.paper.notes.pretraining import translation as pretraining
 from transduce.recipes import preset, with_settings
 from transduce.tasks import RankedCounts, Translator, open_prepared, ranked_translations
 from transduce.tasks.translator import sampling_like
@@ -48,7 +48,8 @@ REWARD = (
 
 def translator_experiment(experiments: Experiments, *, is_short: bool) -> Experiment:
     """Return the run of the translator."""
-    return teacher_experiment(experiments, is_short=is_short)
+    n_pairs = max(pretraining.UPDATES)
+    return pretraining.translator_experiment(experiments, n_pairs, 1, start="scratch", is_short=is_short)
 
 
 def reader_experiment(experiments: Experiments, *, is_short: bool, needs_text: bool = False) -> Experiment:

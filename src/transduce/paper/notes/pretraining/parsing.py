@@ -21,9 +21,10 @@ ENCODER = (
     "model.system=language-model", "model.is_causal=false", "model.n_layers=3", "model.d_model=128", "model.d_ff=512",
     "model.n_heads=4", "model.d_k=32", "model.d_v=32", "model.p_drop=0.1", "model.norm=pre", "model.n_positions=128",
     "data.task=masked-lm", "data.corpus=newstest", "data.language=en", "data.vocab_size=4000",
-    "training.max_updates=2000", "training.max_tokens_per_batch=4096", "training.warmup_steps=200",
-    "training.lr_factor=0.35", "training.decay=cosine", "training.clip_norm=1.0", "training.eps_ls=0.0",
-    "training.precision=bf16", "training.validate_every_updates=500", "training.checkpoint_every_updates=250",
+    "training.max_updates=1200", "training.max_tokens_per_batch=4096", "training.warmup_steps=150",
+    "training.optimiser=muon", "training.lr_factor=0.2", "training.decay=cosine", "training.clip_norm=1.0",
+    "training.eps_ls=0.0", "training.precision=bf16", "training.validate_every_updates=300",
+    "training.checkpoint_every_updates=300", "training.average_last=1",
     "training.average_last=1",
 )  # fmt: skip
 
