@@ -20,7 +20,7 @@ pytestmark = pytest.mark.reliability
 
 SETTINGS = [
     part
-    for setting in ("training.max_updates=20", "training.checkpoint_every_updates=5", "search.beam_size=1")
+    for setting in ("training.max_updates=15", "training.checkpoint_every_updates=5", "search.beam_size=1")
     for part in ("--set", setting)
 ]
 
@@ -57,10 +57,17 @@ def assert_same_model(run: Path, expected: Path) -> None:
         assert torch.equal(tensor, tensors[name])
 
 
-def test_files_that_may_not_grow(micro_recipe: Path, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def whole(micro_recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that had space."""
+    run = tmp_path_factory.mktemp("whole") / "run"
+    assert train(micro_recipe, run).returncode == 0
+    return run
+
+
+def test_files_that_may_not_grow(micro_recipe: Path, whole: Path, tmp_path: Path) -> None:
     """A file size limit between the size of the weights and that of the moments."""
-    run, whole = tmp_path / "run", tmp_path / "whole"
-    assert train(micro_recipe, whole).returncode == 0
+    run = tmp_path / "run"
     sizes = {path.name: path.stat().st_size for path in checkpoint_folders(whole / "checkpoints")[-1].iterdir()}
     limit = (sizes["model.safetensors"] + sizes["optimizer.safetensors"]) // 2
     refused = train(micro_recipe, run, limit=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
@@ -91,10 +98,8 @@ def small_disk(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
     subprocess.run(["umount", place], check=False)
 
 
-def test_a_disk_that_is_full(small_disk: Callable[[int], Path], micro_recipe: Path, tmp_path: Path) -> None:
+def test_a_disk_that_is_full(small_disk: Callable[[int], Path], micro_recipe: Path, whole: Path) -> None:
     """Space for the text and one checkpoint, and for two only after something is removed."""
-    whole = tmp_path / "whole"
-    assert train(micro_recipe, whole).returncode == 0
     size = {name: sum(path.stat().st_size for path in (whole / name).rglob("*")) for name in ("store", "checkpoints")}
     one_checkpoint = size["checkpoints"] // len(checkpoint_folders(whole / "checkpoints"))
     ballast = 4 * one_checkpoint
