@@ -1,22 +1,19 @@
 """Checks of lecture notes on the Transformer: what the notes explain in words, measured.
 
-One module or package makes each part of the report: ``normalisation``, ``positions``, ``smoothing``,
-``adaptive_softmax``, ``recurrence``, ``subwords``, ``language_models``, ``pretraining``, ``alignment``. ``tiny`` has
-the small model that most of the first train, ``padded_batch_norm`` a model that also computes on padding;
-``softmax_losses`` trains language models over whole words of real text, once. ``two_level_softmax`` can be used by
-itself.
+One module makes each part of the report: ``normalisation``, ``positions``, ``smoothing``, ``adaptive_softmax``,
+``recurrence``, ``subwords``, ``language_models``. ``tiny`` has the small model that most of the first train,
+``padded_batch_norm`` a model that also computes on padding; ``softmax_losses`` trains language models over whole words
+of real text, once. ``two_level_softmax`` can be used by itself.
 """
 
 from __future__ import annotations
 
 from transduce.paper.experiments import Experiments
 from transduce.paper.notes.adaptive_softmax import make_adaptive_softmax
-from transduce.paper.notes.alignment import make_alignment
 from transduce.paper.notes.language_models import make_language_models
 from transduce.paper.notes.normalisation import make_normalisation
 from transduce.paper.notes.part import Part
 from transduce.paper.notes.positions import make_positions
-from transduce.paper.notes.pretraining import make_pretraining
 from transduce.paper.notes.recurrence import make_recurrence
 from transduce.paper.notes.smoothing import make_smoothing
 from transduce.paper.notes.subwords import make_subwords
@@ -40,10 +37,8 @@ def make_notes(experiments: Experiments, request: Request) -> Report:
     """Make all parts; runs of more than seconds are trained or read from their records."""
     is_short = request.is_short
     # First, since they may be interrupted.
-    smoothing, *later = [
-        make(experiments, is_short=is_short)
-        for make in (make_smoothing, make_language_models, make_pretraining, make_alignment)
-    ]
+    smoothing = make_smoothing(experiments, is_short=is_short)
+    language_models = make_language_models(experiments, is_short=is_short)
     parts = (
         make_normalisation(is_short=is_short),
         make_positions(is_short=is_short),
@@ -51,13 +46,13 @@ def make_notes(experiments: Experiments, request: Request) -> Report:
         make_adaptive_softmax(experiments, is_short=is_short),
         make_recurrence(experiments, is_short=is_short),
         make_subwords(is_short=is_short),
-        *later,
+        language_models,
     )
     return Report(
         "notes",
         "Checks of the lecture notes",
         (
-            verdict_line(f"Nine checks: {'; '.join(part.summary for part in parts)}."),
+            verdict_line(f"Seven checks: {'; '.join(part.summary for part in parts)}."),
             INTRODUCTION.format(questions="\n".join(f"- {part.title}: {part.question}" for part in parts)),
             how_to_reproduce(
                 "notes",

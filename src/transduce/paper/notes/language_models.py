@@ -60,12 +60,12 @@ KINDS: Mapping[str, Kind] = {
     ),
 }  # fmt: skip
 SETTINGS = (
-    "model.d_model=256", "model.d_ff=1024", "model.n_heads=4", "model.d_k=64", "model.d_v=64", "model.p_drop=0.1",
-    "model.norm=pre", "data.corpus=newstest", "data.language=en", "data.vocab_size=6000", "training.max_updates=600",
-    "training.max_tokens_per_batch=4096", "training.warmup_steps=100", "training.lr_factor=0.4",
-    "training.optimiser=muon", "training.decay=cosine", "training.clip_norm=1.0", "training.eps_ls=0.0",
-    "training.precision=bf16",
-    "training.validate_every_updates=600", "training.checkpoint_every_updates=250", "training.average_last=1",
+    "model.d_model=128", "model.d_ff=512", "model.n_heads=4", "model.d_k=32", "model.d_v=32", "model.p_drop=0.1",
+    "model.norm=pre", "data.corpus=multi30k", "data.language=en", "data.vocab_size=4000", "training.max_updates=3000",
+    "training.max_tokens_per_batch=2048", "training.optimiser=muon", "training.warmup_steps=200",
+    "training.lr_factor=0.4", "training.decay=cosine", "training.clip_norm=1.0", "training.eps_ls=0.0",
+    "training.precision=bf16", "training.validate_every_updates=1000", "training.checkpoint_every_updates=500",
+    "training.average_last=1",
 )  # fmt: skip
 N_QUESTIONS, SEED = 1000, 1
 MAX_WORDS = 40  # of a sentence with a question
@@ -73,14 +73,15 @@ GREEDY = Sampling(temperature=0.0)
 
 INTRODUCTION = """\
 The notes divide language models into three kinds, by the part of the Transformer that they use. One of each is trained
-on the same text (English news, {size}; vocabulary {vocabulary:,}, {n_updates:,} updates). Perplexities per target are
-not comparable, since the targets differ. So all are asked the same question: which word is hidden in a sentence of
+on the same text (English captions, {size}; vocabulary {vocabulary:,}, {n_updates:,} updates). Perplexities per target
+are not comparable, since the targets differ. So all are asked the same question: which word is hidden in a sentence of
 {dev_text}? {n:,} words are hidden, one in a sentence, drawn at random from those that are one token. The causal model
 sees only the words before it, the others both sides. The intervals are 95 %, of the binomial distribution."""
 
 LIMITATIONS = """\
-Models of some minutes learn form, not knowledge. One run each: differences between kinds that are smaller than those
-between two seeds, which were not measured, mean nothing."""
+Models of some minutes learn form, not knowledge. On English news, which is harder, a masked model of four times the
+size of these stayed near the frequencies of words (10 minutes, perplexity 528). One run each: differences between kinds
+that are smaller than those between two seeds, which were not measured, mean nothing."""
 
 
 @dataclass(frozen=True, slots=True)
