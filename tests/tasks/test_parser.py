@@ -194,7 +194,7 @@ def test_positions_of_words_are_known_in_training_and_in_the_model(tmp_path: Pat
     """Training, validation and the loaded model count words in the same way."""
     (tmp_path / "parser.toml").write_text(RECIPE)
     settings = [
-        "model.positions=words", "data.leaves=endings", "training.max_updates=40", "training.average_last=1",
+        "model.positions=words", "data.leaves=endings", "training.max_updates=100", "training.average_last=1",
         "data.recombination=0.1", "data.n_recombined=2",
     ]  # fmt: skip
     train(read_recipe(tmp_path / "parser.toml", settings), tmp_path / "run")
