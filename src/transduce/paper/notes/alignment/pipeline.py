@@ -20,14 +20,15 @@ ON_PROMPTS = ("data.max_length=128", "training.decay=linear")
 STAGES: dict[str, tuple[str, ...]] = {
     "base": (
         "data.task=causal-lm", "data.language=en", "data.vocab_size=1500", "training.max_updates=1500",
-        "training.max_tokens_per_batch=2048", "training.warmup_steps=150", "training.lr_factor=0.4",
-        "training.decay=cosine", "training.eps_ls=0.0", "training.validate_every_updates=500",
+        "training.max_tokens_per_batch=2048", "training.optimiser=muon", "training.warmup_steps=150",
+        "training.lr_factor=0.4", "training.decay=cosine", "training.eps_ls=0.0", "training.validate_every_updates=500",
         "training.checkpoint_every_updates=250",
     ),
     "sft": (
         *ON_PROMPTS, "data.task=sft", "data.n_pairs=12000", "training.max_updates=1600",
-        "training.max_tokens_per_batch=2048", "training.warmup_steps=100", "training.lr_factor=0.15",
-        "training.eps_ls=0.0", "training.validate_every_updates=200", "training.checkpoint_every_updates=200",
+        "training.max_tokens_per_batch=2048", "training.optimiser=muon", "training.warmup_steps=100",
+        "training.lr_factor=0.25", "training.eps_ls=0.0", "training.validate_every_updates=200",
+        "training.checkpoint_every_updates=200",
     ),
     "reward": (
         *ON_PROMPTS, "data.task=reward", "data.corpus_seed=2", "data.n_pairs=4000", "training.max_updates=400",

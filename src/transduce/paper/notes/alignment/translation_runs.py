@@ -36,8 +36,8 @@ SPLITS: tuple[Split, ...] = ("train", "dev")
 SHARED = (*MODEL, "model.p_drop=0.1", "data.corpus=files", "data.max_length=128")
 READER = (
     *SHARED, "data.task=sft", "data.vocab_size=8000", "training.max_updates=2500", "training.max_tokens_per_batch=2048",
-    "training.warmup_steps=250", "training.lr_factor=0.4", "training.decay=cosine", "training.eps_ls=0.0",
-    "training.validate_every_updates=500", "training.checkpoint_every_updates=250",
+    "training.optimiser=muon", "training.warmup_steps=250", "training.lr_factor=0.4", "training.decay=cosine",
+    "training.eps_ls=0.0", "training.validate_every_updates=500", "training.checkpoint_every_updates=250",
 )  # fmt: skip
 REWARD = (
     *SHARED, "data.task=reward", "training.max_updates=700", "training.max_tokens_per_batch=4096",

@@ -39,22 +39,22 @@ class Stage:
 
 # By key, which is part of the record's name.
 STAGES: Mapping[str, Stage] = {
-    "captions": Stage("captions", f"{{{CAPTIONS}=1.0}}", 1500, None),
-    "help": Stage("then help pages", f"{{{HELP}=1.0}}", 600, "captions"),
+    "captions": Stage("captions", f"{{{CAPTIONS}=1.0}}", 1000, None),
+    "help": Stage("then help pages", f"{{{HELP}=1.0}}", 400, "captions"),
     "help-replay": Stage(
-        "then help pages, with replay of captions", f"{{{HELP}=1.0, {CAPTIONS}={REPLAY}}}", 600, "captions"
+        "then help pages, with replay of captions", f"{{{HELP}=1.0, {CAPTIONS}={REPLAY}}}", 400, "captions"
     ),
-    "back": Stage("then help pages, then captions", f"{{{CAPTIONS}=1.0}}", 300, "help"),
+    "back": Stage("then help pages, then captions", f"{{{CAPTIONS}=1.0}}", 200, "help"),
     "back-replay": Stage(
-        "then help pages, then captions, with replay of help pages", f"{{{CAPTIONS}=1.0, {HELP}={REPLAY}}}", 300, "help"
+        "then help pages, then captions, with replay of help pages", f"{{{CAPTIONS}=1.0, {HELP}={REPLAY}}}", 200, "help"
     ),
 }
 SETTINGS = (
     "model.n_encoder_layers=3", "model.n_decoder_layers=3", "model.d_model=256", "model.d_ff=1024", "model.n_heads=4",
     "model.d_k=64", "model.d_v=64", "model.p_drop=0.1", "model.norm=pre", "data.vocab_size=8000",
-    "training.max_tokens_per_batch=2048", "training.warmup_steps=150", "training.lr_factor=0.35",
-    "training.decay=linear", "training.precision=bf16", "training.checkpoint_every_updates=50",
-    "training.average_last=1", "search.beam_size=4",
+    "training.max_tokens_per_batch=2048", "training.optimiser=muon", "training.warmup_steps=100",
+    "training.lr_factor=0.4", "training.decay=linear", "training.precision=bf16",
+    "training.checkpoint_every_updates=50", "training.average_last=1", "search.beam_size=4",
 )  # fmt: skip
 
 ABOUT = """\
