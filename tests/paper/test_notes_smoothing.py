@@ -101,8 +101,12 @@ def finished(tmp_path: Path, micro_model: Path) -> Experiments:
 
 def test_short_report(finished: Experiments, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     experiments = finished
-    part = Part("Language models", "which?", "a finding", "A finding.", ("Text.",))
-    monkeypatch.setattr(notes, "make_language_models", lambda *_, **__: part)  # has a test of its own
+    for name, title in (
+        ("language_models", "Language models"),
+        ("pretraining", "Pre-training"),
+    ):  # have their own tests
+        part = Part(title, "which?", "a finding", "A finding.", ("Text.",))
+        monkeypatch.setattr(notes, f"make_{name}", lambda *_, part=part, **__: part)
     report = make_notes(experiments, Request(is_short=True))
     paths = write_report(report, tmp_path / "out")
     text = paths[0].read_text(encoding="utf-8")
@@ -115,6 +119,7 @@ def test_short_report(finished: Experiments, tmp_path: Path, monkeypatch: pytest
         "## Recurrent networks and attention",
         "## BPE and WordPiece",
         "## Language models",
+        "## Pre-training",
     ]
     assert "{" not in text  # every template is filled
     drawings = {path.name for path in paths if path.suffix == ".svg"}

@@ -1,9 +1,9 @@
 """Checks of lecture notes on the Transformer: what the notes explain in words, measured.
 
 One module makes each part of the report: ``normalisation``, ``positions``, ``smoothing``, ``adaptive_softmax``,
-``recurrence``, ``subwords``, ``language_models``. ``tiny`` has the small model that most of the first train,
-``padded_batch_norm`` a model that also computes on padding; ``softmax_losses`` trains language models over whole words
-of real text, once. ``two_level_softmax`` can be used by itself.
+``recurrence``, ``subwords``, ``language_models``, ``pretraining``. ``tiny`` has the small model that most of the first
+train, ``padded_batch_norm`` a model that also computes on padding; ``softmax_losses`` trains language models over whole
+words of real text, once. ``two_level_softmax`` can be used by itself.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from transduce.paper.notes.language_models import make_language_models
 from transduce.paper.notes.normalisation import make_normalisation
 from transduce.paper.notes.part import Part
 from transduce.paper.notes.positions import make_positions
+from transduce.paper.notes.pretraining import make_pretraining
 from transduce.paper.notes.recurrence import make_recurrence
 from transduce.paper.notes.smoothing import make_smoothing
 from transduce.paper.notes.subwords import make_subwords
@@ -24,8 +25,8 @@ __all__ = ["make_notes"]
 
 INTRODUCTION = """\
 This report checks lecture notes on the Transformer and later models, which are a source of this project. The
-notes explain six choices that the paper makes or could have made, and then the language models that followed it; each
-part below checks one of them:
+notes explain six choices that the paper makes or could have made, and then the language models that followed it. Each
+part below checks one of these:
 
 {questions}
 
@@ -39,6 +40,7 @@ def make_notes(experiments: Experiments, request: Request) -> Report:
     # First, since they may be interrupted.
     smoothing = make_smoothing(experiments, is_short=is_short)
     language_models = make_language_models(experiments, is_short=is_short)
+    pretraining = make_pretraining(experiments, is_short=is_short)
     parts = (
         make_normalisation(is_short=is_short),
         make_positions(is_short=is_short),
@@ -47,12 +49,13 @@ def make_notes(experiments: Experiments, request: Request) -> Report:
         make_recurrence(experiments, is_short=is_short),
         make_subwords(is_short=is_short),
         language_models,
+        pretraining,
     )
     return Report(
         "notes",
         "Checks of the lecture notes",
         (
-            verdict_line(f"Seven checks: {'; '.join(part.summary for part in parts)}."),
+            verdict_line(f"Eight checks: {'; '.join(part.summary for part in parts)}."),
             INTRODUCTION.format(questions="\n".join(f"- {part.title}: {part.question}" for part in parts)),
             how_to_reproduce(
                 "notes",
