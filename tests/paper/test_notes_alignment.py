@@ -68,8 +68,13 @@ def test_the_short_form_is_made_again_from_its_records(tmp_path: Path) -> None:
     assert all(2 <= len(each.responses) <= 4 for each in read_rankings(rankings))
     assert [str(each) for each in again.sections] == [str(each) for each in part.sections]
     assert not any((tmp_path / "elsewhere" / name).exists() for name in ("cpu", "rankings", "stores"))
-    part.drawings["notes-alignment"](tmp_path / "notes-alignment.svg")
-    assert "KL from the fine-tuned model" in (tmp_path / "notes-alignment.svg").read_text()
+    for name in ("notes-alignment", "notes-alignment-course"):
+        part.drawings[name](tmp_path / f"{name}.svg")
+        assert "KL from the fine-tuned model" in (tmp_path / f"{name}.svg").read_text()
+    samples = tables["-alignment-samples"]
+    assert [prompt.split(":")[0] for prompt in samples.column("instruction")] == sorted(
+        ["Negate", "Past", "Shorten", "Answer"] * 2
+    )
 
 
 def test_over_optimisation_is_a_higher_reward_with_a_lower_quality() -> None:

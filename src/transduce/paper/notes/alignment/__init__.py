@@ -1,7 +1,7 @@
 """From base model to PPO: the notes' pipeline on instructions whose ideal responses are known.
 
-``pipeline`` has the runs, ``judging`` what is measured on them; ``translation`` is best-of-n for translation, with the
-runs of ``translation_runs``.
+``pipeline`` has the runs, ``judging`` what is measured on them, ``course`` what PPO changes; ``translation`` is
+best-of-n for translation, with the runs of ``translation_runs``.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 from transduce.paper.drawing import COLOURS, new_panels, save_svg
 from transduce.paper.experiments import Experiment, Experiments, RunRecord, machines
 from transduce.paper.intervals import Interval, interval_of_difference
+from transduce.paper.notes.alignment.course import draw_rollouts, rollouts_of, samples_table
 from transduce.paper.notes.alignment.judging import Judgement, best_of_n_kl, judge, judge_best_of
 from transduce.paper.notes.alignment.pipeline import (
     Stage,
@@ -65,6 +66,16 @@ CURVE = """\
 {finding}"""
 
 
+COURSE = """\
+### The course of PPO
+
+Means of each rollout while PPO trains (seed {seed})."""
+
+SAMPLES = """\
+Responses before and after PPO at beta {beta:g} (seed {seed}): to the first held-out instructions of each kind, one draw
+at temperature 1 each."""
+
+
 @dataclass(frozen=True, slots=True)
 class Point:
     """A policy: its divergence from SFT, its reward and its quality."""
@@ -92,6 +103,9 @@ def make_alignment(experiments: Experiments, *, is_short: bool) -> Part:
     bests = {seed: _best_of(experiments, stage, n) for seed, stage in stages.items()}
     gains = _gains(judgements, bests)
     points = _points(experiments, stages[seeds[0]], n, bests[seeds[0]], is_short=is_short)
+    course = {
+        f"beta {beta:g}": rollouts_of(experiments, run) for beta, run in _policies(stages[seeds[0]], is_short=is_short)
+    }
     records = _records(experiments, stages.values())
     of_translation = study_translation(experiments, is_short=is_short)
     sft, ppo = "SFT", f"PPO, beta {BETA:g}"
@@ -120,9 +134,18 @@ def make_alignment(experiments: Experiments, *, is_short: bool) -> Part:
             CURVE.format(finding=_finding(points)),
             _curve(points),
             picture("notes-alignment", "Reward and quality over the divergence from the fine-tuned model"),
+            COURSE.format(seed=seeds[0]),
+            picture(
+                "notes-alignment-course", "Score, KL, length, clipped ratios, value loss and entropy of each rollout"
+            ),
+            SAMPLES.format(beta=BETA, seed=seeds[0]),
+            samples_table(experiments, fine_tuned(stages[seeds[0]]), policy(stages[seeds[0]], BETA)),
             *of_translation.sections,
         ),
-        {"notes-alignment": lambda path: _draw(points, path)},
+        {
+            "notes-alignment": lambda path: _draw(points, path),
+            "notes-alignment-course": lambda path: draw_rollouts(course, path),
+        },
         claims=() if is_short else _claims(judgements, gains),
     )
 
@@ -159,15 +182,21 @@ def _points(
     experiments: Experiments, stage: Stage, n: int, bests: Mapping[int, Point], *, is_short: bool
 ) -> list[Point]:
     """Return the policies of one seed, by increasing divergence within each kind."""
+    dpo_betas = (DPO_BETA,) if is_short else DPO_BETAS
     runs = [
-        *((f"DPO, beta {beta:g}", direct_preference(stage, beta)) for beta in DPO_BETAS),
-        *((f"PPO, beta {beta:g}", policy(stage, beta)) for beta in PPO_BETAS),
+        *((f"DPO, beta {beta:g}", direct_preference(stage, beta)) for beta in dpo_betas),
+        *((f"PPO, beta {beta:g}", run) for beta, run in _policies(stage, is_short=is_short)),
     ]
     points = list(bests.values())
-    for name, run in runs if not is_short else [runs[1], runs[4]]:
+    for name, run in runs:
         found = _judged(experiments, stage, run, n)
         points.append(Point(name, found.kl, found.reward, found.quality, found.exact))
     return points
+
+
+def _policies(stage: Stage, *, is_short: bool) -> list[tuple[float, Experiment]]:
+    """Return the runs of PPO by beta."""
+    return [(beta, policy(stage, beta)) for beta in ((BETA,) if is_short else PPO_BETAS)]
 
 
 def _records(experiments: Experiments, stages: Iterable[Stage]) -> list[RunRecord]:

@@ -22,7 +22,9 @@ from transduce.tasks import ResponseModel, RewardModel
 from transduce.tasks.response_model import encode_prompt
 from transduce.text import BOS_ID, EOS_ID
 
-__all__ = ["Judgement", "best_of_n_kl", "judge", "judge_best_of", "win_rate"]
+__all__ = [
+    "Judgement", "best_of_n_kl", "drawn_responses", "judge", "judge_best_of", "test_instructions", "win_rate",
+]  # fmt: skip
 
 ROWS_PER_BATCH = 64
 MAX_TOKENS = 40
@@ -98,6 +100,12 @@ def judge_best_of(
         chosen = [qualities[index] for index in best]
         result[size] = mean(chosen), sum(each == 1.0 for each in chosen) / n, mean(rewards[index] for index in best)
     return result
+
+
+def drawn_responses(folder: Path, instructions: Sequence[Instruction], device: torch.device) -> list[str]:
+    """Return a response to each instruction, drawn at temperature 1."""
+    model = ResponseModel.load(folder, device=device)
+    return [model.codec.decode(ids) for ids in _drawn(model, instructions, 1)[1]]
 
 
 def best_of_n_kl(n: int) -> float:
