@@ -16,12 +16,14 @@ from torch import Tensor
 
 from transduce.alignment.advantages import generalised_advantages, leave_one_out_advantages
 from transduce.alignment.losses import (
+    centring_losses,
     clipped_policy_loss,
     clipped_value_loss,
     dpo_losses,
     ranking_losses,
     reinforce_loss,
 )
+from transduce.alignment.preferences import RewardObjective
 from transduce.alignment.rewards import AdaptiveKL, penalise_unfinished, token_rewards, whiten
 from transduce.config import TrainingConfig
 from transduce.training.optimiser import make_optimiser, tensorflow_eps
@@ -81,6 +83,11 @@ def test_rankings_and_direct_preferences(seed: int) -> None:
     rewards = random.normal(size=random.integers(2, 6))
     expected = [np.log1p(np.exp(-(rewards[i] - rewards[j]))) for i, j in combinations(range(len(rewards)), 2)]
     assert ranking_losses(torch.from_numpy(rewards)).tolist() == pytest.approx(expected, abs=1e-9)
+    sums = [(rewards[i] + rewards[j]) ** 2 for i, j in combinations(range(len(rewards)), 2)]
+    assert centring_losses(torch.from_numpy(rewards)).tolist() == pytest.approx(sums, abs=1e-9)
+    objective = RewardObjective(torch.nn.Identity(), centring=0.25)
+    both = [loss + 0.25 * square for loss, square in zip(expected, sums, strict=True)]
+    assert objective.pair_losses(torch.from_numpy(rewards)).tolist() == pytest.approx(both, abs=1e-9)
     policy, reference = random.normal(size=(2, len(rewards)))
     beta = 0.3
     expected = [

@@ -12,6 +12,7 @@ from torch import Tensor
 from transduce.alignment.rewards import masked_mean
 
 __all__ = [
+    "centring_losses",
     "clipped_policy_loss",
     "clipped_value_loss",
     "dpo_losses",
@@ -38,6 +39,16 @@ def ranking_losses(rewards_J: Tensor) -> Tensor:
     """
     better_P, worse_P = pairs_of_ranking(len(rewards_J), rewards_J.device)
     return -F.logsigmoid(rewards_J[better_P] - rewards_J[worse_P])
+
+
+def centring_losses(rewards_J: Tensor) -> Tensor:
+    """Return (r_w + r_l)^2 of all pairs, (P,).
+
+    Rankings say nothing of rewards of different prompts; this draws them all towards 0, so that a policy's reward does
+    not vary with its prompt. Eisenstein et al. (2023), equation 2.
+    """
+    better_P, worse_P = pairs_of_ranking(len(rewards_J), rewards_J.device)
+    return (rewards_J[better_P] + rewards_J[worse_P]).square()
 
 
 def dpo_losses(log_ratios_J: Tensor, *, beta: float) -> Tensor:

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from transduce.alignment.losses import dpo_losses, ranking_losses
+from transduce.alignment.losses import centring_losses, dpo_losses, ranking_losses
 from transduce.alignment.rollouts import rewards_of
 from transduce.alignment.sequences import policy_outputs, sequences_of
 from transduce.data.responses import RankingBatch
@@ -48,16 +48,17 @@ class PreferenceObjective(ABC):
 class RewardObjective(PreferenceObjective):
     """Binary classification of pairs by the difference of their rewards. Ouyang et al. (2022), equation 1."""
 
-    def __init__(self, model: nn.Module) -> None:
-        self.model = model
+    def __init__(self, model: nn.Module, *, centring: float = 0.0) -> None:
+        self.model, self.centring = model, centring
 
     def scores(self, batch: RankingBatch) -> Tensor:
         """Return the rewards, (B,)."""
         return rewards_of(self.model, batch.prompts, batch.responses)
 
     def pair_losses(self, scores_J: Tensor) -> Tensor:
-        """Return - log sigmoid of the differences, (P,)."""
-        return ranking_losses(scores_J)
+        """Return - log sigmoid of the differences, plus the weighted squares of the sums, (P,)."""
+        losses_P = ranking_losses(scores_J)
+        return losses_P + self.centring * centring_losses(scores_J) if self.centring else losses_P
 
 
 class DirectPreference(PreferenceObjective):

@@ -1,4 +1,4 @@
-"""Alignment: settings of DPO and of training on a policy's own responses."""
+"""Alignment: settings of reward models, of DPO and of training on a policy's own responses."""
 
 from __future__ import annotations
 
@@ -15,8 +15,12 @@ Score = Annotated[float, Field(ge=-(10**6), le=10**6)]
 
 
 class AlignmentConfig(Record):
-    """Settings of the tasks ``dpo``, ``ppo`` and ``reinforce``; the reference is the model that the run starts from."""
+    """Settings of the tasks ``reward``, ``dpo``, ``ppo`` and ``reinforce``.
 
+    The reference is the model that the run starts from.
+    """
+
+    centring: Coefficient = 0.0  # reward model: how strongly the rewards of a pair are drawn towards a sum of 0
     reward_model: FileName | None = None  # a model folder of task = "reward", which rates the policy's responses
     beta: Coefficient = 0.1  # of the KL penalty towards the reference; of DPO
     target_kl: Positive | None = None  # nats of a response: beta adapts to keep this divergence; default: beta is fixed

@@ -19,14 +19,14 @@ from transduce.text.chunks import chunks
 __all__ = ["N_SAMPLES", "rank_samples"]
 
 N_SAMPLES = 4  # responses to each prompt
-NOISE = 0.1  # standard deviation of what the ranker adds to the quality of a response
-PROMPTS_PER_BATCH = 32
+# Each draws as many of them. The responses of a good model differ little at 1, and their rankings say little.
+TEMPERATURES = (1.0, 1.5)
+NOISE = 0.05  # standard deviation of what the ranker adds to the quality of a response
+PROMPTS_PER_BATCH = 512
 MAX_TOKENS = 64
 
 
-def rank_samples(
-    model_folder: str | None, rows: Iterable[Ranking], *, seed: int, temperature: float = 1.0
-) -> Iterator[Ranking]:
+def rank_samples(model_folder: str | None, rows: Iterable[Ranking], *, seed: int) -> Iterator[Ranking]:
     """Yield for each prompt the different responses that a model draws, ordered by their noisy quality.
 
     The rows have the ideal response, which the quality is measured by; it is not among the responses unless the model
@@ -42,18 +42,21 @@ def rank_samples(
     generator = torch.Generator().manual_seed(seed)
     blocked = [id for id in model.no_text if id != EOS_ID]
     for chunk in chunks(rows, PROMPTS_PER_BATCH, lambda row: len(row.prompt)):
-        prompts = [[BOS_ID, *encode_prompt(model.codec, row.prompt)] for row in chunk for _ in range(N_SAMPLES)]
-        drawn = sample_responses(
-            model.model,
-            prompts,
-            max_tokens=MAX_TOKENS,
-            temperature=temperature,
-            blocked_ids=blocked,
-            generator=generator,
-        )
-        texts = [model.codec.decode(ids) for ids in drawn]
-        for number, row in enumerate(chunk):
-            of_row = [text for text in texts[number * N_SAMPLES : (number + 1) * N_SAMPLES] if text.strip()]
-            different = list(dict.fromkeys(of_row))
+        prompts = [[BOS_ID, *encode_prompt(model.codec, row.prompt)] for row in chunk]
+        texts_of: list[list[str]] = [[] for _ in chunk]
+        for temperature in TEMPERATURES:
+            for _ in range(N_SAMPLES // len(TEMPERATURES)):
+                drawn = sample_responses(
+                    model.model,
+                    prompts,
+                    max_tokens=MAX_TOKENS,
+                    temperature=temperature,
+                    blocked_ids=blocked,
+                    generator=generator,
+                )
+                for texts, ids in zip(texts_of, drawn, strict=True):
+                    texts.append(model.codec.decode(ids))
+        for row, texts in zip(chunk, texts_of, strict=True):
+            different = list(dict.fromkeys(text for text in texts if text.strip()))
             noisy = {text: quality(text, row.responses[0]) + random.normal(0, NOISE) for text in different}
             yield Ranking(row.prompt, tuple(sorted(different, key=noisy.__getitem__, reverse=True)))

@@ -135,7 +135,7 @@ class RewardModelling(RankingTask):
 
     def objective(self, model: nn.Module, config: RunConfig) -> RewardObjective:
         """Return the binary classification of all pairs of a ranking."""
-        return RewardObjective(model)
+        return RewardObjective(model, centring=config.alignment.centring)
 
     def validator(
         self,
