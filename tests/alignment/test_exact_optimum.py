@@ -38,6 +38,13 @@ def finished_and_cut() -> list[tuple[int, ...]]:
 RESPONSES = finished_and_cut()
 
 
+class Prefixes(list[list[int]]):
+    """The decoding state of a table: the ids of each row."""
+
+    def select(self, rows_X1: Tensor) -> Prefixes:
+        return Prefixes(self[row] for row in rows_X1.flatten().tolist())
+
+
 class Table(nn.Module):
     """A policy and value function with a row for each prefix of a response."""
 
@@ -49,7 +56,7 @@ class Table(nn.Module):
         logits = torch.randn(len(prefixes), N_IDS, generator=generator)
         self.table = nn.Parameter(torch.cat([logits, torch.zeros(len(prefixes), 1)], dim=1))
         self.output = SimpleNamespace(logits=lambda states_ND: states_ND[:, :N_IDS], weight=self.table)
-        self.value = SimpleNamespace(logits=lambda states_ND: states_ND[:, N_IDS])
+        self.value: Any = SimpleNamespace(scalars=lambda ids_BT: self(ids_BT)[:, N_IDS])
 
     def __deepcopy__(self, memo: Any) -> Table:
         copy = Table(0)
@@ -68,15 +75,15 @@ class Table(nn.Module):
         real = [[id for id in row if id != PAD_ID] for row in ids_BT.tolist()]
         return self.table[[row for ids in real for row in self.rows(ids)]]
 
-    def start(self, n_rows: int) -> list[list[int]]:
-        return [[] for _ in range(n_rows)]
+    def start(self, n_rows: int) -> Prefixes:
+        return Prefixes([] for _ in range(n_rows))
 
-    def extend(self, ids_NT: Tensor, state: list[list[int]], n_new_N: Any = None) -> tuple[Tensor, list[list[int]]]:
-        state = [[*before, *new] for before, new in zip(state, ids_NT.tolist(), strict=True)]
+    def extend(self, ids_NT: Tensor, state: Prefixes, n_new_N: Any = None) -> tuple[Tensor, Prefixes]:
+        state = Prefixes([*before, *new] for before, new in zip(state, ids_NT.tolist(), strict=True))
         states_ND = self.table[[self.rows(ids)[-1] for ids in state]]
         return states_ND[:, None, :N_IDS].expand(-1, ids_NT.shape[1], -1), state
 
-    def step(self, ids_N: Tensor, state: list[list[int]]) -> tuple[Tensor, list[list[int]]]:
+    def step(self, ids_N: Tensor, state: Prefixes) -> tuple[Tensor, Prefixes]:
         logits_N1V, state = self.extend(ids_N.unsqueeze(1), state)
         return logits_N1V.squeeze(1), state
 

@@ -16,15 +16,30 @@ CONFIG = LanguageModelConfig(n_layers=1, d_model=64, d_ff=32, n_heads=2, d_k=8, 
 IDS_BT = torch.tensor([[1, 7, 8], [1, 9, 0]])
 
 
-def test_the_value_function_starts_at_zero_and_changes_no_weight_of_the_policy() -> None:
+def test_the_value_function_changes_no_weight_of_the_policy() -> None:
     torch.manual_seed(0)
     plain = TransformerLM.from_config(CONFIG)
     torch.manual_seed(0)
     valued = ValuedLM.from_config(CONFIG)
     for name, weight in plain.canonical().items():
         assert torch.equal(weight, valued.canonical()[name]), name
-    assert set(valued.canonical()) - set(plain.canonical()) == {"value.linear.weight", "value.linear.bias"}
-    assert not valued.value.logits(valued(IDS_BT)).any()
+    of_value = set(valued.canonical()) - set(plain.canonical())
+    assert of_value == {f"value.{name}" for name in RewardLM.from_config(CONFIG).canonical()}
+    valued.value.scalars(IDS_BT).sum().backward()
+    assert all(weight.grad is None for name, weight in valued.canonical().items() if not name.startswith("value."))
+
+
+def test_the_value_function_starts_from_the_reward_model() -> None:
+    valued, reward_model = ValuedLM.from_config(CONFIG).eval(), RewardLM.from_config(CONFIG).eval()
+    valued.start_value(reward_model)
+    assert torch.equal(valued.value.scalars(IDS_BT), reward_model.scalars(IDS_BT))
+
+
+def test_a_reward_model_of_another_shape_leaves_a_value_function_of_zero() -> None:
+    valued = ValuedLM.from_config(CONFIG).eval()
+    valued.start_value(RewardLM.from_config(CONFIG.model_copy(update={"n_layers": 2})))
+    assert not valued.value.scalars(IDS_BT).any()
+    torch.testing.assert_close(valued.value(IDS_BT), valued(IDS_BT))
 
 
 def test_the_reward_output_has_its_deviation() -> None:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from transduce.data import pad_rows
-from transduce.model.output import ScalarOutput, VocabularyOutput
+from transduce.model.output import VocabularyOutput
 
 __all__ = ["Policy", "PolicyOutputs", "Sequences", "log_probs_of", "policy_outputs", "sequences_of"]
 
@@ -29,10 +29,17 @@ class Policy(Protocol):
         """Return the states at the real positions of all rows, (N, D)."""
 
 
-class PolicyWithValue(Policy, Protocol):
-    """A policy that also estimates the return from each position on."""
+class ValueFunction(Protocol):
+    """A scalar for each position."""
 
-    value: ScalarOutput
+    def scalars(self, ids_BT: Tensor) -> Tensor:
+        """Return the scalars at the real positions of all rows, (N,)."""
+
+
+class PolicyWithValue(Policy, Protocol):
+    """A policy with an estimate of the return from each position on."""
+
+    value: ValueFunction
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,6 +106,9 @@ def policy_outputs(
     log_probs_NV = log_probs_of(model.output.logits(states_ND), temperature=temperature, blocked_ids=blocked_ids)
     chosen_N = log_probs_NV.gather(1, sequences.targets_N.unsqueeze(1)).squeeze(1)
     entropies_N = torch.special.entr(log_probs_NV.detach().exp()).sum(dim=1)
-    value = getattr(model, "value", None)
-    values_BR = None if value is None else sequences.padded(value.logits(states_ND).float())
+    value: ValueFunction | None = getattr(model, "value", None)
+    values_BR = None
+    if value is not None:
+        values_N = value.scalars(sequences.ids_BT).index_select(0, sequences.positions_N)
+        values_BR = sequences.padded(values_N.float())
     return PolicyOutputs(sequences.padded(chosen_N), sequences.padded(entropies_N), values_BR)

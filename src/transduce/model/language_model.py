@@ -100,19 +100,6 @@ class TransformerLM(NamedOnDisk, IncrementalDecoder[DecodingState]):
         return self.output.logits(states_NTD), state
 
 
-class ValuedLM(TransformerLM):
-    """A causal language model that also estimates a return at each position: policy and value function of PPO.
-
-    Both share the layers. The estimate is 0 before training. Ziegler et al. (2019).
-    """
-
-    def __init__(self, config: StackConfig, **settings: Any) -> None:
-        super().__init__(config, **settings)
-        self.value = ScalarOutput(config.d_model)
-        nn.init.zeros_(self.value.linear.weight)
-        nn.init.zeros_(self.value.linear.bias)
-
-
 class RewardLM(TransformerLM):
     """A causal language model with a scalar output, read at the last token of a response. Ouyang et al. (2022).
 
@@ -131,6 +118,10 @@ class RewardLM(TransformerLM):
         """Build the scalar output."""
         return ScalarOutput(config.d_model)
 
+    def scalars(self, ids_BT: Tensor) -> Tensor:
+        """The outputs at all real positions of ids padded on the right with 0, (N,)."""
+        return self.output.logits(self(ids_BT))
+
     @torch.no_grad()
     def normalise(self, rewards_B: Tensor) -> None:
         """Change scale and offset of the output so that these rewards would have mean 0 and standard deviation 1."""
@@ -138,3 +129,41 @@ class RewardLM(TransformerLM):
         linear.bias.sub_(rewards_B.mean())
         linear.weight.div_(deviation)
         linear.bias.div_(deviation)
+
+
+class ValuedLM(TransformerLM):
+    """A causal language model with an estimate of the return at each position: policy and value function of PPO.
+
+    The value function is a network of its own, so that what it learns does not change the policy. Stiennon et al.
+    (2020), section 3.4.
+    """
+
+    value: RewardLM
+
+    @classmethod
+    def from_config(cls, config: LanguageModelConfig) -> Self:
+        """Build both; the value function is drawn after the policy."""
+        model = super().from_config(config)
+        model.value = RewardLM.from_config(config)
+        return model
+
+    @torch.no_grad()
+    def start_value(self, reward_model: RewardLM) -> None:
+        """Start the value function from a reward model. Stiennon et al. (2020), section 3.4.
+
+        One of another shape is of no use here; then the value function starts from the policy's layers, with an output
+        of 0 (Ziegler et al., 2019).
+        """
+        theirs = reward_model.canonical()
+        if {name: weight.shape for name, weight in self.value.canonical().items()} == {
+            name: weight.shape for name, weight in theirs.items()
+        }:
+            for name, weight in self.value.canonical().items():
+                weight.copy_(theirs[name])
+            return
+        ours = self.canonical()
+        for name, weight in self.value.canonical().items():
+            if name.startswith("output."):
+                nn.init.zeros_(weight)
+            else:
+                weight.copy_(ours[name])

@@ -17,6 +17,8 @@ RENAMED = (  # pattern of a model's attribute, name on disk
     (r"((?:encoder|decoder)\.\d+)\.convolution\.", r"\1.look."),
 )
 
+VALUE = "value."  # a network within a model; its weights have the names of one that stands alone
+
 
 def name_on_disk(attribute: str) -> str:
     """The name on disk of a model's weight, given as a dotted attribute path.
@@ -24,6 +26,8 @@ def name_on_disk(attribute: str) -> str:
     >>> name_on_disk("decoder.layers.0.feed_forward.w_1.weight")
     'decoder.0.feed_forward.w_1.weight'
     """
+    if attribute.startswith(VALUE):
+        return VALUE + name_on_disk(attribute.removeprefix(VALUE))
     for pattern, name in RENAMED:
         attribute = re.sub(f"^{pattern}", name, attribute)
     return attribute

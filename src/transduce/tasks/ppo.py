@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import torch
 from torch import nn
@@ -17,8 +17,10 @@ from transduce.data.responses import PromptBatch, PromptBatches, longest_prompt
 from transduce.errors import ConfigError
 from transduce.model import Cost, RewardLM, TransformerLM, ValuedLM, cost_of
 from transduce.tasks.model_folder import read_model_folder
+from transduce.tasks.preparation import Prepared
 from transduce.tasks.registry import register
 from transduce.tasks.response_task import PolicyTask, blocked_ids, causal_config
+from transduce.tasks.reward import reward_cost
 from transduce.text import Tokenizers
 
 __all__ = ["PolicyOptimisation", "ReinforceTask"]
@@ -38,12 +40,20 @@ class PolicyOptimisation(PolicyTask[PromptBatch]):
 
     def cost(self, config: ModelConfig) -> Cost:
         """Return the cost with that of the value function."""
-        cost, n = cost_of(config), config.d_model + 1
+        policy, value = cost_of(config), reward_cost(config)
         return replace(
-            cost,
-            parameters=cost.parameters + n,
-            parameters_without_embeddings=cost.parameters_without_embeddings + n,
+            policy,
+            parameters=policy.parameters + value.parameters,
+            parameters_without_embeddings=policy.parameters_without_embeddings + value.parameters_without_embeddings,
+            parameters_of_matrices=policy.parameters_of_matrices + value.parameters_of_matrices,
+            flops_per_token=policy.flops_per_token + value.flops_per_token,
+            attention_flops_per_token=policy.attention_flops_per_token + value.attention_flops_per_token,
         )
+
+    def start_model(self, model: nn.Module, prepared: Prepared, config: RunConfig) -> None:
+        """Start the value function from the reward model."""
+        reward_model = _reward_model(config.alignment, None, next(model.parameters()).device)
+        cast(ValuedLM, model).start_value(reward_model)
 
     def batches(self, store: Store, config: RunConfig, device: torch.device) -> PromptBatches:
         """Return the prompts of each rollout, and the parts of it that the policy is trained on.
@@ -103,6 +113,9 @@ class ReinforceTask(PolicyOptimisation):
     def cost(self, config: ModelConfig) -> Cost:
         """Return the cost of the policy."""
         return cost_of(config)
+
+    def start_model(self, model: nn.Module, prepared: Prepared, config: RunConfig) -> None:
+        """Change nothing."""
 
     def n_passes(self, alignment: AlignmentConfig) -> int:
         """Return 1: the gradient is unbiased for responses of the current policy only.
