@@ -45,7 +45,7 @@ def centring_losses(rewards_J: Tensor) -> Tensor:
     """Return (r_w + r_l)^2 of all pairs, (P,).
 
     Rankings say nothing of rewards of different prompts; this draws them all towards 0, so that a policy's reward does
-    not vary with its prompt. Eisenstein et al. (2023), equation 2.
+    not vary with its prompt. Eisenstein et al. (2023).
     """
     better_P, worse_P = pairs_of_ranking(len(rewards_J), rewards_J.device)
     return (rewards_J[better_P] + rewards_J[worse_P]).square()

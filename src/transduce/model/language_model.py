@@ -135,7 +135,7 @@ class ValuedLM(TransformerLM):
     """A causal language model with an estimate of the return at each position: policy and value function of PPO.
 
     The value function is a network of its own, so that what it learns does not change the policy. Stiennon et al.
-    (2020), section 3.4.
+    (2020).
     """
 
     value: RewardLM
@@ -149,7 +149,7 @@ class ValuedLM(TransformerLM):
 
     @torch.no_grad()
     def start_value(self, reward_model: RewardLM) -> None:
-        """Start the value function from a reward model. Stiennon et al. (2020), section 3.4.
+        """Start the value function from a reward model. Stiennon et al. (2020).
 
         One of another shape is of no use here; then the value function starts from the policy's layers, with an output
         of 0 (Ziegler et al., 2019).

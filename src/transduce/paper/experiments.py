@@ -369,9 +369,14 @@ class Experiments:
         return with_settings(experiment.config, [f"{name}={json.dumps(folder)}" for name, folder in folders.items()])
 
     def store(self, data: DataConfig) -> Path:
-        """Return the token store of a text, shared by all experiments on it; prepare it if missing."""
-        folders = [str(folder.resolve()) for folder in data_folders(self.data_folder)]
-        name = sha256(json.dumps([data.model_dump(), folders]).encode()).hexdigest()[:16]
+        """Return the token store of a text, shared by all experiments on it; prepare it if missing.
+
+        With a model to start from, it is that of these very weights, which may have written some of the text.
+        """
+        key: list[object] = [data.model_dump(), [str(folder.resolve()) for folder in data_folders(self.data_folder)]]
+        if data.tokenizer_from is not None:
+            key.append(sha256_of_file(Path(data.tokenizer_from) / WEIGHTS_FILE))
+        name = sha256(json.dumps(key).encode()).hexdigest()[:16]
         store = self.work / "stores" / name
         if not store.exists():
             with self._locked(name):

@@ -19,8 +19,10 @@ from transduce.text.chunks import chunks
 __all__ = ["N_SAMPLES", "rank_samples"]
 
 N_SAMPLES = 4  # responses to each prompt
-# Each draws as many of them. The responses of a good model differ little at 1, and their rankings say little.
-TEMPERATURES = (1.0, 1.5)
+TEMPERATURES = (
+    1.0,
+    0.7,
+)  # each draws as many of them; the lower one is more like a policy that has learnt from rewards
 NOISE = 0.05  # standard deviation of what the ranker adds to the quality of a response
 PROMPTS_PER_BATCH = 512
 MAX_TOKENS = 64

@@ -27,16 +27,17 @@ STAGES: dict[str, tuple[str, ...]] = {
     "sft": (
         *ON_PROMPTS, "data.task=sft", "data.n_pairs=12000", "training.max_updates=600",
         "training.max_tokens_per_batch=2048", "training.optimiser=muon", "training.warmup_steps=100",
-        "training.lr_factor=0.25", "training.eps_ls=0.0", "training.validate_every_updates=200",
+        "training.lr_factor=0.25", "training.eps_ls=0.1", "training.validate_every_updates=200",
         "training.checkpoint_every_updates=200",
     ),
     "reward": (
-        *ON_PROMPTS, "data.task=reward", "data.corpus_seed=2", "data.n_pairs=16000", "training.max_updates=500",
+        *ON_PROMPTS, "data.task=reward", "data.corpus_seed=2", "data.n_pairs=8000", "training.max_updates=500",
         "training.max_tokens_per_batch=4096", "training.warmup_steps=50", "training.lr_factor=0.05",
+        "alignment.centring=0.1",
         "training.validate_every_updates=100", "training.checkpoint_every_updates=100",
     ),
     "dpo": (
-        *ON_PROMPTS, "data.task=dpo", "data.corpus_seed=2", "data.n_pairs=16000", "training.max_updates=200",
+        *ON_PROMPTS, "data.task=dpo", "data.corpus_seed=2", "data.n_pairs=8000", "training.max_updates=200",
         "training.max_tokens_per_batch=4096", "training.warmup_steps=20", "training.lr_factor=0.01",
         "training.validate_every_updates=50", "training.checkpoint_every_updates=50", "alignment.beta=0.1",
     ),
