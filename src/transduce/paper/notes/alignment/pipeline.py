@@ -33,8 +33,7 @@ STAGES: dict[str, tuple[str, ...]] = {
     "reward": (
         *ON_PROMPTS, "data.task=reward", "data.corpus_seed=2", "data.n_pairs=8000", "training.max_updates=500",
         "training.max_tokens_per_batch=4096", "training.warmup_steps=50", "training.lr_factor=0.05",
-        "alignment.centring=0.1",
-        "training.validate_every_updates=100", "training.checkpoint_every_updates=100",
+        "training.validate_every_updates=100", "training.checkpoint_every_updates=100", "alignment.centring=0.1",
     ),
     "dpo": (
         *ON_PROMPTS, "data.task=dpo", "data.corpus_seed=2", "data.n_pairs=8000", "training.max_updates=200",
@@ -42,12 +41,11 @@ STAGES: dict[str, tuple[str, ...]] = {
         "training.validate_every_updates=50", "training.checkpoint_every_updates=50", "alignment.beta=0.1",
     ),
     "ppo": (
-        *ON_PROMPTS, "data.task=ppo", "data.corpus_seed=3", "data.n_pairs=6000", "training.max_updates=800",
-        "training.max_tokens_per_batch=4096", "training.warmup_steps=20", "training.lr_factor=0.01",
+        *ON_PROMPTS, "data.task=ppo", "data.corpus_seed=3", "data.n_pairs=6000", "training.max_updates=320",
+        "training.max_tokens_per_batch=4096", "training.warmup_steps=20", "training.lr_factor=0.005",
         "training.adam_eps=1e-5", "training.adam_eps_form=tensorflow", "training.log_every_updates=16",
-        "training.validate_every_updates=160",
-        "training.checkpoint_every_updates=160", "alignment.beta=0.05", "alignment.rollout_size=256",
-        "alignment.batch_size=64", "alignment.n_passes=4", "alignment.max_response=40",
+        "training.validate_every_updates=160", "training.checkpoint_every_updates=160", "alignment.beta=0.05",
+        "alignment.rollout_size=256", "alignment.batch_size=64", "alignment.n_passes=1", "alignment.max_response=40",
         "alignment.unfinished_score=-3.0",
     ),
 }  # fmt: skip
