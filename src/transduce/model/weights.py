@@ -6,7 +6,7 @@ import re
 
 from torch import nn
 
-__all__ = ["NamedOnDisk", "name_on_disk"]
+__all__ = ["VALUE", "NamedOnDisk", "name_on_disk"]
 
 RENAMED = (  # pattern of a model's attribute, name on disk
     (r"source\.(embedding|positions)\.", r"src_\1."),
@@ -17,7 +17,7 @@ RENAMED = (  # pattern of a model's attribute, name on disk
     (r"((?:encoder|decoder)\.\d+)\.convolution\.", r"\1.look."),
 )
 
-VALUE = "value."  # a network within a model; its weights have the names of one that stands alone
+VALUE = "value."  # before the names of a value function, a network within a model
 
 
 def name_on_disk(attribute: str) -> str:

@@ -16,7 +16,7 @@ import torch
 
 from transduce.config import LanguageModelConfig, ModelConfig
 from transduce.errors import ConfigError
-from transduce.model.weights import NamedOnDisk
+from transduce.model.weights import VALUE, NamedOnDisk
 from transduce.tasks.model_folder import SavedWeights
 from transduce.text import Tokenizers
 
@@ -64,7 +64,10 @@ def require_same_vocabulary(saved: SavedWeights, tokenizers: Tokenizers, folder:
 
 @torch.no_grad()
 def take_weights(model: NamedOnDisk, config: ModelConfig, tokenizers: Tokenizers, saved: SavedWeights) -> TakenWeights:
-    """Copy the weights that fit into ``model``; return their names and those of the others."""
+    """Copy the weights that fit into ``model``; return their names and those of the others.
+
+    A value function is left to its task, which starts it from a reward model.
+    """
     name_at = {_place(name, saved.config): name for name in saved.weights}
     taken: dict[str, str] = {}  # name here: name there
     for name, weight in model.canonical().items():
@@ -79,7 +82,7 @@ def take_weights(model: NamedOnDisk, config: ModelConfig, tokenizers: Tokenizers
                 weight.copy_(saved.weights[other])
                 taken[name] = other
                 break
-    drawn = tuple(name for name in model.canonical() if name not in taken)
+    drawn = tuple(name for name in model.canonical() if name not in taken and not name.startswith(VALUE))
     unused = tuple(name for name in saved.weights if name not in taken.values())
     values = (
         (name, getattr(saved.config, name, None), getattr(config, name, None)) for name in USES_OF_WEIGHTS
