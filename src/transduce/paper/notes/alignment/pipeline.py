@@ -37,7 +37,7 @@ STAGES: dict[str, tuple[str, ...]] = {
     ),
     "dpo": (
         *ON_PROMPTS, "data.task=dpo", "data.corpus_seed=2", "data.n_pairs=8000", "training.max_updates=200",
-        "training.max_tokens_per_batch=4096", "training.warmup_steps=20", "training.lr_factor=0.01",
+        "training.max_tokens_per_batch=4096", "training.warmup_steps=20", "training.lr_factor=0.002",
         "training.validate_every_updates=50", "training.checkpoint_every_updates=50", "alignment.beta=0.1",
     ),
     "ppo": (
