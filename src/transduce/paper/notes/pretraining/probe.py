@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from transduce.model.initialisation import initialise
 from transduce.paper.experiments import Experiments
 from transduce.paper.intervals import half_width_of_share
 from transduce.paper.notes.language_models import language_model_experiment
+from transduce.paper.notes.pretraining.parsing import encoder_experiment
 from transduce.paper.notes.study import Study
 from transduce.paper.report import Cell, Table
 from transduce.tasks import LanguageModel
@@ -34,8 +36,10 @@ __all__ = [
     "tagged_sentences",
 ]
 
-TRAINED = ("masked-lm", "causal-lm")  # models of the chapter on the three kinds
-UNTRAINED = "random weights"  # those of the masked model before training
+# Models of the chapter on the three kinds, and the encoder of the parser.
+ON_CAPTIONS = {"masked-lm, captions": "masked-lm", "causal-lm, captions": "causal-lm"}
+ON_NEWS = "masked-lm, news and captions"
+UNTRAINED = "random weights"  # those of the first model before training
 N_TRAIN_WORDS, N_TEST_WORDS = 40_000, 20_000
 MAX_WORDS = 60  # of a sentence
 N_ITERATIONS = 60  # of the probe's optimiser
@@ -49,9 +53,10 @@ ABOUT = """\
 A linear classifier names the part of speech of a word of {treebank} (its tag in the tree, {n_tags} kinds) from the
 model's state at the last token of the word. It is trained on {n_train:,} words and tested on {n_test:,} of the dev
 sentences; the language model itself does not change. Layer 0 is the embedding with its position. *{untrained}* is the
-masked model before training. A dictionary with the most frequent tag of each word has {majority:.1%}. The models are
-those of the chapter on the three kinds; the causal one does not see what follows the word. Intervals of 95 % are at
-most ± {margin:.1%}, by the normal approximation."""
+masked model of captions before training. A dictionary with the most frequent tag of each word has {majority:.1%}. The
+models of captions are those of the chapter on the three kinds, that of news and captions is the encoder of the parser,
+with a layer less; the causal one does not see what follows the word. Intervals of 95 % are at most ± {margin:.1%}, by
+the normal approximation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,20 +73,22 @@ def study_probe(experiments: Experiments, *, is_short: bool) -> Study:
     corpus = BUILT_IN if is_short else "gum"
     accuracy_of: dict[str, list[float]] = {}
     about: dict[str, Any] = {}
-    for task in TRAINED:
-        experiment = language_model_experiment(experiments, task, is_short=is_short)
+    models = {
+        name: language_model_experiment(experiments, task, is_short=is_short) for name, task in ON_CAPTIONS.items()
+    } | {ON_NEWS: encoder_experiment(experiments, is_short=is_short)}
+    for name, experiment in models.items():
 
-        def measure(folder: Path, *, is_masked: bool = task == "masked-lm") -> list[dict[str, Any]]:
+        def measure(folder: Path, *, is_first: bool = name in list(models)[:1]) -> list[dict[str, Any]]:
             train, test = (
                 list(islice_words(tagged_sentences(corpus, split, experiments.data_folder), n))
                 for split, n in zip(("train", "dev"), n_words, strict=True)
             )
-            return _measured(folder, train, test, has_untrained=is_masked, device=experiments.device)
+            return _measured(folder, train, test, has_untrained=is_first, device=experiments.device)
 
         settings: dict[str, int | str] = {"corpus": corpus, "train_words": n_words[0], "test_words": n_words[1]}
         for row in experiments.cached_measurement(experiment, "parts_of_speech", measure, settings=settings):
             about = row
-            accuracy_of.setdefault(task if row["is_trained"] else UNTRAINED, []).append(row["accuracy"])
+            accuracy_of.setdefault(name if row["is_trained"] else UNTRAINED, []).append(row["accuracy"])
     best = {kind: max(enumerate(accuracies), key=lambda pair: pair[1]) for kind, accuracies in accuracy_of.items()}
     summary = ", ".join(f"{kind} {accuracy:.1%} at layer {layer}" for kind, (layer, accuracy) in best.items())
     text = ABOUT.format(
@@ -96,9 +103,7 @@ def study_probe(experiments: Experiments, *, is_short: bool) -> Study:
             half_width_of_share(accuracy, about["test_words"]) for each in accuracy_of.values() for accuracy in each
         ),
     )
-    rows: list[tuple[Cell, ...]] = [
-        (layer, *cells) for layer, cells in enumerate(zip(*accuracy_of.values(), strict=True))
-    ]
+    rows: list[tuple[Cell, ...]] = [(layer, *cells) for layer, cells in enumerate(zip_longest(*accuracy_of.values()))]
     columns = ("layer", *accuracy_of)
     table = Table("-pretraining-probe", columns, tuple(rows), formats=dict.fromkeys(accuracy_of, ".1%"))
     return Study(f"a linear probe finds parts of speech: {summary}", (text, table))
