@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from said import naming, says
+from transduce.config import DataConfig
 from transduce.corpora import generate_pairs
 from transduce.errors import ConfigError, DataError
 from transduce.files import write_lines
@@ -152,3 +153,16 @@ def test_two_processes_train_the_same_run_once(experiment: Experiment, tmp_path:
         shutil.copy(other.record_path(experiment), tmp_path / "runs" / "cpu")
     assert waiting.result() == record
     assert len(log) == 1  # one message that it waits, none about training
+
+
+def test_a_store_belongs_to_the_weights_that_it_starts_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("transduce.paper.experiments.prepare", lambda _, store, **__: store.mkdir(parents=True))
+    experiments = Experiments(tmp_path / "runs", tmp_path / "work", scale="cpu")
+    weights = tmp_path / "model" / "model.safetensors"
+    weights.parent.mkdir()
+    weights.write_bytes(b"first")
+    data = DataConfig(tokenizer_from=str(weights.parent))
+    first = experiments.store(data)
+    assert experiments.store(data) == first
+    weights.write_bytes(b"second")
+    assert experiments.store(data) != first
