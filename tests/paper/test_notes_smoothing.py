@@ -101,10 +101,10 @@ def finished(tmp_path: Path, micro_model: Path) -> Experiments:
 
 def test_short_report(finished: Experiments, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     experiments = finished
-    for name, title in (
-        ("language_models", "Language models"),
-        ("pretraining", "Pre-training"),
-    ):  # have their own tests
+    for name, title in {
+        "language_models": "Language models",
+        "pretraining": "Pre-training",
+    }.items():  # tested elsewhere
         part = Part(title, "which?", "a finding", "A finding.", ("Text.",))
         monkeypatch.setattr(notes, f"make_{name}", lambda *_, part=part, **__: part)
     report = make_notes(experiments, Request(is_short=True))

@@ -39,6 +39,7 @@ __all__ = [
 # Models of the chapter on the three kinds, and the encoder of the parser.
 ON_CAPTIONS = {"masked-lm, captions": "masked-lm", "causal-lm, captions": "causal-lm"}
 ON_NEWS = "masked-lm, news and captions"
+FIRST = next(iter(ON_CAPTIONS))
 UNTRAINED = "random weights"  # those of the first model before training
 N_TRAIN_WORDS, N_TEST_WORDS = 40_000, 20_000
 MAX_WORDS = 60  # of a sentence
@@ -78,12 +79,12 @@ def study_probe(experiments: Experiments, *, is_short: bool) -> Study:
     } | {ON_NEWS: encoder_experiment(experiments, is_short=is_short)}
     for name, experiment in models.items():
 
-        def measure(folder: Path, *, is_first: bool = name in list(models)[:1]) -> list[dict[str, Any]]:
+        def measure(folder: Path, *, has_untrained: bool = name == FIRST) -> list[dict[str, Any]]:
             train, test = (
                 list(islice_words(tagged_sentences(corpus, split, experiments.data_folder), n))
                 for split, n in zip(("train", "dev"), n_words, strict=True)
             )
-            return _measured(folder, train, test, has_untrained=is_first, device=experiments.device)
+            return _measured(folder, train, test, has_untrained=has_untrained, device=experiments.device)
 
         settings: dict[str, int | str] = {"corpus": corpus, "train_words": n_words[0], "test_words": n_words[1]}
         for row in experiments.cached_measurement(experiment, "parts_of_speech", measure, settings=settings):
