@@ -79,9 +79,12 @@ def test_the_short_form_is_made_again_from_its_records(tmp_path: Path) -> None:
 
 def test_over_optimisation_is_a_higher_reward_with_a_lower_quality() -> None:
     near, far = Point("PPO, beta 0.2", 1.0, 1.0, 0.95, 0.9), Point("PPO, beta 0", 9.0, 2.0, 0.80, 0.6)
-    assert _finding([near, far]).startswith("Over-optimisation appears")
+    few, many = Point("best of 4", 0.6, 1.0, 0.90, 0.8), Point("best of 16", 1.8, 2.0, 0.91, 0.8)
+    finding = _finding([few, many, near, far])
+    assert finding.startswith("Over-optimisation appears: from PPO, beta 0.2 to PPO, beta 0 the reward rises")
+    assert "Over-optimisation does not appear up to best of 16" in finding
     still_good = Point("PPO, beta 0", 9.0, 2.0, 0.96, 0.9)
-    assert _finding([near, still_good]).startswith("Over-optimisation does not appear")
+    assert _finding([few, many, near, still_good]).startswith("Over-optimisation does not appear up to PPO, beta 0")
 
 
 def test_best_of_n_and_wins() -> None:

@@ -104,6 +104,7 @@ def test_short_report(finished: Experiments, tmp_path: Path, monkeypatch: pytest
     for name, title in {
         "language_models": "Language models",
         "pretraining": "Pre-training",
+        "alignment": "Alignment",
     }.items():  # tested elsewhere
         part = Part(title, "which?", "a finding", "A finding.", ("Text.",))
         monkeypatch.setattr(notes, f"make_{name}", lambda *_, part=part, **__: part)
@@ -120,6 +121,7 @@ def test_short_report(finished: Experiments, tmp_path: Path, monkeypatch: pytest
         "## BPE and WordPiece",
         "## Language models",
         "## Pre-training",
+        "## Alignment",
     ]
     assert "{" not in text  # every template is filled
     drawings = {path.name for path in paths if path.suffix == ".svg"}

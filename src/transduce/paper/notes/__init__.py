@@ -1,15 +1,16 @@
 """Checks of lecture notes on the Transformer: what the notes explain in words, measured.
 
 One module makes each part of the report: ``normalisation``, ``positions``, ``smoothing``, ``adaptive_softmax``,
-``recurrence``, ``subwords``, ``language_models``, ``pretraining``. ``tiny`` has the small model that most of the first
-train, ``padded_batch_norm`` a model that also computes on padding; ``softmax_losses`` trains language models over whole
-words of real text, once. ``two_level_softmax`` can be used by itself.
+``recurrence``, ``subwords``, ``language_models``, ``pretraining``, ``alignment``. ``tiny`` has the small model that
+most of the first train, ``padded_batch_norm`` a model that also computes on padding; ``softmax_losses`` trains language
+models over whole words of real text, once. ``two_level_softmax`` can be used by itself.
 """
 
 from __future__ import annotations
 
 from transduce.paper.experiments import Experiments
 from transduce.paper.notes.adaptive_softmax import make_adaptive_softmax
+from transduce.paper.notes.alignment import make_alignment
 from transduce.paper.notes.language_models import make_language_models
 from transduce.paper.notes.normalisation import make_normalisation
 from transduce.paper.notes.part import Part
@@ -41,6 +42,7 @@ def make_notes(experiments: Experiments, request: Request) -> Report:
     smoothing = make_smoothing(experiments, is_short=is_short)
     language_models = make_language_models(experiments, is_short=is_short)
     pretraining = make_pretraining(experiments, is_short=is_short)
+    alignment = make_alignment(experiments, is_short=is_short)
     parts = (
         make_normalisation(is_short=is_short),
         make_positions(is_short=is_short),
@@ -50,12 +52,13 @@ def make_notes(experiments: Experiments, request: Request) -> Report:
         make_subwords(is_short=is_short),
         language_models,
         pretraining,
+        alignment,
     )
     return Report(
         "notes",
         "Checks of the lecture notes",
         (
-            verdict_line(f"Eight checks: {'; '.join(part.summary for part in parts)}."),
+            verdict_line(f"Nine checks: {'; '.join(part.summary for part in parts)}."),
             INTRODUCTION.format(questions="\n".join(f"- {part.title}: {part.question}" for part in parts)),
             how_to_reproduce(
                 "notes",

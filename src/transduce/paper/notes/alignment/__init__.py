@@ -38,6 +38,7 @@ DPO_BETA = 0.1
 DPO_BETAS = (0.3, DPO_BETA, 0.03)  # seed 1
 SIZES = (1, 2, 4, 8, 16)  # of best-of-n
 N_INSTRUCTIONS = 500
+POLICIES = ("PPO", "best of")  # whose reward can be over-optimised
 
 INTRODUCTION = """\
 The notes' pipeline: a base model learns to predict the next token, supervised fine-tuning (SFT) teaches it ideal
@@ -289,17 +290,20 @@ def _curve(points: Sequence[Point]) -> Table:
 
 
 def _finding(points: Sequence[Point]) -> str:
-    """Say whether the reward goes on rising where the quality falls."""
-    policies = sorted((each for each in points if each.name.startswith("PPO")), key=lambda each: each.kl)
+    """Say, of PPO and of best-of-n, whether the reward goes on rising where the quality falls."""
+    return " ".join(_over_optimisation([each for each in points if each.name.startswith(kind)]) for kind in POLICIES)
+
+
+def _over_optimisation(policies: Sequence[Point]) -> str:
     best = max(policies, key=lambda each: each.quality)
-    farthest = policies[-1]
+    farthest = max(policies, key=lambda each: each.kl)
     if farthest.reward > best.reward and farthest.quality < best.quality - 0.005:
         return (
             f"Over-optimisation appears: from {best.name} to {farthest.name} the reward rises from {best.reward:.2f} to"
             f" {farthest.reward:.2f}, and the quality falls from {best.quality:.3f} to {farthest.quality:.3f}."
         )
     return (
-        f"Over-optimisation does not appear: even {farthest.name}, {farthest.kl:.1f} nats away, has a quality of"
+        f"Over-optimisation does not appear up to {farthest.name}: {farthest.kl:.1f} nats away it has a quality of"
         f" {farthest.quality:.3f} (the best: {best.name}, {best.quality:.3f})."
     )
 
