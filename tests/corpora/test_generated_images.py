@@ -11,6 +11,7 @@ import pytest
 
 from said import naming
 from transduce.config import SPLITS, DataConfig
+from transduce.corpora import ocr_lines
 from transduce.corpora.media_lines import MAX_LINE, media_lines, split_of
 from transduce.corpora.noise import NOISES, noisy
 from transduce.corpora.ocr_digits import OcrDigits, digits_of
@@ -69,6 +70,13 @@ def test_all_of_a_line_is_in_its_image() -> None:
     assert image.shape[1] > image.shape[0]
     edge = np.concatenate([image[0], image[-1], image[:, 0], image[:, -1]])
     assert int(edge.min()) > int(image.min()) + 50  # no ink at the edge
+
+
+@needs_fonts
+def test_noise_that_leaves_a_line_blank_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ocr_lines, "noisy", lambda pixels, *_: np.full_like(pixels, 200))
+    clean, noised = (rendered_line("a line", FONTS[0], Random(3), noise=noise) for noise in ((), ("faint",)))
+    np.testing.assert_array_equal(clean, noised)
 
 
 def test_noise_is_a_function_of_the_generator() -> None:

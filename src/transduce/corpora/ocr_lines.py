@@ -21,7 +21,7 @@ from transduce.corpora.media_lines import media_lines
 from transduce.corpora.noise import noisy
 from transduce.errors import DataError
 from transduce.media import FeaturesReader
-from transduce.media.images import Pixels, grey_image
+from transduce.media.images import Pixels, grey_image, is_blank
 from transduce.media.libraries import library
 
 __all__ = ["OcrLines", "find_font", "font_folders", "rendered_line"]
@@ -73,7 +73,10 @@ def _chosen(kinds: Sequence[Noise], random: Random) -> list[Noise]:
 
 
 def rendered_line(text: str, font: Path, random: Random, *, noise: Sequence[Noise] = ()) -> Pixels:
-    """Return a line as a grey image (rows, columns): dark on light, in a size and with margins drawn at random."""
+    """Return a line as a grey image (rows, columns): dark on light, in a size and with margins drawn at random.
+
+    Noise that would leave it blank is left out.
+    """
     size = random.randint(MIN_SIZE, MAX_SIZE)
     shape = _font(font, size)
     left, top, right, bottom = shape.getbbox(text)
@@ -87,7 +90,8 @@ def rendered_line(text: str, font: Path, random: Random, *, noise: Sequence[Nois
     draw.text((margin[0] - left, margin[2] - top), text, font=shape, fill=ink)
     pixels = grey_image(image)
     for kind in noise:
-        pixels = noisy(pixels, kind, np.random.default_rng(random.getrandbits(63)))
+        changed = noisy(pixels, kind, np.random.default_rng(random.getrandbits(63)))
+        pixels = pixels if is_blank(changed) else changed
     return pixels
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from transduce.errors import DataError, shown
 from transduce.media.libraries import library
 
-__all__ = ["MAX_PIXELS", "Pixels", "columns_of_image", "grey_image", "read_image"]
+__all__ = ["MAX_PIXELS", "Pixels", "columns_of_image", "grey_image", "is_blank", "read_image"]
 
 Pixels = NDArray[np.uint8]
 
@@ -57,12 +57,17 @@ def grey_image(image: Any) -> Pixels:
     return grey_IJ
 
 
+def is_blank(grey_IJ: Pixels) -> bool:
+    """Return whether an image has no pixels, or hardly any contrast."""
+    return 0 in grey_IJ.shape or int(grey_IJ.max()) - int(grey_IJ.min()) < MIN_CONTRAST
+
+
 def columns_of_image(grey_IJ: Pixels, *, height: int) -> Pixels:
     """Return the columns (Z, X) of an image, scaled to ``height`` pixels: 0 is paper, 255 is ink.
 
     The contrast is stretched, and light text on a dark ground is inverted. Raises DataError if the image is blank.
     """
-    if 0 in grey_IJ.shape or int(grey_IJ.max()) - int(grey_IJ.min()) < MIN_CONTRAST:
+    if is_blank(grey_IJ):
         raise DataError("is blank")
     image_module = library("PIL.Image", needed_for="reading images")
     n_rows, n_columns = grey_IJ.shape
