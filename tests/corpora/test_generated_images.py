@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from said import naming
-from transduce.config import SPLITS, DataConfig
+from transduce.config import SPLITS, DataConfig, Split
 from transduce.corpora import ocr_lines
 from transduce.corpora.media_lines import MAX_LINE, media_lines, split_of
 from transduce.corpora.noise import NOISES, noisy
@@ -41,6 +42,16 @@ def test_lines_are_a_function_of_the_seed_and_belong_to_one_split() -> None:
     assert all(0 < len(line) <= MAX_LINE for line in everything)
     assert {"ä", "7", "$"} <= set("".join(everything))
     assert lines["train"][:20] == list(media_lines("train", n=20, seed=1, languages=["en", "de"]))
+
+
+def test_many_training_lines_are_short_and_the_test_lines_are_fixed() -> None:
+    def share_of_few_words(split: Split) -> float:
+        lines = list(media_lines(split, n=500, seed=1, languages=["en", "de"]))
+        return sum(len(line.split()) <= 3 for line in lines) / len(lines)
+
+    assert share_of_few_words("train") > share_of_few_words("dev") + 0.2
+    lines = "\n".join(media_lines("test", n=1000, seed=1, languages=["en", "de"]))
+    assert sha256(lines.encode()).hexdigest().startswith("48854ae8613f75ad")  # scores are comparable
 
 
 @needs_fonts
