@@ -43,9 +43,9 @@ ranked by chrF against the reference. The reward model ({parameters:.1f} million
 after {reader_minutes:.1f} of learning to read pairs) orders {accuracy:.1%} of the pairs of translations of the dev
 sources in the same way. Judged on the {n:,} sentences of {text}: n draws of each, and the one that is chosen by the
 reward model, by the translator's own probability, by chance ({n_chances} times), or by chrF against the very
-reference, which shows what the draws contain. ± of the single draw and of chance is a standard deviation. The
-translator knows its training sources, so that the ranked translations are better than those of new sentences. BLEU:
-`{signature}`. {machines}."""
+reference, which shows what the draws contain. *Words* are relative to the reference. ± of the single
+draw and of chance is a standard deviation. The translator knows its training sources, so that the ranked translations
+are better than those of new sentences. BLEU: `{signature}`. {machines}."""
 
 
 def study_translation(experiments: Experiments, *, is_short: bool) -> Study:
@@ -126,9 +126,14 @@ def _row(
         "bleu": mean(each.score for each in bleus),
         "deviation": stdev(each.score for each in bleus) if len(bleus) > 1 else None,
         "chrf": mean(chrf_score(each, references).score for each in texts),
+        "words": mean(_n_words(each) for each in texts) / _n_words(references),
         "signature": bleus[0].signature,
         "n_sentences": len(references),
     }
+
+
+def _n_words(texts: Sequence[str]) -> int:
+    return sum(len(text.split()) for text in texts)
 
 
 def _measured(experiments: Experiments, sizes: Sequence[int], *, is_short: bool) -> list[dict[str, Any]]:
@@ -164,25 +169,27 @@ def _measured(experiments: Experiments, sizes: Sequence[int], *, is_short: bool)
 def _finding(rows: Sequence[Mapping[str, Any]]) -> str:
     """Say what the reward model's choice is worth, at the temperature at which it is better."""
     chosen = max((row for row in rows if "above_greedy" in row), key=lambda row: float(row["bleu"]))
-    score = {row["by"]: row["bleu"] for row in rows if row["temperature"] in (None, chosen["temperature"])
+    by = {row["by"]: row for row in rows if row["temperature"] in (None, chosen["temperature"])
              and row["n"] in (1, chosen["n"])}  # fmt: skip
     difference, low, high = chosen["above_greedy"]
+    draw, greedy = by["a draw"], by["greedy"]
     return (
         f"of {chosen['n']} translations drawn at temperature {chosen['temperature']:g}, the one that a reward model"
-        f" chooses has {chosen['bleu']:.2f} BLEU, a single draw {score['a draw']:.2f}; greedy search has"
-        f" {score['greedy']:.2f} ({difference:+.2f}, 95 % interval {low:+.2f} to {high:+.2f}), beam search"
-        f" {score['beam']:.2f}, and the best draw by chrF {score[BY_CHRF]:.2f}"
+        f" chooses has {chosen['chrf']:.2f} chrF and {chosen['bleu']:.2f} BLEU with {chosen['words']:.2f} times the"
+        f" words of the reference, a single draw {draw['chrf']:.2f}, {draw['bleu']:.2f} and {draw['words']:.2f}; greedy"
+        f" search has {greedy['bleu']:.2f} BLEU ({difference:+.2f}, 95 % interval {low:+.2f} to {high:+.2f}), beam search"
+        f" {by['beam']['bleu']:.2f}, and the best draw by chrF {by[BY_CHRF]['bleu']:.2f}"
     )
 
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> Table:
-    columns = ("translation", "temperature", "n", "BLEU", "±", "chrF")
+    columns = ("translation", "temperature", "n", "BLEU", "±", "chrF", "words")
     cells = tuple(
         (
             row["by"] if row["n"] == 1 else f"best by {row['by']}" if row["by"] != BY_CHANCE else "one by chance",
-            row["temperature"], row["n"], row["bleu"], row["deviation"], row["chrf"],
+            row["temperature"], row["n"], row["bleu"], row["deviation"], row["chrf"], row["words"],
         )
         for row in rows
     )  # fmt: skip
-    formats = {"temperature": "g", "BLEU": ".2f", "±": ".2f", "chrF": ".2f"}
+    formats = {"temperature": "g", "BLEU": ".2f", "±": ".2f", "chrF": ".2f", "words": ".2f"}
     return Table("-alignment-translation", columns, cells, formats=formats)
