@@ -177,8 +177,8 @@ def _finding(rows: Sequence[Mapping[str, Any]]) -> str:
         f"of {chosen['n']} translations drawn at temperature {chosen['temperature']:g}, the one that a reward model"
         f" chooses has {chosen['chrf']:.2f} chrF and {chosen['bleu']:.2f} BLEU with {chosen['words']:.2f} times the"
         f" words of the reference, a single draw {draw['chrf']:.2f}, {draw['bleu']:.2f} and {draw['words']:.2f};"
-        f" greedy search has {greedy['bleu']:.2f} BLEU ({difference:+.2f}, 95 % interval {low:+.2f} to {high:+.2f}), beam"
-        f" search {by['beam']['bleu']:.2f}, and the best draw by chrF {by[BY_CHRF]['bleu']:.2f}"
+        f" greedy search has {greedy['bleu']:.2f} BLEU ({difference:+.2f}, 95 % interval {low:+.2f} to {high:+.2f}),"
+        f" beam search {by['beam']['bleu']:.2f}, and the best draw by chrF {by[BY_CHRF]['bleu']:.2f}"
     )
 
 
