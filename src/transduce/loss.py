@@ -48,7 +48,7 @@ class LossSum:
     loss_nats: Tensor  # with label smoothing; has a gradient
     nll_nats: Tensor  # without label smoothing, for perplexity; no gradient
     n_tokens: int
-    auxiliary_nats: Tensor | None = None  # auxiliary losses of layers, such as the balance loss of experts
+    auxiliary_nats: Tensor | None = None  # further losses, such as the balance loss of experts
 
     @property
     def total_nats(self) -> Tensor:

@@ -129,6 +129,7 @@ def test_positions_are_counted_up() -> None:
         (["data.task=image-to-text", "model.system=bytenet"], ["image-to-text", "model.system = 'transformer'"]),
         (["data.train_media=a.tsv", "data.corpus=files"], ["train_media", "image-to-text", "'translation'"]),
         (["training.feature_masks=1"], ["feature_masks", "'translation'"]),
+        (["training.ctc_weight=0.3"], ["ctc_weight", "'translation'"]),
         (["data.corpus=ocr-digits"], ["ocr-digits", "image-to-text", "'translation'"]),
     ],
 )

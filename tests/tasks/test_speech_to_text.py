@@ -50,6 +50,7 @@ test_media = "{0}/test.tsv"
 [training]
 max_updates = 6
 feature_masks = 1
+ctc_weight = 0.5
 max_tokens_per_batch = 200
 warmup_steps = 10
 validate_every_updates = 3

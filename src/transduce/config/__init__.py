@@ -99,8 +99,9 @@ class RunConfig(Record):
             if task in MEDIA_TASKS:
                 raise ValueError(f"task = {task!r} needs model.system = 'transformer', got {self.model.system!r}")
             return self
-        if self.training.feature_masks and wanted == "tokens":
-            raise ValueError(f"feature_masks are for images and audio, as in task = 'image-to-text', got {task!r}")
+        for name in ("feature_masks", "ctc_weight"):
+            if getattr(self.training, name) and wanted == "tokens":
+                raise ValueError(f"{name} is for images and audio, as in task = 'image-to-text', got {task!r}")
         if self.model.source != wanted:
             raise ValueError(f"task = {task!r} needs model.source = {wanted!r}, got {self.model.source!r}")
         setting, width = ("n_bands", data.n_bands) if wanted == "frames" else ("image_height", data.image_height)

@@ -47,6 +47,9 @@ class TrainingConfig(Record):
     # Images and audio: masks over columns or frames, and as many over rows or bands, of each training source, drawn
     # anew in each epoch (SpecAugment, Park et al., 2019).
     feature_masks: Annotated[int, Field(ge=0, le=100)] = 0
+    # Images and audio: weight of the CTC loss of the encoder's states, which shows the model early where in its source
+    # the text is (Graves et al., 2006; Watanabe et al., 2017).
+    ctc_weight: Annotated[float, Field(ge=0.0, le=100.0)] = 0.0
     # Label smoothing: eps_ls / V on every class, or eps_ls / (V - 1) on each wrong one.
     smoothing: Literal["uniform", "authors"] = "uniform"
     precision: Precision = "fp32"  # bf16: autocast; weights and optimiser stay fp32

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from transduce.bucketing import bucket_rows
 from transduce.errors import ShapeError
+from transduce.model.padding import EncoderOutput
 from transduce.model.stack_config import StackConfig
 
 __all__ = ["AuxiliaryLosses", "MixtureOfExperts", "balance_loss"]
@@ -20,10 +21,14 @@ BALANCE_WEIGHT = 0.01
 
 
 class AuxiliaryLosses:
-    """Collects the auxiliary losses of layers during a forward pass, as sums over positions."""
+    """Collects the auxiliary losses of layers during a forward pass, as sums over positions.
+
+    ``memory`` are the encoder's states of the pass, for losses that are computed from them.
+    """
 
     def __init__(self) -> None:
         self.losses: list[Tensor] = []
+        self.memory: EncoderOutput | None = None
 
     def add(self, loss: Tensor) -> None:
         """Add the loss of one layer."""

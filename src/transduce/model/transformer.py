@@ -94,6 +94,8 @@ class Transformer(EncoderDecoder):
         """The decoder's states at the real target positions, (N, D); see ``EncoderDecoder.forward``."""
         src, tgt = padding or (None, None)
         memory = self.encode(src_BS, padding=src, attention_hook=attention_hook, auxiliary=auxiliary)
+        if auxiliary is not None:
+            auxiliary.memory = memory
         return self.decode(memory, tgt_BT, padding=tgt, attention_hook=attention_hook, auxiliary=auxiliary)
 
     def encode(

@@ -27,7 +27,8 @@ __all__ = ["model_card"]
 # Training settings reported where they differ from the paper's.
 REPORTED_SETTINGS = (
     "optimiser", "lr_factor", "decay", "adam_beta1", "adam_beta2", "adam_eps", "weight_decay", "clip_norm", "r_drop",
-    "r_drop_after", "both_ways_epochs", "feature_masks", "smoothing",
+    "r_drop_after", "both_ways_epochs", "feature_masks", "ctc_weight",
+    "smoothing",
 )  # fmt: skip
 
 

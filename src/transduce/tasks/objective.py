@@ -1,7 +1,7 @@
 """The training objective of tasks on pairs.
 
-Shapes: B sentences, S source positions, T target positions, N real target positions, D d_model, X positions that a
-further head predicts from.
+Shapes: B sentences, S source positions, P source positions of images or audio, T target positions, M real source
+positions, N real target positions, D d_model, V vocabulary, X positions that a further head predicts from.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ import torch
 from torch import Tensor
 
 from transduce.config import TrainingConfig
+from transduce.ctc import ctc_nats
 from transduce.data import Batch
 from transduce.loss import LossConfig, LossSum
 from transduce.model import AuxiliaryLosses, EncoderDecoder, Transformer
-from transduce.model.padding import pair_padding
-from transduce.text import PAD_ID
+from transduce.model.padding import EncoderOutput, pair_padding
+from transduce.text import EOS_ID, PAD_ID
 
-__all__ = ["PairObjective", "further_heads_loss"]
+__all__ = ["PairObjective", "ctc_loss", "further_heads_loss"]
 
 DEFAULT_LOSS = LossConfig()
 
@@ -47,15 +48,31 @@ class PairObjective:
             states_ND = states_ND.unflatten(0, (2, -1))
         loss_config = LossConfig(config.eps_ls, config.smoothing, config.r_drop)
         loss = model.output.loss(states_ND, batch.tgt_out_N, loss_config)
-        auxiliary = None if losses is None else losses.total()
-        if auxiliary is not None:
-            loss = replace(loss, auxiliary_nats=auxiliary / (1 + has_two_passes))
-        if isinstance(model, Transformer) and model.further_heads is not None and model.training:
+        if losses is None:
+            return loss
+        further = [] if (of_layers := losses.total()) is None else [of_layers / (1 + has_two_passes)]
+        if config.ctc_weight and losses.memory is not None:
+            of_passes = ctc_loss(model, losses.memory, batch, n_passes=1 + has_two_passes)
+            further.append(config.ctc_weight * of_passes / (1 + has_two_passes))
+        if isinstance(model, Transformer) and model.further_heads is not None:
             first_ND = states_ND[0] if has_two_passes else states_ND
-            further = further_heads_loss(model, first_ND, batch, update, replace(loss_config, r_drop=0.0))
-            total = further if loss.auxiliary_nats is None else loss.auxiliary_nats + further
-            loss = replace(loss, auxiliary_nats=total)
-        return loss
+            further.append(further_heads_loss(model, first_ND, batch, update, replace(loss_config, r_drop=0.0)))
+        return replace(loss, auxiliary_nats=sum(further[1:], further[0])) if further else loss
+
+
+def ctc_loss(model: EncoderDecoder, memory: EncoderOutput, batch: Batch, *, n_passes: int = 1) -> Tensor:
+    """The CTC loss of the targets given the encoder's states, in nats; a scalar, the sum over the passes.
+
+    The states predict through the output projection of the decoder, so that the loss adds no weights.
+    """
+    padding = memory.padding
+    logits_BPV = padding.crop(padding.pad(model.logits(memory.states_MD)))
+    n_positions_B = torch.full((padding.n_sentences,), padding.n_positions)
+    if padding.is_key_BT is not None:
+        n_positions_B = padding.crop(padding.is_key_BT).sum(dim=1)
+    n_targets_B = (batch.tgt_in_BT != PAD_ID).sum(dim=1) - 1  # without EOS
+    targets_N = batch.tgt_out_N[batch.tgt_out_N != EOS_ID]
+    return ctc_nats(logits_BPV, n_positions_B, targets_N.repeat(n_passes), n_targets_B.repeat(n_passes))
 
 
 def further_heads_loss(
