@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import chain, islice
 from pathlib import Path
 
@@ -169,8 +170,15 @@ class ParallelText(PairedText):
 
 def grammar_pairs(config: DataConfig, split: Split) -> Iterator[GrammarPair]:
     """Generate a split of the built-in corpus as configured, with trees."""
-    n_pairs = {"train": config.n_pairs, "dev": GRAMMAR_DEV_PAIRS, "test": GRAMMAR_TEST_PAIRS}[split]
-    return generate_pairs(split, n_pairs=n_pairs, seed=config.corpus_seed)
+    if split == "train":
+        return generate_pairs(split, n_pairs=config.n_pairs, seed=config.corpus_seed)
+    n_pairs = GRAMMAR_DEV_PAIRS if split == "dev" else GRAMMAR_TEST_PAIRS
+    return iter(_evaluation_pairs(split, n_pairs, config.corpus_seed))
+
+
+@lru_cache(maxsize=4)  # they are read several times in a run
+def _evaluation_pairs(split: Split, n_pairs: int, seed: int) -> tuple[GrammarPair, ...]:
+    return tuple(generate_pairs(split, n_pairs=n_pairs, seed=seed))
 
 
 def require_text(path: Path, *, may_be_json: bool = False) -> None:
