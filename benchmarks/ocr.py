@@ -1,11 +1,12 @@
 """Character error rates of a model of images beside tesseract's, on the test images of a recipe.
 
     python benchmarks/ocr.py MODEL --recipe recipes/ocr-lines.toml [--lines 1000] [--languages eng+deu] [--json]
+        [--picture FILE.svg]
 
 The images are generated from the recipe, as in training: fonts, lines and kinds of noise that no training line has.
 tesseract (``apt install tesseract-ocr tesseract-ocr-deu``) reads the same images as one line each (``--psm 7``) at
 three scales; of each part, clean and noisy, the scale with its fewest errors counts. On rows of digits it may write
-digits only. Without MODEL, tesseract alone is measured.
+digits only. Without MODEL, tesseract alone is measured. The picture shows the first lines with what each system reads.
 """
 
 from __future__ import annotations
@@ -31,10 +32,12 @@ from transduce import Reader
 from transduce.corpora.ocr_digits import OcrDigits
 from transduce.corpora.ocr_lines import OcrLines
 from transduce.metrics import character_error_rate, error_rates
+from transduce.paper.drawing import new_panels, save_svg
 from transduce.recipes import read_recipe
 
 SCALES = (1, 2, 3)
 N_LINES = 1000
+N_SHOWN = 8
 
 
 @dataclass(frozen=True)
@@ -55,13 +58,16 @@ def main() -> None:
     parser.add_argument("--languages", default="eng+deu", help="tesseract's models")
     parser.add_argument("--beam", type=int, default=None)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--picture", type=Path, help="draw the first lines with what is read")
     arguments = parser.parse_args()
     lines = test_lines(arguments.recipe, arguments.lines)
     systems: dict[str, dict[str, Any]] = {}
+    readings: dict[str, Sequence[str]] = {}
     if arguments.model is not None:
         start = time.perf_counter()
         found = Reader.load(arguments.model).read([line.pixels for line in lines], beam_size=arguments.beam)
         systems["transduce"] = scored(found, lines, time.perf_counter() - start)
+        readings["transduce"] = found
     if shutil.which("tesseract") is None:
         print("tesseract is not installed: apt install tesseract-ocr tesseract-ocr-deu", file=sys.stderr)
     else:
@@ -69,7 +75,10 @@ def main() -> None:
         start = time.perf_counter()
         by_scale = {scale: tesseract(lines, scale, arguments.languages, digits_only=digits) for scale in SCALES}
         elapsed_s = (time.perf_counter() - start) / len(SCALES)
-        systems["tesseract"] = best_of_scales(by_scale, lines, elapsed_s)
+        readings["tesseract"], scales = best_of_scales(by_scale, lines)
+        systems["tesseract"] = {**scored(readings["tesseract"], lines, elapsed_s), "scales": scales}
+    if arguments.picture is not None:
+        draw(lines[:N_SHOWN], readings, arguments.picture)
     result = {"recipe": arguments.recipe.name, "lines": len(lines), "systems": systems, "machine": machine()}
     print(json.dumps(result) if arguments.json else as_text(result))
 
@@ -103,8 +112,8 @@ def tesseract(lines: Sequence[TestLine], scale: int, languages: str, *, digits_o
     return [" ".join(page.split()) for page in pages] + [""] * (len(lines) - len(pages))
 
 
-def best_of_scales(by_scale: dict[int, list[str]], lines: Sequence[TestLine], elapsed_s: float) -> dict[str, Any]:
-    """Return the scores of the scale with the fewest errors, for each part of the lines by itself."""
+def best_of_scales(by_scale: dict[int, list[str]], lines: Sequence[TestLine]) -> tuple[list[str], dict[str, int]]:
+    """Return what is read at the scale with the fewest errors of each part, and these scales."""
     best: dict[str, int] = {}
     for part in dict.fromkeys(line.part for line in lines):
         rows = [row for row, line in enumerate(lines) if line.part == part]
@@ -113,8 +122,21 @@ def best_of_scales(by_scale: dict[int, list[str]], lines: Sequence[TestLine], el
             scale: character_error_rate([found[row] for row in rows], texts).score for scale, found in by_scale.items()
         }
         best[part] = min(rates, key=rates.__getitem__)
-    chosen = [by_scale[best[line.part]][number] for number, line in enumerate(lines)]
-    return {**scored(chosen, lines, elapsed_s), "scales": best}
+    return [by_scale[best[line.part]][number] for number, line in enumerate(lines)], best
+
+
+def draw(lines: Sequence[TestLine], readings: dict[str, Sequence[str]], path: Path) -> None:
+    """Draw each line with its text and what each system reads."""
+    figure, panels = new_panels(9.0, 0.75 * len(lines), n_rows=len(lines), n_columns=2)
+    for row, line in enumerate(lines):
+        image, said = panels[2 * row : 2 * row + 2]
+        image.imshow(line.pixels, cmap="gray", vmin=0, vmax=255)
+        texts = [("text", line.text), *((system, found[row]) for system, found in readings.items())]
+        for place, (name, text) in enumerate(texts):
+            said.text(0, 0.9 - 0.4 * place, f"{name}: {text}", fontsize=8, va="center", parse_math=False)
+        image.set_axis_off()
+        said.set_axis_off()
+    save_svg(figure, path)
 
 
 def scored(found: Sequence[str], lines: Sequence[TestLine], elapsed_s: float) -> dict[str, Any]:

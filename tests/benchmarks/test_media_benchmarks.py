@@ -11,19 +11,23 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 pytestmark = pytest.mark.skipif(not BENCHMARKS.exists(), reason="an installed package has no benchmarks")
 
 
-def test_each_part_has_its_best_scale(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_part_has_its_best_scale(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pytest.importorskip("PIL")
     monkeypatch.syspath_prepend(BENCHMARKS)
     import ocr
 
-    page = np.zeros((1, 1))
+    page = np.zeros((4, 9))
     lines = [ocr.TestLine("clean", "ab", page), ocr.TestLine("noisy", "cd", page), ocr.TestLine("clean", "ef", page)]
     by_scale = {1: ["ab", "xx", "ef"], 2: ["ab", "cd", "ex"], 3: ["", "", ""]}
-    scores = ocr.best_of_scales(by_scale, lines, elapsed_s=3.0)
-    assert scores["scales"] == {"clean": 1, "noisy": 2}
+    found, scales = ocr.best_of_scales(by_scale, lines)
+    assert found == ["ab", "cd", "ef"]
+    assert scales == {"clean": 1, "noisy": 2}
+    scores = ocr.scored(found, lines, 3.0)
     assert scores["character_error_rate"]["score"] == 0
     assert (scores["clean_lines"], scores["lines_per_s"]) == (2, 1.0)
     assert "| tesseract | noisy | 1 | 0.00 % | 0.00 % | 100.0 % |" in ocr.as_text({"systems": {"tesseract": scores}})
+    ocr.draw(lines, {"tesseract": found}, tmp_path / "lines.svg")
+    assert "tesseract: cd" in (tmp_path / "lines.svg").read_text()
 
 
 def test_words_are_counted_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
