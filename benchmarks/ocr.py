@@ -101,15 +101,27 @@ def tesseract(lines: Sequence[TestLine], scale: int, languages: str, *, digits_o
         for path, line in zip(paths, lines, strict=True):
             image = Image.fromarray(line.pixels)
             image.resize((image.width * scale, image.height * scale), Image.Resampling.BICUBIC).save(path)
-        listed = Path(folder) / "list.txt"
-        listed.write_text("".join(f"{path}\n" for path in paths), encoding="utf-8")
         options = ["-c", "tessedit_char_whitelist=0123456789"] if digits_only else []
-        command = ["tesseract", str(listed), "stdout", "--psm", "7", "-l", languages, *options]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            sys.exit(f"tesseract failed: {done.stderr[-2000:]}")
-    pages = done.stdout.split("\f")[: len(lines)]
-    return [" ".join(page.split()) for page in pages] + [""] * (len(lines) - len(pages))
+        return read_by_tesseract(paths, ["--psm", "7", "-l", languages, *options])
+
+
+def read_by_tesseract(paths: Sequence[Path], options: Sequence[str]) -> list[str]:
+    """Return what is read in each file; where tesseract ends with an error, it is called for half of the files each.
+
+    An error on a single file counts as reading nothing.
+    """
+    listed = paths[0].with_suffix(".txt")
+    listed.write_text("".join(f"{path}\n" for path in paths), encoding="utf-8")
+    command = ["tesseract", str(listed), "stdout", *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode == 0:
+        pages = done.stdout.split("\f")[: len(paths)]
+        return [" ".join(page.split()) for page in pages] + [""] * (len(paths) - len(pages))
+    if len(paths) == 1:
+        print(f"tesseract failed on {paths[0].name}: {done.stderr[-500:]}", file=sys.stderr)
+        return [""]
+    half = len(paths) // 2
+    return read_by_tesseract(paths[:half], options) + read_by_tesseract(paths[half:], options)
 
 
 def best_of_scales(by_scale: dict[int, list[str]], lines: Sequence[TestLine]) -> tuple[list[str], dict[str, int]]:
