@@ -25,7 +25,7 @@ MARKS = (".", ",", ";", ":", "!", "?", "")
 def media_lines(split: Split, *, n: int, seed: int, languages: Sequence[str]) -> Iterator[str]:
     """Yield ``n`` lines of a split, a function of the arguments alone; ``languages`` are some of "en" and "de".
 
-    Most of the training lines are cut to a few characters: on short images a model learns soonest where to look.
+    Most of the training lines are cut to a few characters, so that a model can learn early where to look.
     """
     random = Random(f"lines {split} {seed}")
     sentences = _sentences(split, seed, languages)
