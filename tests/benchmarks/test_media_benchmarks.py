@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import numpy as np
 import pytest
@@ -28,6 +29,21 @@ def test_each_part_has_its_best_scale(monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert "| tesseract | noisy | 1 | 0.00 % | 0.00 % | 100.0 % |" in ocr.as_text({"systems": {"tesseract": scores}})
     ocr.draw(lines, {"tesseract": found}, tmp_path / "lines.svg")
     assert "tesseract: cd" in (tmp_path / "lines.svg").read_text()
+
+
+def test_an_image_on_which_tesseract_fails_reads_as_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    pytest.importorskip("PIL")
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    import ocr
+
+    def run(command: list[str], **_: object) -> CompletedProcess[str]:
+        names = [Path(line).stem for line in Path(command[1]).read_text().splitlines()]
+        failed = "2" in names
+        return CompletedProcess(command, int(failed), "" if failed else "".join(f"{name} \f" for name in names), "")
+
+    monkeypatch.setattr(ocr.subprocess, "run", run)
+    found = ocr.read_by_tesseract([tmp_path / f"{number}.png" for number in range(5)], [])
+    assert found == ["0", "1", "", "3", "4"]
 
 
 def test_words_are_counted_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -166,3 +166,9 @@ def test_a_store_belongs_to_the_weights_that_it_starts_from(tmp_path: Path, monk
     assert experiments.store(data) == first
     weights.write_bytes(b"second")
     assert experiments.store(data) != first
+
+
+def test_a_record_names_texts_without_the_folder_of_the_experiments(tmp_path: Path) -> None:
+    experiments = Experiments(tmp_path / "runs", tmp_path / "work", scale="cpu")
+    assert experiments._text_name(str(tmp_path / "work" / "rankings" / "dev.jsonl")) == "rankings/dev.jsonl"
+    assert experiments._text_name("grammar dev") == "grammar dev"

@@ -384,6 +384,11 @@ class Experiments:
                     prepare(data, store, data_folder=self.data_folder, log=self.log)
         return store
 
+    def _text_name(self, name: str) -> str:
+        """Return the name of a text for a record: a file that the experiments wrote without their folder."""
+        path = Path(name)
+        return str(path.relative_to(self.work)) if path.is_relative_to(self.work) else name
+
     def _scored(self, experiment: Experiment, folder: Path, result: RunResult, flops: float) -> RunRecord:
         config = self._located(experiment)
         prepared = open_prepared(self.store(config.data))
@@ -430,10 +435,10 @@ class Experiments:
             parameters_without_embeddings=cost.parameters_without_embeddings,
             training_flops=config.training.mean_passes(state.update) * cost.flops_per_token * (n_tokens or 0),
             sustained_flops=flops,
-            dev_text=prepared.text_names["dev"],
+            dev_text=self._text_name(prepared.text_names["dev"]),
             dev_perplexity=dev_perplexity(read_model_folder(model_folder, device=self.device).model, prepared, config),
             dev_scores=scores["dev"],
-            test_text=prepared.text_names.get("test"),
+            test_text=self._text_name(prepared.text_names["test"]) if "test" in prepared.text_names else None,
             test_scores=scores["test"],
             starts_from=_name_of(experiment.starts_from),
             tokenizer_of=_name_of(experiment.tokenizer_of),
