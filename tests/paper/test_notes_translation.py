@@ -29,7 +29,8 @@ def test_each_judge_chooses_by_its_own_scores() -> None:
     references = ["Ein Hund schläft im Garten.", "Zwei Kinder spielen heute Ball."]
     draws = [["Eine Katze.", references[0], "Ein Hund."], [references[1], "Zwei Kinder.", "Ein Ball."]]
     rewards, log_probs = [[0.0, 2.0, 1.0], [0.0, 1.0, 5.0]], [[-1.0, -2.0, -3.0], [-1.0, -2.0, -3.0]]
-    rows = {(row["by"], row["n"]): row["bleu"] for row in best_of_rows(draws, rewards, log_probs, references, (2, 3))}
+    found = best_of_rows(draws, rewards, log_probs, references, (2, 3))
+    rows = {(row["by"], row["n"]): row["bleu"] for row in found}
 
     def bleu(first: int, second: int) -> float:
         return sacrebleu_score([draws[0][first], draws[1][second]], references).score
@@ -39,5 +40,8 @@ def test_each_judge_chooses_by_its_own_scores() -> None:
     assert rows["own probability", 3] == pytest.approx(bleu(0, 0))
     assert rows["chrF (oracle)", 2] == pytest.approx(100.0)
     assert rows["a draw", 1] == pytest.approx(sum(bleu(draw, draw) for draw in range(3)) / 3)
+    words = {(row["by"], row["n"]): row["words"] for row in found}
+    assert words["chrF (oracle)", 2] == 1
+    assert words["own probability", 3] == pytest.approx((2 + 5) / 10)
     assert ("chance", 3) in rows
     assert ("chance", 2) not in rows
