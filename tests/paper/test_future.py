@@ -13,7 +13,7 @@ import torch
 
 from transduce.config import DataConfig
 from transduce.paper import ARTEFACTS, Experiments, Request, write_report
-from transduce.paper.future import _findings
+from transduce.paper.future import ONE_AT_A_TIME, _findings
 from transduce.paper.future.measuring import has_ctranslate2, peer_system
 from transduce.paper.future.systems import STUDENTS, TEACHER, student_config
 from transduce.recipes import base, read_recipe, with_settings
@@ -39,10 +39,11 @@ def test_the_short_form(tmp_path: Path) -> None:
     table = report.table()
     systems = table.column("system")
     assert systems[:2] == ["teacher, beam 1", "teacher, greedy"]
-    assert len(systems) == 11
+    assert len(systems) == 13
     identical = dict(zip(systems, table.column("identical"), strict=True))
     assert identical["teacher, drafts of 3 tokens"] == identical["teacher, drafts of 5 tokens"] == "3 of 3"
-    assert identical["blocks of 8 tokens"] == identical["the same model, one token a pass"]
+    for blocks in ("blocks of 8 tokens", "deep encoder, shallow decoder, blocks of 8 tokens"):
+        assert identical[blocks] == "3 of 3"  # as by the same model, one token a pass
     passes = dict(zip(systems, table.column("passes a sentence"), strict=True))
     assert passes["teacher, drafts of 3 tokens"] >= 1
     assert passes["mask-predict, 1 iteration"] == 1
@@ -68,7 +69,8 @@ def test_the_short_form(tmp_path: Path) -> None:
 
 def row(system: str, bleu: float, speed: float, same: int = 0, passes: float | None = None) -> dict[str, Any]:
     return {
-        "system": system, "sacrebleu": bleu, "per_s_1": speed, "same_as_second": same, "n_sentences": 100,
+        "system": system, "sacrebleu": bleu, "per_s_1": speed, "same": same, "n_sentences": 100,
+        "same_as": ONE_AT_A_TIME if system.startswith("blocks") else "teacher, greedy",
         "passes_per_sentence": passes, "tokens_per_pass": 3.0,
     }  # fmt: skip
 
@@ -78,6 +80,7 @@ def test_the_verdict_follows_from_the_rows() -> None:
         row("teacher, beam 8", 40.0, 3.0), row("teacher, greedy", 39.0, 10.0, 100),
         row("teacher, drafts of 3 tokens", 39.0, 21.0, 99, 5.0),
         row("teacher, drafts of 5 tokens", 39.0, 19.0, 99, 4.0),
+        row("blocks of 8 tokens", 38.0, 24.0, 98, 4.5), row(ONE_AT_A_TIME, 38.0, 10.0, 1),
         row("deep encoder, shallow decoder", 39.6, 28.0), row("mask-predict, 1 iteration", 30.0, 90.0, 0, 1.0),
         row("teacher, greedy, CTranslate2", 39.9, 99.0),
     ]  # fmt: skip
@@ -88,7 +91,9 @@ def test_the_verdict_follows_from_the_rows() -> None:
     (claim,) = found["claims"]
     assert claim.verdict == "agrees"
     assert "mask-predict" in claim.found
-    rows[4]["sacrebleu"] = 39.0
+    assert "blocks of 8 tokens a model writes 2.40 times" in found["verdict"]
+    assert "98.0% of them identical" in found["verdict"]
+    rows[6]["sacrebleu"] = 39.0
     assert "No system" in _findings(rows)["verdict"]
 
 

@@ -36,9 +36,12 @@ class System:
     million_parameters: float
     layers: str
     passes: Callable[[], PassCounts | None] = lambda: None  # so far, if it counts them
+    same_as: str | None = None  # the system whose sentences it should write; None: the second one
 
 
-def our_system(name: str, translator: Translator, search: SearchConfig | None = None) -> System:
+def our_system(
+    name: str, translator: Translator, search: SearchConfig | None = None, *, same_as: str | None = None
+) -> System:
     """Return a translator as a system."""
     config, weights = translator.model.config, translator.model.parameters()
 
@@ -53,6 +56,7 @@ def our_system(name: str, translator: Translator, search: SearchConfig | None = 
         sum(weight.numel() for weight in weights) / 1e6,
         " + ".join(map(str, config.layer_counts)),
         passes,
+        same_as,
     )
 
 
@@ -106,7 +110,7 @@ def measured(
 
     ``n_timed``: how many of the first sentences are timed, by batch size. The systems are timed in turn, round by
     round, every second round in reverse order; speeds are medians. Passes are counted on all sentences, in batches.
-    ``same_as_second`` counts the sentences that are written as by the second system, greedy search of the teacher.
+    ``same`` counts the sentences that are written as by the system that ``same_as`` names.
     """
     rows: list[dict[str, Any]] = []
     outputs: list[list[str]] = []
@@ -130,8 +134,10 @@ def measured(
                 "n_sentences": len(sources),
             }
         )
-    for row, texts in zip(rows, outputs, strict=True):
-        row["same_as_second"] = sum(a == b for a, b in zip(texts, outputs[min(1, len(outputs) - 1)], strict=True))
+    by_name = {system.name: texts for system, texts in zip(systems, outputs, strict=True)}
+    for row, system in zip(rows, systems, strict=True):
+        row["same_as"] = system.same_as or systems[min(1, len(systems) - 1)].name
+        row["same"] = sum(a == b for a, b in zip(by_name[system.name], by_name[row["same_as"]], strict=True))
     for batch_size in BATCH_SIZES:
         timed = sources[: n_timed[batch_size]]
         seconds: dict[str, list[float]] = {system.name: [] for system in systems}
