@@ -13,7 +13,7 @@ from transduce.paper.future.lengths import lengths_section
 from transduce.paper.future.measuring import System, has_ctranslate2, measured, our_system, peer_system
 from transduce.paper.future.neighbourhoods import neighbourhoods_section
 from transduce.paper.future.pixels import pixels_section
-from transduce.paper.future.systems import STUDENTS, student_experiment, teacher_experiment, tested_text
+from transduce.paper.future.systems import DISTILLED_BEAM, STUDENTS, student_experiment, teacher_experiment, tested_text
 from transduce.paper.report import Claim, Report, Table, agreement, how_to_reproduce, verdict_line
 from transduce.paper.request import Request
 from transduce.paper.sizes import size_description
@@ -33,10 +33,10 @@ ONE_AT_A_TIME, SHALLOW_ONE_AT_A_TIME = "the same model, one token a pass", "that
 INTRODUCTION = """\
 “Making generation less sequential is another research goals of ours.” The teacher ({teacher}) writes a token a pass.
 The others write several, or make a pass cheap. All students are trained on the teacher's translations of its training
-text (`transduce distil`; Kim and Rush, 2016), which the deep encoder with a shallow decoder, the plainest of them,
-needs as much as the others (Kasai et al., 2021). The teacher is the model of `recipes/multi30k-en-de.toml` after
-{updates:,} updates without R-Drop; the whole recipe, and so its BLEU, takes hours. The students' recipes are those
-beside it."""
+text (`transduce distil`; Kim and Rush, 2016), with a beam of {beam}, the draft on those of greedy search. The deep
+encoder with a shallow decoder, the plainest of them, needs them as much as the others (Kasai et al., 2021). The teacher
+is the model of `recipes/multi30k-en-de.toml` after {updates:,} updates without R-Drop: the whole recipe, and so its
+BLEU, takes hours. The students' recipes are those beside it."""
 
 COLUMNS_EXPLAINED = """\
 Speed is that of whole translation, from text to text, on {machine}: sentences a second with one sentence at a time and
@@ -65,7 +65,7 @@ def make_future(experiments: Experiments, request: Request) -> Report:
     )
     found = _findings(rows)
     introduction = INTRODUCTION.format(
-        teacher=size_description(records["teacher"].config), updates=records["teacher"].updates
+        teacher=size_description(records["teacher"].config), updates=records["teacher"].updates, beam=DISTILLED_BEAM
     )
     nearby, claims_nearby = neighbourhoods_section(experiments, is_short=is_short)
     long, claims_long = lengths_section(experiments, is_short=is_short)

@@ -24,6 +24,7 @@ from transduce.tasks.translator import greedy_unless_sampled
 from transduce.text import normalise
 
 __all__ = [
+    "DISTILLED_BEAM",
     "STUDENTS",
     "TEACHER",
     "Student",
