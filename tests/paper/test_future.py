@@ -15,8 +15,9 @@ from transduce.config import DataConfig
 from transduce.paper import ARTEFACTS, Experiments, Request, write_report
 from transduce.paper.future import ONE_AT_A_TIME, _findings
 from transduce.paper.future.measuring import has_ctranslate2, peer_system
+from transduce.paper.future.neighbourhoods import CHARACTERS, NEIGHBOURHOODS
 from transduce.paper.future.systems import STUDENTS, TEACHER, student_config
-from transduce.recipes import base, read_recipe, with_settings
+from transduce.recipes import base, read_recipe, tiny, with_settings
 from transduce.tasks import Translator
 from transduce.text import EOS_ID
 
@@ -31,6 +32,13 @@ def test_the_settings_are_those_of_the_recipes() -> None:
         assert recipe.data.train_tsv == ("distilled-greedy.tsv" if student.learns_from == "greedy" else "distilled.tsv")
         without_files = recipe.model_copy(update={"data": recipe.data.model_copy(update=dict.fromkeys(FILES))})
         assert without_files == student_config(name)
+
+
+def test_the_neighbourhoods_of_characters_are_those_of_the_recipe() -> None:
+    recipe = read_recipe(RECIPES / "lm-characters-restricted.toml")
+    nearby = ["model.attention=restricted", f"model.neighbourhood={recipe.model.neighbourhood}"]
+    assert with_settings(tiny(), [*CHARACTERS, *nearby]) == recipe
+    assert recipe.model.neighbourhood in NEIGHBOURHOODS["characters"]
 
 
 def test_the_short_form(tmp_path: Path) -> None:

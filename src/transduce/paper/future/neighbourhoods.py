@@ -13,21 +13,22 @@ __all__ = ["NEIGHBOURHOODS", "neighbourhoods_section"]
 NEIGHBOURHOODS = {"characters": (16, 64, 256, None), "translation": (3, 7, 15, None)}  # None: full attention
 SHARED = (
     "model.d_model=256", "model.n_heads=4", "model.d_k=64", "model.d_v=64", "model.norm=pre",
-    "training.precision=bf16", "training.max_tokens_per_batch=4096", "training.average_last=1",
+    "training.precision=bf16", "training.max_tokens_per_batch=2048", "training.optimiser=muon",
+    "training.average_last=1", "training.weight_decay=0.1",
 )  # fmt: skip
 CHARACTERS = (
     *SHARED, "model.system=language-model", "model.n_layers=4", "model.d_ff=1024", "model.p_drop=0.1",
     "model.activation=gelu", "model.n_positions=2048", "data.task=causal-lm", "data.corpus=newstest",
     "data.direction=en-fr", "data.language=en", "data.tokenizer=characters", "data.vocab_size=1000",
-    "training.max_updates=1000", "training.warmup_steps=100", "training.lr_factor=0.4", "training.decay=cosine",
-    "training.weight_decay=0.1", "training.clip_norm=1.0", "training.eps_ls=0.0",
-    "training.validate_every_updates=1000", "training.checkpoint_every_updates=250",
+    "training.max_updates=2000", "training.warmup_steps=200", "training.lr_factor=1.1", "training.decay=cosine",
+    "training.clip_norm=1.0", "training.eps_ls=0.0", "training.validate_every_updates=500",
+    "training.checkpoint_every_updates=250",
 )  # fmt: skip
 TRANSLATION = (
     *SHARED, "model.n_encoder_layers=2", "model.n_decoder_layers=2", "model.d_ff=512", "model.p_drop=0.3",
     "data.corpus=multi30k", "data.vocab_size=6000", "training.max_updates=2000", "training.warmup_steps=200",
-    "training.optimiser=muon", "training.decay=linear", "training.weight_decay=0.1",
-    "training.validate_every_updates=2000", "training.checkpoint_every_updates=250", "search.beam_size=4",
+    "training.decay=linear", "training.validate_every_updates=2000", "training.checkpoint_every_updates=250",
+    "search.beam_size=4",
 )  # fmt: skip
 SHORT = (
     "model.d_model=16", "model.d_ff=16", "model.n_heads=1", "training.precision=fp32", "training.max_updates=2",
