@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -13,7 +14,14 @@ from transduce.paper.future.lengths import lengths_section
 from transduce.paper.future.measuring import System, has_ctranslate2, measured, our_system, peer_system
 from transduce.paper.future.neighbourhoods import neighbourhoods_section
 from transduce.paper.future.pixels import pixels_section
-from transduce.paper.future.systems import DISTILLED_BEAM, STUDENTS, student_experiment, teacher_experiment, tested_text
+from transduce.paper.future.systems import (
+    DISTILLED_BEAM,
+    STUDENTS,
+    shortlist_folder,
+    student_experiment,
+    teacher_experiment,
+    tested_text,
+)
 from transduce.paper.report import Claim, Report, Table, agreement, how_to_reproduce, verdict_line
 from transduce.paper.request import Request
 from transduce.paper.sizes import size_description
@@ -23,7 +31,7 @@ from transduce.tasks.translator import greedy_unless_sampled
 __all__ = ["make_future"]
 
 N_TIMED, N_ROUNDS = {1: 200, 64: 1000}, 3
-DRAFTED = (3, 5)  # tokens that the draft proposes
+DRAFTED = (3, 7)  # tokens that the draft proposes
 ITERATIONS = (10, 4, 1)
 AIMED_SPEED_UP, AIMED_WITHIN_BLEU = (2.0, 3.0), 0.5
 TEACHER_BEAM, TEACHER_GREEDY = "teacher, beam {beam}", "teacher, greedy"
@@ -121,18 +129,24 @@ def _measured(
 def _systems(
     experiments: Experiments, teacher: Experiment, students: Mapping[str, Experiment], *, with_peer: bool
 ) -> list[System]:
-    def loaded(experiment: Experiment) -> Translator:
-        return Translator.load(experiments.model_folder(experiment), device=experiments.device)
+    def loaded(experiment: Experiment, shortlist: Path | None = None) -> Translator:
+        return Translator.load(experiments.model_folder(experiment), device=experiments.device, shortlist=shortlist)
 
     main = loaded(teacher)
     greedy = greedy_unless_sampled(main.search)
     draft, blockwise, shallow, shallow_blocks, masked = (loaded(students[name]) for name in STUDENTS)
+    short_draft = loaded(students["draft"], shortlist_folder(experiments, teacher))
     one_at_a_time = GreedySearchConfig(**(blockwise.search.model_dump() | {"block_size": 1}))
     n_block = _block_size(blockwise)
     systems = [
         our_system(TEACHER_BEAM.format(beam=main.search.beam_size), main),
         our_system(TEACHER_GREEDY, main, greedy),
         *(our_system(f"teacher, drafts of {n} tokens", main.with_draft(draft, n_drafted=n), greedy) for n in DRAFTED),
+        our_system(
+            f"teacher, drafts of {DRAFTED[-1]} tokens of a shortlist",
+            main.with_draft(short_draft, n_drafted=DRAFTED[-1]),
+            greedy,
+        ),
         our_system("draft alone, greedy", draft),
         our_system(BLOCKS.format(n=n_block), blockwise, same_as=ONE_AT_A_TIME),
         our_system(ONE_AT_A_TIME, loaded(students["blockwise"]), one_at_a_time),

@@ -20,6 +20,7 @@ from transduce.paper.experiments import Experiment, Experiments
 from transduce.recipes import base, with_settings
 from transduce.tasks import Prepared, Translator, open_prepared
 from transduce.tasks.distillation import DistilledCounts, distilled_pairs
+from transduce.tasks.shortlists import write_shortlist
 from transduce.tasks.translator import greedy_unless_sampled
 from transduce.text import normalise
 
@@ -28,6 +29,7 @@ __all__ = [
     "STUDENTS",
     "TEACHER",
     "Student",
+    "shortlist_folder",
     "student_config",
     "student_experiment",
     "teacher_experiment",
@@ -159,6 +161,15 @@ def tested_text(experiments: Experiments, teacher: Experiment) -> tuple[list[str
     if text is None:
         raise DataError(f"{teacher.name} has no test text")
     return text
+
+
+def shortlist_folder(experiments: Experiments, teacher: Experiment) -> Path:
+    """Return the folder of the shortlist that is learned from the teacher's training text."""
+    folder = experiments.work / "shortlists" / teacher.name
+    if not folder.exists():
+        experiments.log(f"{teacher.name}: learning a shortlist")
+        write_shortlist(_prepared(experiments, teacher), folder)
+    return folder
 
 
 def _prepared(experiments: Experiments, teacher: Experiment) -> Prepared:
