@@ -11,10 +11,17 @@ import torch
 import torch.nn.functional as F
 
 from said import naming, says
-from transduce.config import GreedySearchConfig, MaskPredictSearchConfig, ModelConfig, TrainingConfig
+from transduce.config import (
+    GreedySearchConfig,
+    InferencePrecision,
+    MaskPredictSearchConfig,
+    ModelConfig,
+    TrainingConfig,
+)
 from transduce.data.collate import collate_pairs
 from transduce.errors import CheckpointError, ConfigError
-from transduce.model import MaskedTransformer, Transformer
+from transduce.model import MaskedTransformer, Transformer, for_inference
+from transduce.model.inference import has_int8_products
 from transduce.model.masked_transformer import MASK_ID, MAX_DIFFERENCE
 from transduce.recipes import read_recipe, tiny, with_settings
 from transduce.tasks import Reranker, Translator, task_named, train
@@ -45,6 +52,18 @@ def test_the_number_of_masked_tokens_is_uniform_from_one_and_each_place_is_as_li
         assert (counts == number).double().mean().item() == pytest.approx(1 / length, abs=0.02)
     for place in range(length):
         assert is_masked[:, place].double().mean().item() == pytest.approx((1 + 2 + 3 + 4) / 4 / length, abs=0.02)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16", "int8"])
+def test_fast_inference_predicts_what_the_model_does(precision: InferencePrecision) -> None:
+    if precision == "int8" and not has_int8_products("cpu"):
+        pytest.skip("the processor has no int8 products")
+    model = make().float()
+    fast = for_inference(model, precision)
+    src, ids = torch.tensor([[4, 5, 7, 2], [6, 2, 0, 0]]), torch.tensor([[6, MASK_ID, 7, EOS_ID], [8, EOS_ID, 0, 0]])
+    with torch.no_grad():
+        expected, found = (each.predict(each.encode(src), ids)[ids != 0].float() for each in (model, fast))
+    torch.testing.assert_close(found, expected, atol=1e-5 if precision == "fp32" else 0.05, rtol=1e-4)
 
 
 def test_the_decoder_sees_both_sides_and_the_source() -> None:

@@ -283,9 +283,9 @@ class CrossAttention(MultiHeadAttention):
         self, x_ND: Tensor, padding: PaddingInfo, memory: EncoderOutput, *, hook: WeightsHook | None = None
     ) -> Tensor:
         """Attend to all real positions of the ``memory``, (N, D) to (N, D)."""
-        q_BHTK = split_heads(padding.pad(self.w_q(x_ND)), self.n_heads)
         keys = memory.padding
         k_BHSK, v_BHSU = self.split(keys.pad(self.w_kv(memory.states_MD)), self.widths)
+        q_BHTK = split_heads(padding.pad(self.w_q(x_ND).to(k_BHSK.dtype)), self.n_heads)
         heads_BHTU = self.attend(
             q_BHTK, k_BHSK, v_BHSU, queries=padding, keys=keys, allow_BTS=keys.allow_B1S(), hook=hook
         )

@@ -86,7 +86,7 @@ STUDENTS: Mapping[str, Student] = {
         "the teacher with eight heads",
         "multi30k-en-de-blockwise",
         (
-            "model.n_encoder_layers=4", "model.n_decoder_layers=4", "model.block_size=8", "training.max_updates=2000",
+            "model.n_encoder_layers=4", "model.n_decoder_layers=4", "model.block_size=8", "training.max_updates=1500",
             "training.lr_factor=0.5", "training.checkpoint_every_updates=50", "search.kind=greedy",
         ),
         starts_from="teacher",
@@ -103,7 +103,7 @@ STUDENTS: Mapping[str, Student] = {
         "the same with eight heads",
         "multi30k-en-de-deep-shallow-blockwise",
         (
-            "model.n_encoder_layers=8", "model.n_decoder_layers=1", "model.block_size=8", "training.max_updates=1500",
+            "model.n_encoder_layers=8", "model.n_decoder_layers=1", "model.block_size=8", "training.max_updates=1000",
             "training.lr_factor=0.5", "training.checkpoint_every_updates=50", "search.kind=greedy",
         ),
         starts_from="deep-shallow",
