@@ -30,7 +30,7 @@ from transduce.tasks.translator import greedy_unless_sampled
 
 __all__ = ["make_future"]
 
-N_TIMED, N_ROUNDS = {1: 100, 64: 640}, 3
+N_TIMED, N_ROUNDS = {1: 100, 64: 320}, 3
 DRAFTED = (3, 7)  # tokens that the draft proposes
 ITERATIONS = (10, 4, 1)
 AIMED_SPEED_UP, AIMED_WITHIN_BLEU = (2.0, 3.0), 0.5
