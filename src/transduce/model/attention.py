@@ -6,9 +6,9 @@ and ``CrossAttention`` are the two multi-head layers; with another score than q 
 they use ``weighted_values``, the rest of equation 1. With ``attention = "restricted"``, self-attention is computed in
 blocks (``restricted.py``). Masks (``allow``) are boolean, True = may attend.
 
-Shapes: B sentences, T query positions, S key positions, H heads, G = B H, K d_k, U d_v, D d_model, O concatenated
-features of several projections, N real positions of the batch (see ``padding.py``), M real source positions, Q new
-query positions of an incremental step, C cache slots (see ``decoding.py``).
+Shapes: B sentences, T query positions, S key positions, H heads, G = B H, K d_k, U d_v, D d_model, O features
+of all heads or of several projections, N real positions of the batch (see ``padding.py``), M real source positions,
+Q new query positions of an incremental step, C cache slots (see ``decoding.py``).
 """
 
 from __future__ import annotations
@@ -283,9 +283,10 @@ class CrossAttention(MultiHeadAttention):
         self, x_ND: Tensor, padding: PaddingInfo, memory: EncoderOutput, *, hook: WeightsHook | None = None
     ) -> Tensor:
         """Attend to all real positions of the ``memory``, (N, D) to (N, D)."""
+        q_NO = self.w_q(x_ND)
         keys = memory.padding
         k_BHSK, v_BHSU = self.split(keys.pad(self.w_kv(memory.states_MD)), self.widths)
-        q_BHTK = split_heads(padding.pad(self.w_q(x_ND).to(k_BHSK.dtype)), self.n_heads)
+        q_BHTK = split_heads(padding.pad(q_NO.to(k_BHSK.dtype)), self.n_heads)
         heads_BHTU = self.attend(
             q_BHTK, k_BHSK, v_BHSU, queries=padding, keys=keys, allow_BTS=keys.allow_B1S(), hook=hook
         )
