@@ -1,6 +1,6 @@
 """How often less sequential decoding writes what greedy search writes, in each precision.
 
-    python benchmarks/identity.py MODEL --text FILE [--draft SMALL] [--n-drafted 4] [--lines 1000] [--json]
+    python benchmarks/identity.py MODEL --text FILE [--draft SMALL] [--n-drafted 7] [--lines 1000] [--json]
 
 MODEL is a translator; with ``--draft`` a smaller one drafts for it, else its own further heads propose blocks
 (``model.block_size``). FILE has a sentence a line. Both searches run on the same sentences in float64, fp32, bf16 and
@@ -26,8 +26,9 @@ from typing import Any
 import torch
 from machine import machine
 
-from transduce.config import GreedySearchConfig, InferencePrecision
+from transduce.config import MIN_DRAFT_PROBABILITY, N_DRAFTED, GreedySearchConfig, InferencePrecision
 from transduce.model import EncoderDecoder, for_inference, has_int8_products
+from transduce.search import DraftLength
 from transduce.tasks.batch_search import BatchSearch
 from transduce.tasks.model_folder import read_model_folder
 from transduce.text import BOS_ID, EOS_ID
@@ -47,7 +48,7 @@ def main() -> int:
     parser.add_argument("model", type=Path)
     parser.add_argument("--text", type=Path, required=True, help="sentences, one a line")
     parser.add_argument("--draft", type=Path, help="model folder of the draft; else MODEL's own heads")
-    parser.add_argument("--n-drafted", type=int, default=4)
+    parser.add_argument("--n-drafted", type=int, default=N_DRAFTED)
     parser.add_argument("--lines", type=int, default=1000)
     parser.add_argument("--precisions", nargs="*", choices=PRECISIONS, default=list(PRECISIONS))
     parser.add_argument("--json", action="store_true", help="print one JSON object")
@@ -69,6 +70,7 @@ def compared(folder: Path, draft: Path | None, lines: Sequence[str], name: str, 
     """Return the counts of one precision."""
     precision, dtype = PRECISIONS[name]
     print(f"{name}: {len(lines):,} sentences", file=sys.stderr)
+    length = DraftLength(n_drafted, MIN_DRAFT_PROBABILITY)
     loaded = read_model_folder(folder, device=torch.device("cpu"))
     model: EncoderDecoder = loaded.model.to(dtype)
     tokenizer = loaded.tokenizers.src
@@ -80,7 +82,7 @@ def compared(folder: Path, draft: Path | None, lines: Sequence[str], name: str, 
     search = plain.model_copy(update={"block_size": None})
     if draft is not None:
         small: EncoderDecoder = read_model_folder(draft, device=torch.device("cpu")).model.to(dtype)
-        fast = fast.with_draft(BatchSearch([small], tokenizer, precision=precision), n_drafted)
+        fast = fast.with_draft(BatchSearch([small], tokenizer, precision=precision), length)
     expected, got = greedy(lines, plain, is_scored=False), fast(lines, search, is_scored=False)
     assert expected is not None
     assert got is not None

@@ -558,6 +558,7 @@ def test_every_verb_and_flag_is_known() -> None:
             "--buffer",
             "--device",
             "--draft",
+            "--draft-probability",
             "--draft-tokens",
             "--in",
             "--iterations",

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from transduce.errors import SearchError
 from transduce.search import (
+    DraftLength,
     HeadsDrafter,
     ModelDrafter,
     PassCounts,
@@ -37,7 +38,7 @@ def search(model, drafter, *max_lengths, **options):  # type: ignore[no-untyped-
 
 def test_a_draft_that_is_right_takes_one_pass(tree_model, spell) -> None:
     model, small = tree_model(MODEL), tree_model(MODEL)
-    [best], counts = search(model, ModelDrafter(small.extend, small.start(), n_drafted=5, **EOS), 9)
+    [best], counts = search(model, ModelDrafter(small.extend, small.start(), length=DraftLength(5), **EOS), 9)
     assert spell(best.ids) == "ABC"
     assert best.log_prob == pytest.approx(math.log(0.6 * 0.7 * 0.9), abs=1e-12)
     assert (counts.passes, counts.tokens, counts.drafted, counts.accepted) == (1, 4, 3, 3)  # EOS is not drafted
@@ -45,10 +46,18 @@ def test_a_draft_that_is_right_takes_one_pass(tree_model, spell) -> None:
     assert (counts.passes_per_sentence, counts.tokens_per_pass) == (1, 4)
 
 
+def test_a_draft_ends_after_an_improbable_token(tree_model, spell) -> None:
+    model, small = tree_model(MODEL), tree_model(MODEL)
+    [best], counts = search(model, ModelDrafter(small.extend, small.start(), length=DraftLength(5, 0.65), **EOS), 9)
+    # BOS A: A has 0.6, so no more is drafted; it is kept, the model writes B. B C: C is kept, then EOS.
+    assert spell(best.ids) == "ABC"
+    assert (counts.passes, counts.tokens, counts.drafted, counts.accepted) == (2, 4, 2, 2)
+
+
 def test_what_follows_a_wrong_draft_is_rejected(tree_model, spell) -> None:
     wrong = {"": {"A": 0.9, "B": 0.1}, "A": {"C": 1.0}, "AC": {"C": 1.0}, "AB": {"C": 0.6, "A": 0.4}}
     model, small = tree_model(MODEL), tree_model(wrong)
-    [best], counts = search(model, ModelDrafter(small.extend, small.start(), n_drafted=2, **EOS), 9)
+    [best], counts = search(model, ModelDrafter(small.extend, small.start(), length=DraftLength(2), **EOS), 9)
     # BOS AC: A is kept, the model writes B. B CC: C is kept in the place of the second draft, then EOS.
     assert spell(best.ids) == "ABC"
     assert (counts.passes, counts.tokens, counts.drafted, counts.accepted) == (2, 4, 3, 2)
@@ -62,7 +71,7 @@ def test_without_a_draft_each_pass_writes_a_token(tree_model, spell) -> None:
 
 def test_a_draft_that_is_never_right_costs_no_more_passes_than_greedy_search(tree_model, spell) -> None:
     model, small = tree_model(MODEL), tree_model({prefix: {"_": 0.5, "C": 0.3, "B": 0.2} for prefix in ("", "A")})
-    [best], counts = search(model, ModelDrafter(small.extend, small.start(), n_drafted=3, **EOS), 9)
+    [best], counts = search(model, ModelDrafter(small.extend, small.start(), length=DraftLength(3), **EOS), 9)
     assert spell(best.ids) == "ABC"
     assert counts.passes == 4
     assert counts.accepted == 0
@@ -74,7 +83,7 @@ def test_sentences_of_a_batch_leave_at_their_end_or_limit(tree_model, spell) -> 
     limits = (3, 9, 5, 8, 2, 1)
     for draft in (endless, MODEL, {}):
         model, small = tree_model(*trees), tree_model(*[draft] * len(trees))
-        drafter = ModelDrafter(small.extend, small.start(), n_drafted=3, **EOS)
+        drafter = ModelDrafter(small.extend, small.start(), length=DraftLength(3), **EOS)
         outputs, counts = search(model, drafter, *limits)
         expected = tree_model(*trees)
         assert outputs == greedy_search(expected, expected.start(), max_lengths_B=torch.tensor(limits), **SPECIAL_IDS)
@@ -95,11 +104,11 @@ def test_random_trees_give_the_greedy_hypotheses(tree_model) -> None:
             for prefix, row in zip(sorted(set(prefixes)), rows, strict=True)
         }
 
-    for n_drafted in (1, 2, 4):
+    for length in (DraftLength(1), DraftLength(2), DraftLength(4), DraftLength(4, 0.4)):
         trees, drafts, limits = [tree() for _ in range(7)], [tree() for _ in range(7)], (1, 2, 3, 4, 5, 6, 9)
         drafts[3], drafts[6] = trees[3], trees[6]
         model, small, plain = tree_model(*trees), tree_model(*drafts), tree_model(*trees)
-        drafter = ModelDrafter(small.extend, small.start(), n_drafted=n_drafted, **EOS)
+        drafter = ModelDrafter(small.extend, small.start(), length=length, **EOS)
         outputs, counts = search(model, drafter, *limits, alpha=0.6)
         options = {"max_lengths_B": torch.tensor(limits), "alpha": 0.6, **SPECIAL_IDS}
         for output, expected in zip(outputs, greedy_search(plain, plain.start(), **options), strict=True):
@@ -140,7 +149,7 @@ def test_a_model_without_probabilities_is_named(tree_model) -> None:
     ("draft", "sampling"),
     [
         ("none", Sampling()), ("same", Sampling()), ("other", Sampling()), ("greedy", Sampling()),
-        ("other", Sampling(temperature=0.7, top_k=2)),
+        ("other", Sampling(temperature=0.7, top_k=2)), ("unsure", Sampling()),
     ],
 )  # fmt: skip
 def test_samples_have_the_distribution_of_the_model(tree_model, spell, draft: str, sampling: Sampling) -> None:
@@ -154,8 +163,9 @@ def test_samples_have_the_distribution_of_the_model(tree_model, spell, draft: st
         "B": {"A": 0.5, "C": 0.5}, "AC": {"A": 0.9, "$": 0.1},
     }  # fmt: skip
     n = 1500
-    model, small = tree_model(*[tree] * n), tree_model(*[other if draft == "other" else tree] * n)
-    drafter = None if draft == "none" else ModelDrafter(small.extend, small.start(), n_drafted=2, **EOS)
+    model, small = tree_model(*[tree] * n), tree_model(*[other if draft in ("other", "unsure") else tree] * n)
+    length = DraftLength(2, 0.4 if draft == "unsure" else 0)
+    drafter = None if draft == "none" else ModelDrafter(small.extend, small.start(), length=length, **EOS)
     if draft == "greedy":  # certain of its own first choice
         small.trees = [{"": {"A": 1.0}, "A": {"C": 1.0}, "AC": {"$": 1.0}}] * n
     generators = [torch.Generator().manual_seed(seed) for seed in range(n)]
@@ -194,7 +204,7 @@ def test_a_sample_does_not_depend_on_the_rest_of_its_batch(tree_model) -> None:
 
     def outputs(numbers: list[int]) -> list[tuple[int, ...]]:
         model, small = tree_model(*[tree] * len(numbers)), tree_model(*[other] * len(numbers))
-        drafter = ModelDrafter(small.extend, small.start(), n_drafted=3, **EOS)
+        drafter = ModelDrafter(small.extend, small.start(), length=DraftLength(3), **EOS)
         generators = [torch.Generator().manual_seed(number) for number in numbers]
         limits = [3 + number % 4 for number in numbers]
         found, _ = search(model, drafter, *limits, sampling=Sampling(), generators=generators)
@@ -207,7 +217,9 @@ def test_a_sample_does_not_depend_on_the_rest_of_its_batch(tree_model) -> None:
 
 def test_invalid_arguments_are_refused(tree_model) -> None:
     model = tree_model(MODEL)
-    with pytest.raises(ValueError, match="n_drafted"):
-        ModelDrafter(model.extend, model.start(), n_drafted=0, **EOS)
+    with pytest.raises(ValueError, match="at least 1"):
+        DraftLength(0)
+    with pytest.raises(ValueError, match="from 0 to 1"):
+        DraftLength(1, 1.5)
     with pytest.raises(ValueError, match="generator for each of 1"):
         search(model, None, 3, sampling=Sampling())

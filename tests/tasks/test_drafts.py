@@ -13,7 +13,7 @@ from transduce.config import GreedySearchConfig, ModelConfig, SampledSearchConfi
 from transduce.errors import ConfigError
 from transduce.model import Ensemble, Transformer
 from transduce.model.shortlist import Shortlist
-from transduce.search import ModelDrafter, PassCounts
+from transduce.search import DraftLength, ModelDrafter, PassCounts
 from transduce.tasks import Translator
 from transduce.tasks.batch_search import BatchSearch, run_search
 from transduce.tasks.translator import greedy_unless_sampled, sampling_like
@@ -64,7 +64,7 @@ def test_in_float64_the_texts_are_those_of_greedy_search(translator: Translator,
     alone = translator.translate(texts, search=GREEDY)
     passes = []
     for draft in (small, nearly(translator), translator):
-        with_draft = translator.with_draft(draft, n_drafted=n_drafted)
+        with_draft = translator.with_draft(draft, n_drafted=n_drafted, min_probability=0)
         for max_tokens in (10, 10_000):
             assert with_draft.translate(texts, max_tokens_per_batch=max_tokens) == alone
         assert with_draft.passes.sentences == 22
@@ -112,7 +112,7 @@ def test_tokens_drawn_with_a_draft_have_the_distribution_of_the_model(translator
     n, model, small = 1200, translator.model, nearly(translator, 0.2)
     source = [*translator.tokenizers.src.encode("the old dog"), EOS_ID]
     src_BS = torch.tensor([source] * n)
-    drafter = ModelDrafter(small.model.extend, small.model.start(src_BS), n_drafted=2, eos_id=EOS_ID)
+    drafter = ModelDrafter(small.model.extend, small.model.start(src_BS), length=DraftLength(2, 0.3), eos_id=EOS_ID)
     generators = [torch.Generator().manual_seed(seed) for seed in range(n)]
     counts, search = PassCounts(), SampledSearchConfig(top_k=4)
     outputs = run_search(
@@ -162,6 +162,8 @@ def test_what_does_not_go_with_a_draft_is_refused(translator: Translator, small:
         translator.translate(["the dog"], beam_size=4, draft=small)
     with pytest.raises(ConfigError, match=naming("at least 1", "0")):
         translator.with_draft(small, n_drafted=0)
+    with pytest.raises(ConfigError, match=naming("from 0 to 1", "-0.1")):
+        translator.with_draft(small, min_probability=-0.1)
     with pytest.raises(ConfigError, match=naming("direction")):
         translator.with_draft(Translator(small.model, small.tokenizers, GREEDY, direction="de-en"))
     with pytest.raises(ConfigError, match=naming("'sampling'", "beam_size 3")):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from transduce.cli.imports import command_imports
 from transduce.cli.machine import chosen_device, chosen_precision
-from transduce.config import MaskPredictSearchConfig
+from transduce.config import MIN_DRAFT_PROBABILITY, N_DRAFTED, MaskPredictSearchConfig
 from transduce.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -27,7 +27,8 @@ def load_translator(
     weight: float,
     shortlist: Path | None = None,
     draft: Path | None = None,
-    n_drafted: int = 1,
+    n_drafted: int = N_DRAFTED,
+    draft_probability: float = MIN_DRAFT_PROBABILITY,
     best_of: int | None = None,
     reward_model: Path | None = None,
 ) -> Translator | Reranker | BestOfSamples:
@@ -46,7 +47,7 @@ def load_translator(
     translator = Translator.load(*folders, device=device, precision=precision, shortlist=of_model)
     if draft is not None:
         small = Translator.load(draft, device=device, precision=precision, shortlist=shortlist)
-        return translator.with_draft(small, n_drafted=n_drafted)
+        return translator.with_draft(small, n_drafted=n_drafted, min_probability=draft_probability)
     if best_of is not None and reward_model is not None:
         return BestOfSamples(translator, RewardModel.load(reward_model, device=device), n=best_of)
     if rerank is None:

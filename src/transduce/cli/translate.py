@@ -21,7 +21,7 @@ from transduce.cli.progress import LineProgress
 from transduce.cli.stdin import input_lines, is_interactive, number_of_lines, typed_lines
 from transduce.cli.text_output import is_terminal, line_writer, require_not_read
 from transduce.cli.translation_workers import TranslationJob, TranslationWorkers
-from transduce.config import MAX_BEAM_SIZE, MAX_ITERATIONS
+from transduce.config import MAX_BEAM_SIZE, MAX_ITERATIONS, MIN_DRAFT_PROBABILITY, N_DRAFTED
 from transduce.errors import ConfigError
 from transduce.files import open_binary
 
@@ -32,7 +32,7 @@ __all__ = ["translate"]
 
 BUFFER_LINES, BUFFER_LINES_OF_WORKER = 2000, 250  # a worker's is smaller, so that short texts are shared too
 MAX_WORKERS = 256
-DRAFT_TOKENS, MAX_DRAFT_TOKENS = 4, 32
+MAX_DRAFT_TOKENS = 32
 
 
 def translate(
@@ -111,8 +111,12 @@ def translate(
         ),
     ] = None,
     draft_tokens: Annotated[
-        int, Option(min=1, max=MAX_DRAFT_TOKENS, help="With --draft: tokens that are drafted for each pass.")
-    ] = DRAFT_TOKENS,
+        int, Option(min=1, max=MAX_DRAFT_TOKENS, help="With --draft: tokens that are drafted for a pass, at most.")
+    ] = N_DRAFTED,
+    draft_probability: Annotated[
+        float,
+        Option(min=0, max=1, help="With --draft: a draft ends after a token to which SMALL gives less than this."),
+    ] = MIN_DRAFT_PROBABILITY,
     sample: options.Sample = False,
     seed: options.SampleSeed = 1,
     temperature: options.Temperature = None,
@@ -175,8 +179,9 @@ def translate(
             job = TranslationJob(
                 folders, device, precision, rerank, rerank_weight, n_best, beam, alpha, shortlist, prefix,
                 split=not no_split, is_scored=is_scored, chunk_lines=buffer or BUFFER_LINES_OF_WORKER,
-                n_workers=workers, draft=draft, n_drafted=draft_tokens, sample_seed=sample_seed,
-                temperature=temperature, n_iterations=iterations,
+                n_workers=workers, draft=draft, n_drafted=draft_tokens,
+                draft_probability=draft_probability, sample_seed=sample_seed, temperature=temperature,
+                n_iterations=iterations,
             )  # fmt: skip
             team = stack.enter_context(TranslationWorkers(job))
             max_source_tokens = team.wait_until_loaded()
@@ -184,7 +189,8 @@ def translate(
         else:
             translator = load_translator(
                 folders, device=device, precision=precision, rerank=rerank, weight=rerank_weight, shortlist=shortlist,
-                draft=draft, n_drafted=draft_tokens, best_of=best_of, reward_model=reward_model,
+                draft=draft, n_drafted=draft_tokens, draft_probability=draft_probability, best_of=best_of,
+                reward_model=reward_model,
             )  # fmt: skip
             search = requested_search(
                 translator.search, n_best=n_best, beam=beam, alpha=alpha, sample_seed=sample_seed,

@@ -12,6 +12,7 @@ from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from transduce.config import MIN_DRAFT_PROBABILITY, N_DRAFTED
 from transduce.text.chunks import chunks
 from transduce.worker_pool import Answer, Message, Worker, WorkerPool, serve
 
@@ -40,7 +41,8 @@ class TranslationJob:
     chunk_lines: int
     n_workers: int  # they share the cores
     draft: Path | None = None
-    n_drafted: int = 1
+    n_drafted: int = N_DRAFTED
+    draft_probability: float = MIN_DRAFT_PROBABILITY
     sample_seed: int | None = None
     temperature: float | None = None
     n_iterations: int | None = None
@@ -113,6 +115,7 @@ def _start(description: list[bytes]) -> Answer:
         shortlist=job.shortlist,
         draft=job.draft,
         n_drafted=job.n_drafted,
+        draft_probability=job.draft_probability,
     )
     search = requested_search(
         translator.search, n_best=job.n_best, beam=job.beam, alpha=job.alpha, sample_seed=job.sample_seed,

@@ -39,6 +39,8 @@ from transduce.config.search import (
     MAX_ALPHA,
     MAX_BEAM_SIZE,
     MAX_ITERATIONS,
+    MIN_DRAFT_PROBABILITY,
+    N_DRAFTED,
     AnySearchConfig,
     BeamSearchConfig,
     GreedySearchConfig,
@@ -52,10 +54,10 @@ from transduce.config.training import MAX_BATCHES, MAX_MINUTES, Precision, Train
 __all__ = [
     "ALIGNMENT_TASKS", "CORPUS_PATTERN", "DIRECTION_PATTERN", "MAX_ALPHA", "MAX_BATCHES", "MAX_BEAM_SIZE",
     "MAX_ITERATIONS", "MAX_MINUTES", "MAX_PAIRS", "MAX_SEED", "MAX_VOCABULARY_SIZE", "MEDIA_CORPORA", "MEDIA_TASKS",
-    "SPLITS", "AlignmentConfig", "AnyModelConfig", "AnySearchConfig", "BeamSearchConfig", "ByteNetConfig",
-    "ConvS2SConfig", "DataConfig", "EncoderDecoderConfig", "GreedySearchConfig", "InferencePrecision",
-    "LanguageModelConfig", "LastStateConfig", "MaskPredictSearchConfig", "ModelConfig", "Noise", "Precision",
-    "RecurrentConfig", "RunConfig", "SampledSearchConfig", "SearchConfig", "Split", "TrainingConfig",
+    "MIN_DRAFT_PROBABILITY", "N_DRAFTED", "SPLITS", "AlignmentConfig", "AnyModelConfig", "AnySearchConfig",
+    "BeamSearchConfig", "ByteNetConfig", "ConvS2SConfig", "DataConfig", "EncoderDecoderConfig", "GreedySearchConfig",
+    "InferencePrecision", "LanguageModelConfig", "LastStateConfig", "MaskPredictSearchConfig", "ModelConfig", "Noise",
+    "Precision", "RecurrentConfig", "RunConfig", "SampledSearchConfig", "SearchConfig", "Split", "TrainingConfig",
     "TransformerConfig", "config_from_mapping", "nearest_name",
 ]  # fmt: skip
 

@@ -9,6 +9,8 @@ from pydantic import BeforeValidator, Discriminator, Field, model_validator
 from transduce.config.record import Count, Seed, Tagged
 
 MAX_BEAM_SIZE, MAX_ALPHA, MAX_ITERATIONS = 1000, 100.0, 1000
+N_DRAFTED = 7  # tokens that a smaller model drafts for a pass, at most
+MIN_DRAFT_PROBABILITY = 0.6  # it stops after a token that it gives less
 BeamSize = Annotated[int, Field(ge=1, le=MAX_BEAM_SIZE)]
 ExtraTokens = Annotated[int, Field(ge=0, le=10_000)]
 PenaltyExponent = Annotated[float, Field(ge=0.0, le=MAX_ALPHA)]

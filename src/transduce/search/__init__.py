@@ -19,6 +19,7 @@ from transduce.search.protocol import (
 from transduce.search.sampling import Sampling
 from transduce.search.speculative import (
     Drafter,
+    DraftLength,
     Drafts,
     HeadsDrafter,
     ModelDrafter,
@@ -27,7 +28,7 @@ from transduce.search.speculative import (
 )
 
 __all__ = [
-    "Constrained", "Constraint", "DecodingState", "Drafter", "Drafts", "ExtendFunction", "ForcedPrefix",
+    "Constrained", "Constraint", "DecodingState", "DraftLength", "Drafter", "Drafts", "ExtendFunction", "ForcedPrefix",
     "HeadsDrafter", "Hypothesis", "LogProbsProcessor", "ModelDrafter", "PassCounts", "Prefixes", "RewindableState",
     "RewindableT", "Sampling", "StateT", "StepFunction", "beam_search", "greedy_search", "length_penalty",
     "mask_predict", "speculative_search",

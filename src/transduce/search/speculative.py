@@ -31,7 +31,9 @@ from transduce.search.retirement import staying_sentences
 from transduce.search.sampling import Sampling, draw, sampling_log_probs
 from transduce.search.top_tokens import top_tokens
 
-__all__ = ["Choice", "Drafter", "Drafts", "HeadsDrafter", "ModelDrafter", "PassCounts", "speculative_search"]
+__all__ = [
+    "Choice", "DraftLength", "Drafter", "Drafts", "HeadsDrafter", "ModelDrafter", "PassCounts", "speculative_search",
+]  # fmt: skip
 
 
 RewindableT_contra = TypeVar("RewindableT_contra", bound=RewindableState, contravariant=True)
@@ -68,6 +70,24 @@ class Drafts:
 
 
 @dataclass(frozen=True, slots=True)
+class DraftLength:
+    """Where the draft of a smaller model ends: after ``n_tokens``, or after a token that it is not sure of.
+
+    That is one with less than ``min_probability``; what would follow it is likely to be rejected. 0: never.
+    Raises ValueError for less than one token, or a probability outside of 0 to 1.
+    """
+
+    n_tokens: int
+    min_probability: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.n_tokens < 1:
+            raise ValueError(f"a draft should have at least 1 token, got {self.n_tokens}")
+        if not 0 <= self.min_probability <= 1:
+            raise ValueError(f"a probability of drafted tokens is from 0 to 1, got {self.min_probability}")
+
+
+@dataclass(frozen=True, slots=True)
 class Choice:
     """How tokens are chosen from logits: the most probable one, or a draw of each row's own generator."""
 
@@ -88,8 +108,6 @@ class Choice:
     def __call__(self, logits_NV: Tensor, is_needed_N: Tensor) -> tuple[Tensor, Tensor | None]:
         """The chosen ids (N,), and the log-probabilities that they were drawn from; only needed rows draw."""
         log_probs_NV = self.log_probs(logits_NV)
-        if log_probs_NV is None and len(logits_NV) == 1:  # in a fraction of the time; a draft may break ties otherwise
-            return logits_NV.index_fill(1, self.suppressed, -math.inf).argmax(dim=1), None
         if log_probs_NV is None:
             return top_tokens(logits_NV, 1, suppressed_ids=self.suppressed, is_scored=False)[1][:, 0], None
         needed_X = is_needed_N.nonzero()[:, 0]
@@ -118,22 +136,20 @@ class Drafter(Protocol[RewindableT_contra]):
 class ModelDrafter(Generic[RewindableT]):
     """Drafts by a smaller model, token by token, up to EOS."""
 
-    def __init__(self, extend: ExtendFunction[RewindableT], state: RewindableT, *, n_drafted: int, eos_id: int) -> None:
-        """``state``: the initial state of the smaller model, one row per sentence; ``n_drafted``: tokens of a draft.
-
-        Raises ValueError for less than one.
-        """
-        if n_drafted < 1:
-            raise ValueError(f"n_drafted must be at least 1, got {n_drafted}")
-        self._extend, self._state, self.n_drafted, self._eos_id = extend, state, n_drafted, eos_id
+    def __init__(
+        self, extend: ExtendFunction[RewindableT], state: RewindableT, *, length: DraftLength, eos_id: int
+    ) -> None:
+        """``state``: the initial state of the smaller model, one row per sentence."""
+        self._extend, self._state, self._eos_id = extend, state, eos_id
+        self.length = length
         self._before_last_N: Tensor | None = None  # the last draft of each row, if it was not read and was kept
         self._n_unread_N: Tensor | None = None  # 1: the last token; 2: the token before it, too; None: 1 in all rows
         self._drafts = Drafts(torch.empty(0, 0), torch.empty(0))
         self._n_read = 0  # drafts that were read in this round
 
     def propose(self, last_N: Tensor, state: RewindableT, limits_N: Tensor, choice: Choice) -> Drafts:
-        """Read what is new in each row, and draft up to EOS or the limit."""
-        limits_N = limits_N.clamp(max=self.n_drafted)
+        """Read what is new in each row, and draft up to EOS, the limit, or an improbable token."""
+        limits_N = limits_N.clamp(max=self.length.n_tokens)
         n_steps, is_open_N = int(limits_N.max()), limits_N > 0
         ids, log_probs, n_N = list[Tensor](), list[Tensor](), torch.zeros_like(limits_N)
         logits_NV = self._read_new(last_N)
@@ -151,6 +167,9 @@ class ModelDrafter(Generic[RewindableT]):
                 is_open_N = is_open_N & (ids_N != self._eos_id)
             ids.append(ids_N)
             is_open_N = is_open_N & (n_N < limits_N)
+            if self.length.min_probability > 0 and len(ids) < n_steps:
+                is_probable_N = _probabilities(ids_N, logits_NV, log_probs_NV) >= self.length.min_probability
+                is_open_N = is_open_N & is_probable_N
             if not bool(is_open_N.any()):
                 break
             logits_NTV, self._state = self._extend(ids_N.unsqueeze(1), self._state)
@@ -197,6 +216,12 @@ class ModelDrafter(Generic[RewindableT]):
         self._state = self._state.select(rows_X[:, None])
         if self._before_last_N is not None and self._n_unread_N is not None:
             self._before_last_N, self._n_unread_N = self._before_last_N[rows_X], self._n_unread_N[rows_X]
+
+
+def _probabilities(ids_N: Tensor, logits_NV: Tensor, log_probs_NV: Tensor | None) -> Tensor:
+    """The probability (N,) of each row's token: in the distribution that it was drawn from, or in the model's."""
+    probs_NV = logits_NV.softmax(dim=1) if log_probs_NV is None else log_probs_NV.exp()
+    return probs_NV.gather(1, ids_N.unsqueeze(1)).squeeze(1)
 
 
 class HeadsDrafter(Generic[RewindableT]):
@@ -264,7 +289,7 @@ def speculative_search(
     ...         return self
     >>> def extend(ids_NT, state, n_new_N=None):  # 2 follows 0 (BOS), 1 (EOS) follows 2
     ...     return torch.tensor([[0.0, 0.3, 0.7], [0.0, 1.0, 0.0], [0.0, 0.6, 0.4]])[ids_NT].log(), state
-    >>> counts, drafter = PassCounts(), ModelDrafter(extend, NoState(), n_drafted=3, eos_id=1)
+    >>> counts, drafter = PassCounts(), ModelDrafter(extend, NoState(), length=DraftLength(3), eos_id=1)
     >>> [best] = speculative_search(
     ...     extend, NoState(), drafter=drafter, max_lengths_B=torch.tensor([9]), bos_id=0, eos_id=1,
     ...     suppressed_ids=[0], counts=counts,

@@ -35,6 +35,7 @@ from transduce.model.masked_transformer import MASK_ID
 from transduce.model.shortlist import Shortlist, ShortlistDecoder
 from transduce.search import (
     Drafter,
+    DraftLength,
     HeadsDrafter,
     Hypothesis,
     LogProbsProcessor,
@@ -98,17 +99,17 @@ class BatchSearch:
         self._shortlist = shortlist
         self.counts = PassCounts()
         self._draft: BatchSearch | None = None
-        self._n_drafted = 0
+        self._draft_length = DraftLength(1)
         self._decoder: Decoder[Any] = Ensemble(copies) if len(copies) > 1 else copies[0]
         self._max_positions = min(map(max_positions, models))
         self._suppressed_ids = tuple(suppressed_ids)
         self._src_tokenizer, self._device = src_tokenizer, models[0].output_weight.device
 
-    def with_draft(self, draft: BatchSearch, n_drafted: int) -> BatchSearch:
-        """The same search, for which the model of another one drafts ``n_drafted`` tokens a pass.
+    def with_draft(self, draft: BatchSearch, length: DraftLength) -> BatchSearch:
+        """The same search, for which the model of another one drafts tokens.
 
         Both have the same vocabularies; a shortlist of the other one makes drafts faster and changes no result. Raises
-        ConfigError for a shortlist of this one, or for less than one token.
+        ConfigError for a shortlist of this one.
         """
         if self._is_masked or draft._is_masked:
             raise ConfigError("a draft needs two models that write from left to right; one of them is for mask-predict")
@@ -116,10 +117,8 @@ class BatchSearch:
             raise ConfigError(
                 "the model that verifies drafts scores its whole vocabulary; a shortlist is for the draft"
             )
-        if n_drafted < 1:
-            raise ConfigError(f"a draft should have at least 1 token, got {n_drafted}")
         other = copy.copy(self)
-        other.counts, other._draft, other._n_drafted = PassCounts(), draft, n_drafted
+        other.counts, other._draft, other._draft_length = PassCounts(), draft, length
         return other
 
     @property
@@ -198,7 +197,7 @@ class BatchSearch:
             drafter: Drafter[Any] | None = None
             # A model with a short table of positions drafts nothing for long sentences.
             if draft is not None and max(src_BS.shape[1], int(max_lengths_B.max())) <= draft._max_positions:
-                drafter = draft._drafter(src_BS, self._n_drafted)
+                drafter = draft._drafter(src_BS, self._draft_length)
             elif process is None and _has_blocks(decoder, search):
                 decoder = BlockDecoder(cast(Transformer, decoder), block_size=getattr(search, "block_size", None))
                 drafter = HeadsDrafter(decoder.ahead)
@@ -215,13 +214,13 @@ class BatchSearch:
         )
         return [[replace(each, ids=decoder.ids(each.ids)) for each in n_best] for n_best in hypotheses]
 
-    def _drafter(self, src_BS: Tensor, n_drafted: int) -> ModelDrafter[Any]:
+    def _drafter(self, src_BS: Tensor, length: DraftLength) -> ModelDrafter[Any]:
         """What drafts for a batch of sources."""
         if self._shortlist is None:
             state = self._decoder.start(src_BS)
-            return ModelDrafter(self._decoder.extend, state, n_drafted=n_drafted, eos_id=EOS_ID)
+            return ModelDrafter(self._decoder.extend, state, length=length, eos_id=EOS_ID)
         decoder = ShortlistDecoder(cast(EncoderDecoder, self._decoder), self._shortlist, src_BS)
-        return ModelDrafter(decoder.extend_by_ids, decoder.start(src_BS), n_drafted=n_drafted, eos_id=EOS_ID)
+        return ModelDrafter(decoder.extend_by_ids, decoder.start(src_BS), length=length, eos_id=EOS_ID)
 
     def _mask_predict(
         self, src_BS: Tensor, max_lengths_B: Tensor, search: MaskPredictSearchConfig

@@ -17,6 +17,8 @@ from typing import Any, TypedDict, Unpack, overload
 import torch
 
 from transduce.config import (
+    MIN_DRAFT_PROBABILITY,
+    N_DRAFTED,
     BeamSearchConfig,
     GreedySearchConfig,
     InferencePrecision,
@@ -28,7 +30,7 @@ from transduce.errors import CheckpointError, ConfigError, DataError, quoted
 from transduce.files import MAX_LINE_BYTES
 from transduce.model import EncoderDecoder
 from transduce.model.shortlist import Shortlist
-from transduce.search import ForcedPrefix, PassCounts
+from transduce.search import DraftLength, ForcedPrefix, PassCounts
 from transduce.tasks.batch_search import BatchSearch, SearchResult, require_sequence
 from transduce.tasks.devices import usable_device
 from transduce.tasks.line_statistics import MIN_RATIO_TOKENS, LineStatistics
@@ -55,7 +57,6 @@ from transduce.text.chunks import chunks
 
 __all__ = [
     "CHUNK_LINES",
-    "N_DRAFTED",
     "Prefix",
     "ScoredText",
     "Translation",
@@ -70,8 +71,6 @@ CHUNK_LINES_WITH_PROGRESS = 200
 # Longer segments are truncated: even when masked, they have more tokens than any model reads.
 MAX_SEGMENT_CHARACTERS = 20_000
 MIN_CAPS_FRACTION = 0.02  # input in capitals is lowercased if a smaller fraction of the training lines is in capitals
-
-N_DRAFTED = 4  # tokens that a smaller model drafts for each pass
 
 # Reranks candidates: (texts, their candidates, search configuration) to the n-best of each text.
 Rerank = Callable[[Sequence[str], Sequence[TranslatedSegment], SearchConfig], Sequence[TranslatedSegment]]
@@ -157,14 +156,23 @@ class Translator:
             f"{ensemble}, beam {self.search.beam_size}, {self.precision} on {device})"
         )
 
-    def with_draft(self, draft: Translator, *, n_drafted: int = N_DRAFTED) -> Translator:
-        """Return the translator for which a smaller one drafts ``n_drafted`` tokens a pass: speculative decoding.
+    def with_draft(
+        self,
+        draft: Translator,
+        *,
+        n_drafted: int = N_DRAFTED,
+        min_probability: float = MIN_DRAFT_PROBABILITY,
+    ) -> Translator:
+        """Return the translator for which a smaller one drafts tokens: speculative decoding.
+
+        A draft has at most ``n_drafted`` tokens for each pass, and ends after one that the smaller model gives less
+        than ``min_probability``.
 
         Its search is greedy, or samples. The texts are those of this translator alone, or have their distribution; they
         come faster the more often the two agree. ``passes`` counts. Both share the vocabularies; a shortlist makes a
         draft faster and changes no text.
         Raises ConfigError for other vocabularies or another direction, for a shortlist of this translator, or for less
-        than one token.
+        than one token or a number that is no probability.
         """
         languages, of_draft = ((each.src_language, each.tgt_language) for each in (self, draft))
         if (draft.tokenizers.fingerprint, of_draft) != (self.tokenizers.fingerprint, languages):
@@ -173,7 +181,11 @@ class Translator:
                 " (train --store), or from the translator (train --from)"
             )
         other = copy.copy(self)
-        other._batch_search = self._batch_search.with_draft(draft._batch_search, n_drafted)
+        try:
+            length = DraftLength(n_drafted, min_probability)
+        except ValueError as error:
+            raise ConfigError(str(error)) from None
+        other._batch_search = self._batch_search.with_draft(draft._batch_search, length)
         other.search = greedy_unless_sampled(self.search)
         return other
 

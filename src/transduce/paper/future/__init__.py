@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from transduce.config import GreedySearchConfig
+from transduce.config import MIN_DRAFT_PROBABILITY, N_DRAFTED, GreedySearchConfig
 from transduce.paper.experiments import Experiment, Experiments, RunRecord, machine_description, machines
 from transduce.paper.future.lengths import lengths_section
 from transduce.paper.future.measuring import System, has_ctranslate2, measured, our_system, peer_system
@@ -31,7 +31,6 @@ from transduce.tasks.translator import greedy_unless_sampled
 __all__ = ["make_future"]
 
 N_TIMED, N_ROUNDS = {1: 100, 64: 320}, 3
-DRAFTED = (3, 7)  # tokens that the draft proposes
 ITERATIONS = (10, 4, 1)
 AIMED_SPEED_UP, AIMED_WITHIN_BLEU = (2.0, 3.0), 0.5
 TEACHER_BEAM, TEACHER_GREEDY = "teacher, beam {beam}", "teacher, greedy"
@@ -52,7 +51,9 @@ in batches of 64, the median of {n_rounds} rounds in which all systems take turn
 greedy search. A pass is one call of the decoder of the model that decides what is written; tokens a pass include EOS.
 *Identical* counts the sentences that are written exactly as by the teacher's greedy search, for blocks as by the same
 model with one token a pass; drafts and blocks can differ only by rounding, where two tokens are as probable
-(`benchmarks/identity.py` counts such places)."""
+(`benchmarks/identity.py` counts such places). Drafts have at most {n_drafted} tokens; those that *end early* end after
+a token that the draft gives less than {probability}. A shortlist (`transduce shortlist`) has the likely tokens of each
+sentence: only these are scored."""
 
 
 def make_future(experiments: Experiments, request: Request) -> Report:
@@ -65,11 +66,18 @@ def make_future(experiments: Experiments, request: Request) -> Report:
     weights = {f"weights_of_{name}": record.weights_sha256 for name, record in records.items()}
     n_timed = dict.fromkeys(N_TIMED, 2) if is_short else N_TIMED
     n_rounds = 1 if is_short else N_ROUNDS
+    settings: dict[str, Any] = {
+        **weights,
+        "n_rounds": n_rounds,
+        "n_timed": {str(size): n for size, n in n_timed.items()},
+        "n_drafted": N_DRAFTED,
+        "min_draft_probability": MIN_DRAFT_PROBABILITY,
+    }
     rows = experiments.measurement(
         f"future{'-short' if is_short else ''}",
         "speed",
         lambda: _measured(experiments, teacher, n_timed=n_timed, n_rounds=n_rounds, is_short=is_short),
-        settings={**weights, "n_rounds": n_rounds},
+        settings=settings,
     )
     found = _findings(rows)
     introduction = INTRODUCTION.format(
@@ -85,7 +93,9 @@ def make_future(experiments: Experiments, request: Request) -> Report:
             verdict_line(found["verdict"]),
             "## Less sequential generation\n\n" + introduction,
             _table(rows),
-            COLUMNS_EXPLAINED.format(machine=rows[0]["machine"], n_rounds=n_rounds),
+            COLUMNS_EXPLAINED.format(
+                machine=rows[0]["machine"], n_rounds=n_rounds, n_drafted=N_DRAFTED, probability=MIN_DRAFT_PROBABILITY
+            ),
             _details(records, rows),
             *nearby,
             *long,
@@ -135,22 +145,21 @@ def _systems(
     main = loaded(teacher)
     greedy = greedy_unless_sampled(main.search)
     draft, blockwise, shallow, shallow_blocks, masked = (loaded(students[name]) for name in STUDENTS)
-    short_draft = loaded(students["draft"], shortlist_folder(experiments, teacher))
+    shortlist = shortlist_folder(experiments, teacher)
+    short_draft, short_shallow = (loaded(students[name], shortlist) for name in ("draft", "deep-shallow"))
     one_at_a_time = GreedySearchConfig(**(blockwise.search.model_dump() | {"block_size": 1}))
     n_block = _block_size(blockwise)
     systems = [
         our_system(TEACHER_BEAM.format(beam=main.search.beam_size), main),
         our_system(TEACHER_GREEDY, main, greedy),
-        *(our_system(f"teacher, drafts of {n} tokens", main.with_draft(draft, n_drafted=n), greedy) for n in DRAFTED),
-        our_system(
-            f"teacher, drafts of {DRAFTED[-1]} tokens of a shortlist",
-            main.with_draft(short_draft, n_drafted=DRAFTED[-1]),
-            greedy,
-        ),
+        our_system(f"teacher, drafts of {N_DRAFTED} tokens", main.with_draft(draft, min_probability=0), greedy),
+        our_system("teacher, drafts that end early", main.with_draft(draft), greedy),
+        our_system("teacher, such drafts from a shortlist", main.with_draft(short_draft), greedy),
         our_system("draft alone, greedy", draft),
         our_system(BLOCKS.format(n=n_block), blockwise, same_as=ONE_AT_A_TIME),
         our_system(ONE_AT_A_TIME, loaded(students["blockwise"]), one_at_a_time),
         our_system(f"{DEEP_SHALLOW}, greedy", shallow),
+        our_system(f"{DEEP_SHALLOW}, shortlist", short_shallow),
         our_system(f"{DEEP_SHALLOW}, {BLOCKS.format(n=n_block)}", shallow_blocks, same_as=SHALLOW_ONE_AT_A_TIME),
         our_system(SHALLOW_ONE_AT_A_TIME, loaded(students["deep-shallow-blockwise"]), one_at_a_time),
         *(

@@ -20,14 +20,14 @@ CHARACTERS = (
     *SHARED, "model.system=language-model", "model.n_layers=4", "model.d_ff=1024", "model.p_drop=0.1",
     "model.activation=gelu", "model.n_positions=2048", "data.task=causal-lm", "data.corpus=newstest",
     "data.direction=en-fr", "data.language=en", "data.tokenizer=characters", "data.vocab_size=1000",
-    "training.max_updates=2000", "training.warmup_steps=200", "training.lr_factor=1.1", "training.decay=cosine",
-    "training.clip_norm=1.0", "training.eps_ls=0.0", "training.validate_every_updates=500",
+    "training.max_updates=1200", "training.warmup_steps=200", "training.lr_factor=1.1", "training.decay=cosine",
+    "training.clip_norm=1.0", "training.eps_ls=0.0", "training.validate_every_updates=400",
     "training.checkpoint_every_updates=250",
 )  # fmt: skip
 TRANSLATION = (
     *SHARED, "model.n_encoder_layers=2", "model.n_decoder_layers=2", "model.d_ff=512", "model.p_drop=0.3",
-    "data.corpus=multi30k", "data.vocab_size=6000", "training.max_updates=2000", "training.warmup_steps=200",
-    "training.decay=linear", "training.validate_every_updates=2000", "training.checkpoint_every_updates=250",
+    "data.corpus=multi30k", "data.vocab_size=6000", "training.max_updates=1200", "training.warmup_steps=200",
+    "training.decay=linear", "training.validate_every_updates=1200", "training.checkpoint_every_updates=250",
     "search.beam_size=4",
 )  # fmt: skip
 SHORT = (
