@@ -14,8 +14,9 @@ import torch
 from transduce.config import DataConfig
 from transduce.paper import ARTEFACTS, Experiments, Request, write_report
 from transduce.paper.future import ONE_AT_A_TIME, _findings
-from transduce.paper.future.measuring import has_ctranslate2, peer_system
+from transduce.paper.future.measuring import peer_system
 from transduce.paper.future.neighbourhoods import CHARACTERS, NEIGHBOURHOODS
+from transduce.paper.future.peer import has_ctranslate2
 from transduce.paper.future.systems import STUDENTS, TEACHER, student_config
 from transduce.recipes import base, read_recipe, tiny, with_settings
 from transduce.tasks import Translator

@@ -11,8 +11,9 @@ import torch
 from transduce.config import MIN_DRAFT_PROBABILITY, N_DRAFTED, GreedySearchConfig
 from transduce.paper.experiments import Experiment, Experiments, RunRecord, machine_description, machines
 from transduce.paper.future.lengths import lengths_section
-from transduce.paper.future.measuring import System, has_ctranslate2, measured, our_system, peer_system
+from transduce.paper.future.measuring import System, measured, our_system, peer_system
 from transduce.paper.future.neighbourhoods import neighbourhoods_section
+from transduce.paper.future.peer import has_ctranslate2
 from transduce.paper.future.pixels import pixels_section
 from transduce.paper.future.systems import (
     DISTILLED_BEAM,

@@ -6,7 +6,6 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -17,11 +16,12 @@ from transduce.config import SearchConfig
 from transduce.exchange.ctranslate2 import write_ctranslate2
 from transduce.metrics import score_translations
 from transduce.model import Transformer
+from transduce.paper.future.peer import CTranslate2Process
 from transduce.search import PassCounts
 from transduce.tasks import Translator
 from transduce.text import SPECIAL_TOKENS
 
-__all__ = ["BATCH_SIZES", "System", "has_ctranslate2", "measured", "our_system", "peer_system"]
+__all__ = ["BATCH_SIZES", "System", "measured", "our_system", "peer_system"]
 
 BATCH_SIZES = (1, 64)
 MAX_TOKENS_PER_BATCH = 10**6  # a batch has as many sentences as it is given
@@ -60,15 +60,11 @@ def our_system(
     )
 
 
-def has_ctranslate2() -> bool:
-    """Whether CTranslate2, which is in the extra ``exchange``, is installed."""
-    return find_spec("ctranslate2") is not None
-
-
 def peer_system(name: str, translator: Translator, *, max_extra_tokens: int) -> System:
-    """Return the greedy search of CTranslate2 with the same weights in fp32, as many threads, and our tokenizers."""
-    import ctranslate2
+    """Return the greedy search of CTranslate2 with the same weights in fp32, as many threads, and our tokenizers.
 
+    It has a process of its own (see ``peer.py``).
+    """
     model, tokenizers = translator.model, translator.tokenizers
     assert isinstance(model, Transformer)
     names = [
@@ -77,20 +73,13 @@ def peer_system(name: str, translator: Translator, *, max_extra_tokens: int) -> 
     ids = {name: number for number, name in enumerate(names[1])}
     with tempfile.TemporaryDirectory() as folder:
         write_ctranslate2(Path(folder), model, src_tokens=names[0], tgt_tokens=names[1])
-        peer = ctranslate2.Translator(
-            folder, compute_type="float32", inter_threads=1, intra_threads=torch.get_num_threads()
-        )
+        peer = CTranslate2Process(Path(folder), n_threads=torch.get_num_threads())
 
     def translate(texts: Sequence[str]) -> list[str]:
         sources = [translator.source_ids(text) for text in texts]
-        results = peer.translate_batch(
-            [[names[0][number] for number in source] for source in sources],
-            beam_size=1,
-            min_decoding_length=0,
-            max_decoding_length=max(map(len, sources)) + 1 + max_extra_tokens,
-            suppress_sequences=[[SPECIAL_TOKENS[0]], [SPECIAL_TOKENS[1]]],
-        )
-        return tokenizers.tgt.decode_batch([ids[token] for token in result.hypotheses[0]] for result in results)
+        tokens = [[names[0][number] for number in source] for source in sources]
+        translations = peer.translate(tokens, max_length=max(map(len, sources)) + 1 + max_extra_tokens)
+        return tokenizers.tgt.decode_batch([ids[token] for token in each] for each in translations)
 
     layers = " + ".join(map(str, model.config.layer_counts))
     return System(name, translate, sum(weight.numel() for weight in model.parameters()) / 1e6, layers)
