@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,6 +47,25 @@ average_last = 2
 [search]
 max_extra_tokens = 5
 """
+
+
+N_DEV_PAIRS, N_TEST_PAIRS = 60, 100  # of the built-in corpus in tests; users have 500 and 1,000
+
+
+@pytest.fixture(scope="session", autouse=True)
+def few_evaluated_sentences() -> Iterator[None]:
+    """Short runs would spend most of their time on the dev and test sentences of the built-in corpus."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("transduce.corpora.parallel_text.GRAMMAR_DEV_PAIRS", N_DEV_PAIRS)
+        patch.setattr("transduce.corpora.parallel_text.GRAMMAR_TEST_PAIRS", N_TEST_PAIRS)
+        yield
+
+
+@pytest.fixture
+def all_evaluated_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All dev and test sentences of the built-in corpus, as users have them."""
+    monkeypatch.setattr("transduce.corpora.parallel_text.GRAMMAR_DEV_PAIRS", 500)
+    monkeypatch.setattr("transduce.corpora.parallel_text.GRAMMAR_TEST_PAIRS", 1000)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -19,7 +19,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from said import naming, says
-from transduce.corpora import generate_pairs
+from transduce.corpora import generate_pairs, parallel_text
 from transduce.files import write_manifest
 
 pytestmark = pytest.mark.reliability
@@ -408,18 +408,18 @@ def test_models(examine: Callable[..., list[Finding]], own_model: Path) -> None:
 
 
 def test_prepared_text_and_stores(examine: Callable[..., list[Finding]], own_run: Path) -> None:
-    prepared = own_run / "store"
+    prepared, n_dev = own_run / "store", parallel_text.GRAMMAR_DEV_PAIRS
     found = examine(prepared)
     assert problems(found) == []
     assert says(found[0][2], "prepared text", "en-de", "grammar", 400, 600)
     found = examine(prepared / "dev")
     assert [status for status, _, _ in found] == ["good"]
-    assert says(found[0][2], "token store", 500)
+    assert says(found[0][2], "token store", n_dev)
     text = (prepared / "dev.src").read_bytes()
     (prepared / "dev.src").write_bytes(text + b"one more \xff\n")
     found = examine(prepared)
-    one(problems(found), "dev.src", 501, "dev.tgt", 500)
-    one(problems(found), "UTF-8", "line 501")
+    one(problems(found), "dev.src", n_dev + 1, "dev.tgt", n_dev)
+    one(problems(found), "UTF-8", f"line {n_dev + 1}")
     (prepared / "dev.src").write_bytes(text)
     (prepared / "dev" / "store.json").write_text("{}")
     one(problems(examine(prepared / "dev")), "store.json", 2)

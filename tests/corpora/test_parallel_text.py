@@ -38,6 +38,7 @@ def write_text(folder: Path, stem: str, **sides: list[str]) -> None:
         (folder / f"{stem}.{language}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
+@pytest.mark.usefixtures("all_evaluated_sentences")
 def test_the_grammar_in_both_directions() -> None:
     there = list(ParallelText(DataConfig(n_pairs=20)).train_pairs("grammar"))
     text = ParallelText(DataConfig(n_pairs=20, direction="de-en"))
@@ -47,6 +48,7 @@ def test_the_grammar_in_both_directions() -> None:
         ParallelText(DataConfig(direction="en-fr")).train_pairs("grammar")
 
 
+@pytest.mark.usefixtures("all_evaluated_sentences")
 def test_the_written_corpus_is_the_one_that_is_read(tmp_path: Path) -> None:
     sizes = write_grammar_corpus(tmp_path / "g", n_pairs=30, seed=2)
     assert sizes == {"train": 30, "dev": 500, "test": 1000}
@@ -159,6 +161,7 @@ def test_a_folder_of_ones_own_is_a_corpus(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.usefixtures("all_evaluated_sentences")
 def test_dev_and_test_are_of_the_first_corpus_that_has_them_or_of_named_files(tmp_path: Path) -> None:
     for name in ("one", "two"):
         write_text(tmp_path / name, "train", en=[name], de=[name + " de"])

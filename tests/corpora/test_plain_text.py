@@ -32,6 +32,7 @@ def test_files_and_folders_of_documents(tmp_path: Path) -> None:
     assert (text.corpora, text.name_of("dev"), text.has("test")) == (("files",), str(folder / "b.txt"), False)
 
 
+@pytest.mark.usefixtures("all_evaluated_sentences")
 def test_one_side_of_a_corpus() -> None:
     english, german = (
         PlainText(config_of(corpus="grammar", n_pairs=3, language=language)) for language in ("en", "de")

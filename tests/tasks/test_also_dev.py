@@ -9,6 +9,7 @@ import pytest
 
 from said import naming
 from transduce.config import DataConfig, RunConfig, config_from_mapping
+from transduce.corpora import parallel_text
 from transduce.errors import ConfigError, DataError
 from transduce.recipes import preset, with_settings
 from transduce.tasks import open_prepared, prepare, train
@@ -35,10 +36,11 @@ def config(tmp_path: Path) -> RunConfig:
 def test_each_validation_scores_all(config: RunConfig, tmp_path: Path) -> None:
     train(config, tmp_path / "run")
     prepared = open_prepared(tmp_path / "run" / "store")
-    assert {name: len(store) for name, store in prepared.also_dev.items()} == {"grammar": 500}
+    n_dev = parallel_text.GRAMMAR_DEV_PAIRS
+    assert {name: len(store) for name, store in prepared.also_dev.items()} == {"grammar": n_dev}
     assert prepared.dev is not None
     assert len(prepared.dev) == 5
-    assert [len(side) for side in prepared.also_dev_text("grammar")] == [500, 500]
+    assert [len(side) for side in prepared.also_dev_text("grammar")] == [n_dev, n_dev]
     lines = (tmp_path / "run" / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
     validations = [record for record in map(json.loads, lines) if record["kind"] == "validation"]
     assert len(validations) == 2

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from said import naming, says
-from transduce.corpora import generate_pairs
+from transduce.corpora import generate_pairs, parallel_text
 from transduce.errors import ConfigError, DataError
 from transduce.files import write_manifest
 from transduce.recipes import read_recipe
@@ -67,7 +67,7 @@ def test_a_stopped_and_resumed_run_ends_with_the_same_model(
     messages: list[str] = []
     ended = train(config, tmp_path / "run", resume=True, log=messages.append)
     assert ended.reason == "max_updates"
-    assert messages[-1] == "translating 1,000 sentences of grammar test"
+    assert messages[-1] == f"translating {parallel_text.GRAMMAR_TEST_PAIRS:,} sentences of grammar test"
     ours = read_tensors(tmp_path / "run" / "model" / "model.safetensors")
     for name, weight in read_tensors(micro_run / "model" / "model.safetensors").items():
         assert torch.equal(ours[name], weight), name
