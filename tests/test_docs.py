@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import typer
 
-from transduce.cli.verbs import app
+from transduce.cli.verbs import make_app
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -158,4 +158,4 @@ def _options(verb: str, words: list[str]) -> set[str]:
 
 @cache
 def _verbs() -> dict[str, Any]:
-    return dict(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
+    return dict(typer.main.get_command(make_app()).commands)  # type: ignore[attr-defined]

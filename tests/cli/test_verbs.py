@@ -395,10 +395,10 @@ def test_every_verb_and_flag_is_known() -> None:
     """The options of the command line are frozen: a change affects users and must be documented in the README."""
     import typer
 
-    from transduce.cli.verbs import app
+    from transduce.cli.verbs import make_app
 
     found: dict[str, list[str]] = {}
-    group = typer.main.get_command(app)
+    group = typer.main.get_command(make_app())
     for name, command in group.commands.items():  # type: ignore[attr-defined]
         for verb, leaf in getattr(command, "commands", {"": command}).items():
             options = [max(p.opts, key=len) for p in leaf.params if p.opts[0].startswith("-")]

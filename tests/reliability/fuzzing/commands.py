@@ -20,14 +20,16 @@ import typer
 
 from fuzzing.cases import CaseFolders, Fault, require, told
 from fuzzing.sandbox import guarded
+from transduce.cli import verbs
 from transduce.cli.main import main
-from transduce.cli.verbs import app
 
 __all__ = ["MAY_END_BY_SIGPIPE", "Outcome", "Streams", "controls_in", "run_command"]
 
-# The tree of verbs, which typer makes anew for each command line: once, before there are children.
+# Each verb's commands, which typer makes anew for each command line: once, before there are children.
+verbs.make_app = functools.cache(verbs.make_app)
 typer.main.get_command = functools.cache(typer.main.get_command)
-typer.main.get_command(app)
+for app in (verbs.make_app(), *(verbs.make_app((verb,)) for verb in verbs.VERBS)):
+    typer.main.get_command(app)
 
 LONGEST_LINE = 2500
 MOST_LINES = 60  # of stderr, where a command is refused

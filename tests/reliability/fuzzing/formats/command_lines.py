@@ -15,7 +15,7 @@ from fuzzing.cases import Case, CaseFolders, Format
 from fuzzing.commands import run_command
 from fuzzing.sources import Sources
 from fuzzing.strange_values import odd_lines, strange_word
-from transduce.cli.verbs import app
+from transduce.cli.verbs import make_app
 
 __all__ = ["command_line_format"]
 
@@ -114,7 +114,7 @@ def verbs() -> dict[str, Any]:
 
 @cache
 def _root() -> Any:
-    return typer.main.get_command(app)
+    return typer.main.get_command(make_app())
 
 
 def _verbs_of(group: Any, prefix: str) -> Iterator[tuple[str, Any]]:
