@@ -161,6 +161,24 @@ def test_speech_in_another_language_is_scored_as_a_translation(recipe: Path, tmp
     assert ["bleu" in record for record in records if record["kind"] == "validation"] == [True]
 
 
+def test_a_translation_of_speech_starts_from_a_model_that_writes_it_down(
+    recipe: Path, run: Path, sounds: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "german.tsv").write_text(
+        "".join(f"{sounds}/train-{number}.{'flac' if number % 2 else 'wav'}\tHöhe.\n" for number in range(16)),
+        encoding="utf-8",
+    )
+    own = [f"data.train_media={json.dumps(str(tmp_path / 'german.tsv'))}", "data.direction=en-de"]
+    settings = [*own, f"training.init_from={json.dumps(str(run / 'model'))}", "training.max_updates=1"]
+    told = list[str]()
+    result = train(read_recipe(recipe, settings), tmp_path / "run", log=told.append)
+    assert result.updates == 1
+    (drawn,) = (line for line in told if line.startswith("drawn at random"))
+    assert says(drawn, "tgt_embedding")
+    assert "encoder" not in drawn  # its weights were taken
+    assert "decoder" not in drawn
+
+
 def test_attention_is_over_the_spectrogram(transduce: CommandLine, run: Path, sounds: Path, tmp_path: Path) -> None:
     maps = attention_of_media(Transcriber.load(run / "model"), sounds / "test-0.wav", "low mid")
     assert maps.picture is not None

@@ -202,7 +202,7 @@ class _Run:
         if checkpoint is None and config.training.init_from is not None:
             path = Path(config.training.init_from)
             saved = read_saved_weights(path)
-            require_same_vocabulary(saved, prepared.tokenizers, path)
+            require_same_vocabulary(saved, model_config, prepared.tokenizers, path)
             ancestry = saved.ancestry
         self.settings = RunSettings(config, prepared.fingerprint, torch_version, ancestry)
         write_json(folder / RUN_FILE, self.settings.as_json())

@@ -52,8 +52,15 @@ class TakenWeights:
         return lines
 
 
-def require_same_vocabulary(saved: SavedWeights, tokenizers: Tokenizers, folder: Path) -> None:
-    """Raise ConfigError unless source or target have the tokenizer of the model that the run starts from."""
+def require_same_vocabulary(saved: SavedWeights, config: ModelConfig, tokenizers: Tokenizers, folder: Path) -> None:
+    """Raise ConfigError unless source or target have the tokenizer of the model that the run starts from.
+
+    Two models of the same kind of media need none in common: an encoder that hears English is a start for speech
+    translation. The embeddings of another vocabulary are not taken.
+    """
+    there, here = (getattr(each, "source", "tokens") for each in (saved.config, config))
+    if there == here != "tokens":
+        return
     theirs = {saved.tokenizers.src.fingerprint, saved.tokenizers.tgt.fingerprint}
     if theirs.isdisjoint({tokenizers.src.fingerprint, tokenizers.tgt.fingerprint}):
         raise ConfigError(
