@@ -10,7 +10,7 @@ from transduce.recipes import tiny, with_settings
 
 __all__ = ["NEIGHBOURHOODS", "neighbourhoods_section"]
 
-NEIGHBOURHOODS = {"characters": (16, 64, 256, None), "translation": (3, 7, None)}  # None: full attention
+NEIGHBOURHOODS = {"characters": (16, 64, None), "translation": (3, 7, None)}  # None: full attention
 SHARED = (
     "model.d_model=256", "model.n_heads=4", "model.d_k=64", "model.d_v=64", "model.norm=pre",
     "training.precision=bf16", "training.max_tokens_per_batch=2048", "training.optimiser=muon",
