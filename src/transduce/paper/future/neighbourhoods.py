@@ -103,6 +103,7 @@ def _claim(characters: dict[int | None, RunRecord]) -> Claim:
         "local, restricted attention mechanisms to efficiently handle large inputs and outputs",
         "section 7",
         agreement(loss < NOTABLE),
-        f"With r = {largest} in segments of {characters[None].config['model']['n_positions']:,} characters, the"
-        f" perplexity is {loss:+.1%} from that of full attention.",
+        f"After {characters[None].updates:,} updates in segments of"
+        f" {characters[None].config['model']['n_positions']:,} characters, the perplexity with r = {largest} is"
+        f" {loss:+.1%} from that of full attention.",
     )
