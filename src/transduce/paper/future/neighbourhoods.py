@@ -64,7 +64,7 @@ def neighbourhoods_section(
         "## Restricted attention: quality\n\nSelf-attention of each position sees r positions: in a decoder itself and"
         f" the r - 1 before it, in an encoder as many on both sides. {sizes}. Segments of characters have"
         f" {records['characters'][None].config['model']['n_positions']:,} positions. Each run has"
-        f" {records['characters'][None].updates:,} updates."
+        f" {records['characters'][None].updates:,} updates.{_explanation(records['characters'])}"
     )
     return (introduction, Table("-neighbourhoods", columns, rows, formats=formats)), (_claim(records["characters"]),)
 
@@ -93,6 +93,16 @@ def _short(experiments: Experiments, config: RunConfig) -> RunConfig:
 def _bleu(record: RunRecord) -> float | None:
     scores = record.test_scores or record.dev_scores
     return float(scores["sacrebleu"]["score"]) if "sacrebleu" in scores else None
+
+
+def _explanation(characters: dict[int | None, RunRecord]) -> str:
+    """Say what perplexities mean that rise with the neighbourhood."""
+    if min(characters.values(), key=lambda record: record.dev_perplexity) is characters[None]:
+        return ""
+    return (
+        " So few updates favour small neighbourhoods, in which what is near is found at once; they do not show what"
+        " full attention gains from what is far."
+    )
 
 
 def _claim(characters: dict[int | None, RunRecord]) -> Claim:
