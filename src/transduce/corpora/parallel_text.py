@@ -34,8 +34,8 @@ class ParallelText(PairedText):
 
     >>> from transduce.config import DataConfig
     >>> text = ParallelText(DataConfig(corpus="grammar", n_pairs=2))
-    >>> text.corpora, len(list(text.pairs("dev"))), len(list(text.train_pairs("grammar")))
-    (('grammar',), 500, 2)
+    >>> text.corpora, len(list(text.train_pairs("grammar"))), text.name_of("dev")
+    (('grammar',), 2, 'grammar dev')
     """
 
     def __init__(self, config: DataConfig, data_folder: Path | None = None) -> None:
