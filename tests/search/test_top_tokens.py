@@ -50,3 +50,13 @@ def test_without_scores_nan_is_visible() -> None:
     logits_NV = torch.zeros(1, CHUNK**2)
     logits_NV[0, 77] = torch.nan
     assert top_tokens(logits_NV, 1, suppressed_ids=torch.tensor([0]), is_scored=False)[0].isnan().all()
+
+
+@pytest.mark.parametrize("vocab_size", [50, 5000])
+def test_of_equal_logits_the_smallest_id_is_chosen_for_one_row_and_for_many(vocab_size: int) -> None:
+    logits_NV = torch.zeros(3, vocab_size)
+    logits_NV[:, [0, vocab_size - 1, 31]] = 1.0
+    suppressed = torch.tensor([0, 1])
+    for rows in (logits_NV[:1], logits_NV):
+        _, ids_N1 = top_tokens(rows, 1, suppressed_ids=suppressed, is_scored=False)
+        assert ids_N1.flatten().tolist() == [31] * len(rows)

@@ -60,7 +60,11 @@ def _top_logits(logits_NV: Tensor, k: int, suppressed_ids: Tensor) -> tuple[Tens
         best_N1, ids_N1 = logits_NV.index_fill(1, suppressed_ids, -torch.inf).max(dim=1, keepdim=True)
         return best_N1, ids_N1
     logits_NP, ids_NP = top_k(logits_NV, min(k + len(suppressed_ids), logits_NV.shape[1]))
-    logits_NX, indices_NX = logits_NP.masked_fill(torch.isin(ids_NP, suppressed_ids), -torch.inf).topk(k)
+    logits_NP = logits_NP.masked_fill(torch.isin(ids_NP, suppressed_ids), -torch.inf)
+    if k == 1:  # of equal logits, which are frequent in bf16, that of the smallest id, as for a single row
+        best_N1 = logits_NP.amax(dim=1, keepdim=True)
+        return best_N1, ids_NP.masked_fill(logits_NP < best_N1, logits_NV.shape[1]).amin(dim=1, keepdim=True)
+    logits_NX, indices_NX = logits_NP.topk(k)
     return logits_NX, ids_NP.gather(1, indices_NX)
 
 
