@@ -48,8 +48,8 @@ BLOCK_ROWS = 256  # of the feed-forward network: 2 MB of hidden states with d_ff
 def for_inference(model: ModelT, precision: InferencePrecision) -> ModelT:
     """A copy of ``model`` for fast inference; it cannot be trained, saved or moved to another device.
 
-    It shares embeddings and norms with ``model``; later training of ``model`` does not update its other weights. "fp32"
-    keeps the dtype of the weights.
+    It shares embeddings, norms and some matrices with ``model``, and has copies of other weights: after later training
+    of ``model`` it is neither the old nor the new model, so make another. "fp32" keeps the dtype of the weights.
     Raises ConfigError if the model's device does not support the precision.
 
     >>> from transduce.config import ModelConfig
