@@ -186,6 +186,8 @@ def test_an_ensemble_can_be_rewound() -> None:
 def test_command_line(transduce, micro_model: Path) -> None:  # type: ignore[no-untyped-def]
     lines = b"The dog sleeps.\nThe woman sees a cat.\n\nThe old man hears the child.\n"
     greedy = transduce("translate", micro_model, "--beam", 1, stdin=lines)
+    nothing = transduce("translate", micro_model, "--draft", micro_model)
+    assert (nothing.code, nothing.out, "nan" in nothing.err) == (0, "", False)
     drafted = transduce("translate", micro_model, "--draft", micro_model, "--draft-tokens", 3, stdin=lines)
     assert (drafted.code, drafted.out) == (0, greedy.out)
     options = ("--sample", "--seed", 7, "--draft", micro_model)

@@ -223,10 +223,11 @@ def translate(
 
             assert isinstance(translator, Translator)
             passes = translator.passes
-            progress.log(
-                f"{passes.passes_per_sentence:.1f} passes of the model for each sentence, "
-                f"{passes.tokens_per_pass:.2f} tokens a pass"
-            )
+            if passes.sentences:
+                progress.log(
+                    f"{passes.passes_per_sentence:.1f} passes of the model for each sentence, "
+                    f"{passes.tokens_per_pass:.2f} tokens a pass"
+                )
 
 
 def _require_one_hypothesis(
