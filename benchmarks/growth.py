@@ -199,7 +199,7 @@ LABELS = {
 
 def draw(result: dict[str, Any], path: Path) -> None:
     """Plot time and memory over each axis, all logarithmic."""
-    from transduce.paper.drawing import COLOURS, new_panels, save_svg, set_log_axis
+    from transduce_paper.drawing import COLOURS, new_panels, save_svg, set_log_axis
 
     axes = [axis for axis in AXES if axis in result]
     figure, panels = new_panels(3.1 * len(axes), 5.8, 2, len(axes))

@@ -32,8 +32,8 @@ from transduce import Reader
 from transduce.corpora.ocr_digits import OcrDigits
 from transduce.corpora.ocr_lines import OcrLines
 from transduce.metrics import character_error_rate, error_rates
-from transduce.paper.drawing import new_panels, save_svg
 from transduce.recipes import read_recipe
+from transduce_paper.drawing import new_panels, save_svg
 
 SCALES = (1, 2, 3)
 N_LINES = 1000

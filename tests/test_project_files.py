@@ -49,7 +49,7 @@ def test_the_version_is_the_same_everywhere() -> None:
 def test_the_changelog_has_the_numbers_of_the_formats(micro_run: Path, tmp_path: Path) -> None:
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     told = {name: int(number) for name, number in re.findall(r"^\| `(\S+\.json)` \|[^|]*\| (\d+) \|", changelog, re.M)}
-    record = ROOT / "docs" / "paper" / "runs" / "cpu" / "table2-9000-transformer-seed1.json"
+    record = ROOT / "paper" / "reports" / "runs" / "cpu" / "table2-9000-transformer-seed1.json"
     checkpoint = max((micro_run / "checkpoints").iterdir())
     prepared = open_prepared(micro_run / "store")
     write_shortlist(prepared, tmp_path / "short", max_pairs=10)

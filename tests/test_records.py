@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from transduce.model import Cost, cost_of
-from transduce.paper.table3 import T_95
 from transduce.recipes import preset
+from transduce_paper.table3 import T_95
 
 ROOT = Path(__file__).parents[1]
 RECORDS = ROOT / "docs" / "records"
@@ -325,13 +325,13 @@ def test_the_table_of_predicted_costs_has_the_recorded_numbers() -> None:
 
 
 def test_the_reading_of_table_2_follows_from_the_seeds() -> None:
-    runs = ROOT / "docs" / "paper" / "runs" / "cpu"
+    runs = ROOT / "paper" / "reports" / "runs" / "cpu"
 
     def bleu(slug: str, n_seeds: int) -> list[float]:
         paths = [runs / f"table2-9000-{slug}-seed{seed}.json" for seed in range(1, n_seeds + 1)]
         return [json.loads(path.read_text(encoding="utf-8"))["test_scores"]["sacrebleu"]["score"] for path in paths]
 
-    text = (ROOT / "docs" / "paper" / "README.md").read_text(encoding="utf-8").replace("\n", " ")
+    text = (ROOT / "paper" / "reports" / "README.md").read_text(encoding="utf-8").replace("\n", " ")
     lstm, transformer = bleu("recurrent", 3), bleu("transformer", 3)
     s = sqrt((stdev(lstm) ** 2 + stdev(transformer) ** 2) / 2)
     of_means, of_runs = (T_95[4] * s * sqrt(2 / n) for n in (3, 1))

@@ -16,7 +16,7 @@ from transduce.config import SearchConfig
 from transduce.errors import DataError
 from transduce.files import write_manifest
 from transduce.model import has_int8_products
-from transduce.paper import Report, Stopped
+from transduce_paper import Report, Stopped
 
 CommandLine = Callable[..., Any]
 needs_int8 = pytest.mark.skipif(not has_int8_products("cpu"), reason="no products of int8 on this processor")
@@ -621,10 +621,10 @@ def test_paper_all_goes_on_after_what_cannot_be_made(
     def stop(experiments: object, request: object) -> Report:
         raise Stopped
 
-    monkeypatch.setattr("transduce.paper.ARTEFACTS", {"table2": fail, "figure1": succeed})
+    monkeypatch.setattr("transduce_paper.ARTEFACTS", {"table2": fail, "figure1": succeed})
     outcome = transduce("paper", "all", "--out", tmp_path)
     assert outcome.code == 1
     assert "table2: there is no text" in outcome.err
     assert (tmp_path / "figure1.md").exists()
-    monkeypatch.setattr("transduce.paper.ARTEFACTS", {"table2": stop, "figure1": succeed})
+    monkeypatch.setattr("transduce_paper.ARTEFACTS", {"table2": stop, "figure1": succeed})
     assert says(transduce("paper", "all", "--out", tmp_path).err, "table2")

@@ -78,11 +78,10 @@ def _run(arguments: Sequence[str]) -> int:
     with command_imports():  # late: ``main`` must set up the streams before any file is opened
         import typer
 
-        from transduce.cli.verbs import VERBS, make_app
+        from transduce.cli.verbs import make_app
 
         # The modules of other verbs would take a tenth of the time of --help.
-        verb = arguments[0] if arguments else ""
-        app = make_app((verb,)) if verb in VERBS else make_app()
+        app = make_app(arguments[0] if arguments else "")
     try:
         code = app(args=list(arguments), prog_name="transduce", standalone_mode=False)
     except typer.TyperException as error:

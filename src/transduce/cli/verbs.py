@@ -1,4 +1,8 @@
-"""The command-line application: the verbs of ``transduce``."""
+"""The command-line application: the verbs of ``transduce``, and those that other distributions add.
+
+A distribution adds a verb by an entry point of the group ``transduce.verbs``: its name is the verb, its object a
+function or application of typer, as ours are. Ours cannot be replaced.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +17,9 @@ from typer.core import TyperGroup
 
 from transduce.cli.output import echo
 from transduce.cli.paths import Verb
+from transduce.errors import ConfigError, quoted
 
-__all__ = ["VERBS", "make_app"]
+__all__ = ["ELSEWHERE", "ENTRY_POINTS", "VERBS", "added_verbs", "make_app"]
 
 # The module and the function, or application, of each verb, in the order of the help.
 VERBS: Mapping[str, str] = {
@@ -22,9 +27,13 @@ VERBS: Mapping[str, str] = {
     for name in (
         "demo", "init", "prepare", "train", "average", "shortlist", "translate", "distil", "rank", "score", "evaluate",
         "parse", "parseval", "model", "attention", "generate", "fill", "perplexity", "read", "transcribe", "serve",
-        "export", "paper", "doctor",
+        "export", "doctor",
     )
 } | {"import": "import_model:import_", "corpus": "corpus:app"}  # fmt: skip
+
+ENTRY_POINTS = "transduce.verbs"
+# Verbs of this project in a distribution of their own, with its name.
+ELSEWHERE: Mapping[str, str] = {"paper": "transduce-paper"}
 
 HELP = 'The system of "Attention Is All You Need": train Transformers on raw text, translate, parse and evaluate.'
 
@@ -41,8 +50,16 @@ class _Verbs(TyperGroup):
             raise
 
 
-def make_app(names: tuple[str, ...] = tuple(VERBS)) -> typer.Typer:
-    """Return the application with the verbs of these names; only their modules are imported."""
+def added_verbs() -> dict[str, importlib.metadata.EntryPoint]:
+    """Return the entry points of verbs that installed distributions add, by name."""
+    return {each.name: each for each in importlib.metadata.entry_points(group=ENTRY_POINTS) if each.name not in VERBS}
+
+
+def make_app(verb: str = "") -> typer.Typer:
+    """Return the application with one verb, of which only the module is imported; with all if it is unknown.
+
+    Raises ConfigError if the verb belongs to a distribution that is not installed, or cannot be imported.
+    """
     app = typer.Typer(
         name="transduce",
         cls=_Verbs,
@@ -52,14 +69,48 @@ def make_app(names: tuple[str, ...] = tuple(VERBS)) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_options)
-    for name in names:
-        module, _, attribute = VERBS[name].partition(":")
-        verb = getattr(importlib.import_module(f"transduce.cli.{module}"), attribute)
-        if isinstance(verb, typer.Typer):
-            app.add_typer(verb, name=name)
-        else:
-            app.command(name, cls=Verb)(verb)
+    if verb in VERBS:
+        _add(app, verb, _built_in(verb))
+        return app
+    added = added_verbs()
+    if verb in added:
+        _add(app, verb, _loaded(added[verb]))
+        return app
+    if verb in ELSEWHERE:
+        name = ELSEWHERE[verb]
+        raise ConfigError(f"{quoted(verb)} is a verb of {name}, which is not installed; install it: pip install {name}")
+    for name in VERBS:
+        _add(app, name, _built_in(name))
+    for name, entry_point in added.items():
+        try:
+            _add(app, name, _loaded(entry_point))
+        except ConfigError as error:  # the help of the other verbs is not its to prevent
+            echo(f"warning: {error}")
     return app
+
+
+def _add(app: typer.Typer, name: str, verb: Any) -> None:
+    if isinstance(verb, typer.Typer):
+        app.add_typer(verb, name=name)
+    else:
+        app.command(name, cls=Verb)(verb)
+
+
+def _built_in(name: str) -> Any:
+    module, _, attribute = VERBS[name].partition(":")
+    return getattr(importlib.import_module(f"transduce.cli.{module}"), attribute)
+
+
+def _loaded(entry_point: importlib.metadata.EntryPoint) -> Any:
+    """Import an added verb. Raises ConfigError if that fails, whatever the reason."""
+    try:
+        return entry_point.load()
+    except Exception as error:
+        distribution = entry_point.dist.name if entry_point.dist else entry_point.value
+        raise ConfigError(
+            f"the verb {quoted(entry_point.name)} of {distribution} cannot be imported ({type(error).__name__}: "
+            f"{error}); update or uninstall {distribution}"
+        ) from error
 
 
 def _show_version(is_set: bool) -> None:

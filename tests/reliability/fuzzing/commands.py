@@ -28,7 +28,7 @@ __all__ = ["MAY_END_BY_SIGPIPE", "Outcome", "Streams", "controls_in", "run_comma
 # Each verb's commands, which typer makes anew for each command line: once, before there are children.
 verbs.make_app = functools.cache(verbs.make_app)
 typer.main.get_command = functools.cache(typer.main.get_command)
-for app in (verbs.make_app(), *(verbs.make_app((verb,)) for verb in verbs.VERBS)):
+for app in (verbs.make_app(), *(verbs.make_app(verb) for verb in verbs.VERBS)):
     typer.main.get_command(app)
 
 LONGEST_LINE = 2500

@@ -1,0 +1,27 @@
+"""Reproduction of the paper's tables and figures: its printed numbers beside those we count, measure and train.
+
+Each module makes one ``Report``. ``Experiments`` trains the models that a report needs, or reads their records.
+"""
+
+from __future__ import annotations
+
+from transduce_paper.artefacts import ARTEFACTS, ON_REQUEST
+from transduce_paper.claims import write_claims
+from transduce_paper.experiments import Experiment, Experiments, RunRecord, Scale, Stopped
+from transduce_paper.report import Report, Table, write_report
+from transduce_paper.request import Request
+
+__all__ = [
+    "ARTEFACTS",
+    "ON_REQUEST",
+    "Experiment",
+    "Experiments",
+    "Report",
+    "Request",
+    "RunRecord",
+    "Scale",
+    "Stopped",
+    "Table",
+    "write_claims",
+    "write_report",
+]

@@ -1,0 +1,45 @@
+"""The tables and figures that ``transduce paper`` can make, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from transduce_paper.attention.figure3 import make_figure3
+from transduce_paper.attention.figure4 import make_figure4
+from transduce_paper.attention.figure5 import make_figure5
+from transduce_paper.compatibility import make_compatibility_report
+from transduce_paper.curves import make_curves
+from transduce_paper.experiments import Experiments
+from transduce_paper.figure1 import make_figure1
+from transduce_paper.figure2 import make_figure2
+from transduce_paper.future import make_future
+from transduce_paper.notes import make_notes
+from transduce_paper.report import Report
+from transduce_paper.request import Request
+from transduce_paper.table1 import make_table1
+from transduce_paper.table2 import make_table2
+from transduce_paper.table3 import make_table3
+from transduce_paper.table4 import make_table4
+
+__all__ = ["ARTEFACTS", "ON_REQUEST", "Maker"]
+
+Maker = Callable[[Experiments, Request], Report]
+
+# In the order of the paper.
+ARTEFACTS: Mapping[str, Maker] = {
+    "table1": make_table1,
+    "table2": make_table2,
+    "table3": make_table3,
+    "table4": make_table4,
+    "figure1": make_figure1,
+    "figure2": make_figure2,
+    "figure3": make_figure3,
+    "figure4": make_figure4,
+    "figure5": make_figure5,
+    "curves": make_curves,
+    "compatibility": make_compatibility_report,
+    "future": make_future,
+    "notes": make_notes,
+}
+
+ON_REQUEST = ("future",)  # hours of training: not made by "all"

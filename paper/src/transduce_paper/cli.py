@@ -1,0 +1,155 @@
+"""``transduce paper``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from typer import Argument, Option
+
+from transduce.cli import options
+from transduce.cli.machine import chosen_device
+from transduce.cli.output import echo, echo_error, print_json
+from transduce.cli.paths import require_folder, require_utf8_name
+from transduce.errors import ConfigError, TransduceError, quoted
+
+if TYPE_CHECKING:
+    from transduce_paper import Scale
+
+__all__ = ["paper"]
+
+SCALES = ("cpu", "gpu", "paper")
+
+
+def paper(
+    name: Annotated[
+        str,
+        Argument(
+            metavar="WHAT",
+            help="What to reproduce: table1 to table4, figure1 to figure5, curves, future, notes, or all.",
+        ),
+    ],
+    scale: Annotated[
+        str,
+        Option(
+            help="Size of the runs: cpu for small models in minutes, gpu for the paper's sizes on less text, paper for"
+            " its own runs."
+        ),
+    ] = "cpu",
+    out: Annotated[
+        Path,
+        Option(help="Write the reports to this folder; its folder runs keeps a small record of each finished run."),
+    ] = Path("paper"),
+    work: Annotated[
+        Path | None,
+        Option(help="Keep runs and models in this folder. Default: work in --out.", show_default=False),
+    ] = None,
+    row: Annotated[
+        list[str] | None,
+        Option(
+            metavar="NAME",
+            help="Run only this row of table3, for example A-h1 or big; repeat for several. Row base has eight seeds.",
+            show_default=False,
+        ),
+    ] = None,
+    sentence: Annotated[
+        str | None, Option(help="Show this sentence in the attention figures, beside the paper's.", show_default=False)
+    ] = None,
+    short: Annotated[
+        bool,
+        Option(
+            "--short",
+            help="Make a test version in seconds, in folder short of --out; its numbers mean nothing.",
+        ),
+    ] = False,
+    treebank: options.Treebank = None,
+    data: options.Data = None,
+    device: options.Device = "auto",
+    json: options.Json = False,
+) -> int:
+    """Reproduce a table or figure of the paper: our numbers beside the printed ones, as Markdown, CSV and SVG.
+
+    all makes every one but future, and claims.md: each sentence of the paper that was tested, and what came out.
+
+    Trains the models that are missing and resumes interrupted runs.
+    """
+    from transduce.cli.progress import TrainingProgress
+    from transduce.cli.signals import StopRequest
+    from transduce.config import nearest_name
+    from transduce_paper import ARTEFACTS, ON_REQUEST, Experiments, Report, Request, Stopped, write_claims, write_report
+
+    names = [each for each in ARTEFACTS if each not in ON_REQUEST] if name == "all" else [name]
+    if name != "all" and name not in ARTEFACTS:
+        raise ConfigError(f"unknown table or figure {quoted(name)}; {nearest_name(name, [*ARTEFACTS, 'all'])}")
+    if scale not in SCALES:
+        raise ConfigError(f"--scale should be {', '.join(SCALES[:-1])} or {SCALES[-1]}, got {quoted(scale)}")
+    chosen_scale: Scale = scale  # type: ignore[assignment]
+    rows = tuple(row or ())
+    if rows:
+        _require_table3_rows(name, rows)
+    _require_inputs(names, chosen_scale, treebank, sentence)
+    if short:
+        out = out / "short"
+    reports = out if chosen_scale == "cpu" else out / chosen_scale
+    for option, folder in (("--out", out), ("--work", work or out / "work")):
+        require_folder(option, folder)
+        require_utf8_name(option, folder.resolve())
+    stop = StopRequest()
+    experiments = Experiments(
+        out / "runs",
+        work or out / "work",
+        scale=chosen_scale,
+        data_folder=data,
+        device=chosen_device(device),
+        follow=lambda config: TrainingProgress(config.training),
+        should_stop=stop,
+        while_training=stop,
+        log=echo,
+    )
+    written: dict[str, list[str]] = {}
+    made: dict[str, Report] = {}
+    n_failed = 0
+    for each in names:
+        echo(f"{each}:")
+        try:
+            report = ARTEFACTS[each](experiments, Request(short, sentence, treebank, rows))
+        except Stopped:
+            echo(f"stopped; run the same command again to continue with {each}")
+            return stop.exit_code
+        except TransduceError as error:
+            if len(names) == 1:
+                raise
+            echo_error(f"{each}: {error}")
+            n_failed += 1
+            continue
+        paths = write_report(report, reports)
+        made[each] = report
+        written[each] = [str(path) for path in paths]
+        if not json:
+            print(paths[0].read_text(encoding="utf-8"))
+    if name == "all":
+        written["claims"] = [str(write_claims(made, reports, scale=scale))]
+    if json:
+        print_json({"scale": scale, "written": written})
+    return 1 if n_failed else 0
+
+
+def _require_table3_rows(name: str, rows: tuple[str, ...]) -> None:
+    """Raise ConfigError for --row with another table or figure, or for an unknown row."""
+    from transduce_paper.table3 import require_rows
+
+    if name != "table3":
+        raise ConfigError(f"--row {quoted(rows[0])} selects a row of table3, got it with {quoted(name)}")
+    require_rows(rows)
+
+
+def _require_inputs(names: list[str], scale: Scale, treebank: Path | None, sentence: str | None) -> None:
+    """Raise ConfigError before training for input that is missing or invalid, not only when it is read hours later."""
+    from importlib.util import find_spec
+
+    if "table4" in names and scale == "paper" and treebank is None:
+        raise ConfigError("table4 at --scale paper needs --treebank, the folder of the Penn Treebank")
+    if sentence is not None and not sentence.strip():
+        raise ConfigError("--sentence is empty")
+    if find_spec("matplotlib") is None:
+        raise ConfigError("plots need matplotlib, which is not installed; install transduce[plot]")

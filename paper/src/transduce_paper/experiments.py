@@ -1,0 +1,494 @@
+"""Training runs behind the tables and figures: finished runs are read from small records, the others are trained.
+
+``RECORDS/<scale>/<name>.json`` is the record of a finished run and can be committed. Token stores, checkpoints and
+models are in the work folder and can be deleted; an interrupted run resumes from its last checkpoint.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import asdict, dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from statistics import median
+from typing import Any, Literal, Protocol, TypeVar
+
+import torch
+
+from transduce.config import ALIGNMENT_TASKS, SPLITS, DataConfig, Precision, RunConfig, config_from_mapping
+from transduce.config.migrations import config_of_format_1
+from transduce.corpora import data_folders, generate_pairs
+from transduce.corpora.grammar.instructions import generate_instructions
+from transduce.errors import ConfigError, DataError, TrainingError
+from transduce.files import migrated, read_json, sha256_of_file, write_json, write_lines
+from transduce.metrics import TOKENISED_BLEUS
+from transduce.recipes import with_settings
+from transduce.tasks import RunResult, dev_perplexity, open_prepared, prepare, task_of, train
+from transduce.tasks.model_folder import WEIGHTS_FILE, read_model_folder
+from transduce.tasks.run_file import CHECKPOINTS, holds_run
+from transduce.tasks.run_lock import run_lock
+from transduce.training import Record, newest_complete, read_state
+from transduce_paper.measurement_cache import MeasuredArrays, read_arrays, read_tables, write_arrays, write_tables
+
+__all__ = [
+    "Experiment",
+    "Experiments",
+    "Follower",
+    "RunRecord",
+    "Scale",
+    "Stopped",
+    "machine_description",
+    "machines",
+    "sustained_flops",
+]
+
+Scale = Literal["cpu", "gpu", "paper"]
+MeasuredT = TypeVar("MeasuredT")
+LOCK_POLL_SECONDS = 2.0
+RECORD_MIGRATIONS = (config_of_format_1,)
+# Fields of [data] that name files on this machine: records leave them out, since they are shared.
+PATHS = frozenset(
+    {f"{split}_{kind}" for split in SPLITS for kind in ("trees", "tsv", "text", "prompts")}
+    | {"treebank", "tokenizer_from"}
+)
+# Fields in which a record may differ from the experiment: vocabulary sizes are known only after preparation.
+NOT_COMPARED = {
+    *(("model", name) for name in ("src_vocab_size", "tgt_vocab_size", "vocab_size")),
+    *(("data", name) for name in PATHS),
+    ("training", "init_from"),
+    ("alignment", "reward_model"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """A training run: its configuration, and a unique name that is also the name of its record."""
+
+    name: str
+    config: RunConfig
+    starts_from: Experiment | None = None  # the run starts from the weights of this one, with its tokenizer
+    tokenizer_of: Experiment | None = None  # the text is prepared with the tokenizer of this one
+    rated_by: Experiment | None = None  # the reward model of a policy
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """Configuration, cost and scores of a finished run."""
+
+    name: str
+    config: dict[str, Any]  # complete, with the vocabulary sizes after preparation
+    data_fingerprint: str  # fingerprint of the prepared text
+    weights_sha256: str
+    updates: int
+    src_tokens: int
+    tgt_tokens: int
+    minutes: float
+    machine: str
+    torch: str
+    parameters: int
+    parameters_without_embeddings: int
+    training_flops: float  # 6 per matrix weight and token; 0 if that rule does not apply
+    sustained_flops: float  # FLOP/s of large matrix products in the same precision, measured before training
+    dev_text: str
+    dev_perplexity: float  # per token, not smoothed
+    dev_scores: dict[str, Any]  # as ``transduce evaluate --json`` or ``parseval --json`` prints them
+    test_text: str | None
+    test_scores: dict[str, Any] | None
+    starts_from: str | None = None  # name of the record whose weights the run has started from
+    tokenizer_of: str | None = None  # name of the record whose tokenizer it has; None: its own, or that of starts_from
+    rated_by: str | None = None  # name of the record of the reward model
+
+
+class Follower(Protocol):
+    """A progress display of one run."""
+
+    def __call__(self, record: Record, /) -> None:
+        """Handle one record of the run."""
+
+    def log(self, line: str, /) -> None:
+        """Show one line of text."""
+
+
+class Stopped(Exception):
+    """The user interrupted the run; it can be resumed from its last checkpoint."""
+
+
+class Experiments:
+    """Return records of finished runs and train the missing ones."""
+
+    def __init__(
+        self,
+        records: Path,
+        work: Path,
+        *,
+        scale: Scale,
+        data_folder: Path | None = None,
+        device: str | torch.device = "cpu",
+        follow: Callable[[RunConfig], AbstractContextManager[Follower]] | None = None,
+        should_stop: Callable[[], bool] = lambda: False,
+        while_training: AbstractContextManager[object] | None = None,
+        log: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        """``follow`` makes the progress display of a run; the other arguments are those of ``train``."""
+        self.records, self.work, self.scale = records, work, scale
+        self.data_folder, self.device, self.log = data_folder, torch.device(device), log
+        self._follow, self.should_stop, self._while_training = follow, should_stop, while_training
+        self._flops: dict[Precision, float] = {}  # FLOP/s of large matrix products, measured once
+
+    def record_path(self, experiment: Experiment) -> Path:
+        """Return the path of an experiment's record, whether or not it exists."""
+        return self.records / self.scale / f"{experiment.name}.json"
+
+    def run(self, experiment: Experiment) -> RunRecord:
+        """Return the record of an experiment; without one, train it first or resume its interrupted run.
+
+        Raises ConfigError if the record on disk has other settings, Stopped if the user interrupts.
+        """
+        path = self.record_path(experiment)
+        if path.exists():
+            return self._read(path, experiment)
+        with self._locked(experiment.name):
+            if path.exists():  # another process has finished it
+                return self._read(path, experiment)
+            return self._train(experiment)
+
+    def model_folder(self, experiment: Experiment) -> Path:
+        """Return the model folder of an experiment.
+
+        If only the record is left, the model is trained again, and the record is replaced by that of the new run.
+        """
+        folder = self.run_folder(experiment) / "model"
+        record = self.run(experiment)
+        if not _has_model_of(folder, record):
+            with self._locked(experiment.name):
+                if not _has_model_of(folder, record):
+                    self.log(f"{experiment.name}: found its record but not its model; training it again")
+                    self._train(experiment)  # the old record stays until the new one replaces it
+        return folder
+
+    def cached_measurement(
+        self,
+        experiment: Experiment,
+        what: str,
+        measure: Callable[[Path], list[dict[str, Any]]],
+        *,
+        settings: Mapping[str, int | str],
+    ) -> list[dict[str, Any]]:
+        """Return ``measure(model_folder)`` of an experiment's model, cached in a file beside its record.
+
+        The cache is used if its weights and ``settings`` match; then no model is needed. Otherwise the measurement is
+        repeated. Raises DataError if the cached file is damaged.
+        """
+        path = self.record_path(experiment).with_suffix(f".{what}.json")
+        return self._cached(
+            experiment,
+            what,
+            measure,
+            settings,
+            lambda key: read_tables(path, what, key),
+            lambda key, tables: write_tables(path, what, key, tables),
+        )
+
+    def cached_arrays(
+        self,
+        experiment: Experiment,
+        what: str,
+        measure: Callable[[Path], MeasuredArrays],
+        *,
+        settings: Mapping[str, int | str],
+    ) -> MeasuredArrays:
+        """Return arrays measured on an experiment's model, cached as ``cached_measurement`` does.
+
+        The cache is ``RECORD.WHAT.json`` with the values and one file ``RECORD.WHAT.NAME.npy`` for each array. Raises
+        DataError if a cached file is damaged, or if the arrays are too large to be kept.
+        """
+        path = self.record_path(experiment).with_suffix(f".{what}.json")
+        return self._cached(
+            experiment,
+            what,
+            measure,
+            settings,
+            lambda key: read_arrays(path, key),
+            lambda key, arrays: write_arrays(path, key, arrays),
+        )
+
+    def measurement(
+        self, name: str, what: str, measure: Callable[[], list[dict[str, Any]]], *, settings: Mapping[str, int | str]
+    ) -> list[dict[str, Any]]:
+        """Return ``measure()``, cached in the file ``NAME.WHAT.json`` beside the records; no model is needed.
+
+        The cache is used if its ``settings`` match. Raises DataError if the cached file is damaged.
+        """
+        path, key = self.records / self.scale / f"{name}.{what}.json", {"settings": dict(settings)}
+        tables = read_tables(path, what, key)
+        if tables is None:
+            self.log(f"{name}: measuring {what}")
+            tables = measure()
+            write_tables(path, what, key, tables)
+        return tables
+
+    def _cached(
+        self,
+        experiment: Experiment,
+        what: str,
+        measure: Callable[[Path], MeasuredT],
+        settings: Mapping[str, int | str],
+        read: Callable[[Mapping[str, Any]], MeasuredT | None],
+        write: Callable[[Mapping[str, Any], MeasuredT], None],
+    ) -> MeasuredT:
+        """Return what ``read`` finds under the key of these weights and settings, else measure and ``write`` it."""
+        key = {"weights_sha256": self.run(experiment).weights_sha256, "settings": dict(settings)}
+        cached = read(key)
+        if cached is not None:
+            return cached
+        folder = self.model_folder(experiment)
+        self.log(f"{experiment.name}: measuring {what}")
+        measured = measure(folder)
+        key["weights_sha256"] = self.run(experiment).weights_sha256  # the model may have just been retrained
+        write(key, measured)
+        return measured
+
+    def _train(self, experiment: Experiment) -> RunRecord:
+        """Train a model, score it and write its record."""
+        folder, config = self.run_folder(experiment), self._located(experiment)
+        self.log(f"{experiment.name}: training")
+        precision = config.training.precision
+        if precision not in self._flops:
+            self._flops[precision] = sustained_flops(self.device, precision)
+        flops = self._flops[precision]
+        with self._follow(config) if self._follow else nullcontext() as follower:
+            result = train(
+                config,
+                folder,
+                resume=holds_run(folder),
+                store=self.store(config.data),
+                device=self.device,
+                also=TOKENISED_BLEUS.keys(),
+                listeners=[follower] if follower else [],
+                should_stop=self.should_stop,
+                while_training=self._while_training,
+                log=follower.log if follower else self.log,
+            )
+        if result.reason == "interrupted" or result.model_folder is None:
+            raise Stopped
+        record = self._scored(experiment, folder, result, flops)
+        write_json(self.record_path(experiment), {"format": len(RECORD_MIGRATIONS), **asdict(record)})
+        shutil.rmtree(folder / CHECKPOINTS)  # the model folder stays
+        return record
+
+    @contextmanager
+    def _locked(self, what: str) -> Iterator[None]:
+        """Hold the lock named ``what``, waiting if another process has it. Raises Stopped if ``should_stop()``."""
+        is_logged = False
+        while True:
+            with ExitStack() as held:
+                try:
+                    held.enter_context(run_lock(self.work / "locks" / self.scale / what))
+                except TrainingError as error:
+                    if not is_logged:
+                        self.log(f"{what}: waiting; {error}")
+                        is_logged = True
+                else:
+                    yield
+                    return
+            if self.should_stop():
+                raise Stopped
+            time.sleep(LOCK_POLL_SECONDS)
+
+    def run_folder(self, experiment: Experiment) -> Path:
+        """Return the run folder of an experiment."""
+        return self.work / self.scale / experiment.name
+
+    def store_with_tokenizer_of(self, model_folder: Path, data: DataConfig) -> Path:
+        """Return the token store of a text, encoded by the tokenizer of a model; prepare it if missing."""
+        return self.store(data.model_copy(update={"tokenizer_from": str(model_folder)}))
+
+    def shortened(self, config: RunConfig) -> RunConfig:
+        """Shorten a run to seconds for tests: six updates on the built-in corpus, evaluated on 12 sentences."""
+        folder, pairs = self.work / "short", list(generate_pairs("dev", n_pairs=12, seed=1))
+        folder.mkdir(parents=True, exist_ok=True)
+        if config.data.task == "parsing":
+            few, kind, lines, max_extra_tokens = folder / "few.ptb", "trees", [pair.tree for pair in pairs], 60
+        elif config.data.task in ALIGNMENT_TASKS:
+            instructions = generate_instructions("dev", n=12, seed=1)
+            lines = [f"{each.prompt}\t{each.response}\t{each.response[:-2]}" for each in instructions]
+            few, kind, max_extra_tokens = folder / "few-rankings.tsv", "prompts", 1
+        elif config.data.language is not None:
+            few, kind, lines, max_extra_tokens = folder / "few.txt", "text", [pair.en for pair in pairs], 1
+        else:
+            few, kind, lines, max_extra_tokens = folder / "few.tsv", "tsv", [f"{p.en}\t{p.de}" for p in pairs], 1
+        write_lines(few, lines)
+        return with_settings(
+            config,
+            [
+                "data.corpus=grammar", "data.n_pairs=300", "data.vocab_size=400", f"data.dev_{kind}='{few}'",
+                f"data.test_{kind}='{few}'", "training.max_updates=6", "training.validate_every_updates=6",
+                "training.checkpoint_every_updates=2", "training.max_tokens_per_batch=400", "search.beam_size=1",
+                f"search.max_extra_tokens={max_extra_tokens}",
+            ],
+        )  # fmt: skip
+
+    def _read(self, path: Path, experiment: Experiment) -> RunRecord:
+        values = migrated(read_json(path), RECORD_MIGRATIONS, where=path)
+        try:
+            record = RunRecord(**values)
+            config = config_from_mapping(RunConfig, record.config, where="config").model_dump()
+        except (TypeError, ConfigError) as error:
+            raise DataError(f"{path} is not a record of this version ({error}); delete it to run again") from error
+        for name in ("starts_from", "tokenizer_of", "rated_by"):
+            recorded, other = getattr(record, name), _name_of(getattr(experiment, name))
+            if recorded != other:
+                raise ConfigError(
+                    f"{path} has {name} = {recorded!r}, but the experiment now has {other!r}; to run it again, delete"
+                    f" that file and {self.run_folder(experiment)}"
+                )
+        for table, fields in experiment.config.model_dump().items():
+            for name, value in fields.items():
+                recorded = config[table].get(name)
+                if not _is_same(recorded, value) and (table, name) not in NOT_COMPARED:
+                    raise ConfigError(
+                        f"{path} has {table}.{name} = {recorded!r}, but the experiment now has {value!r}; to run it"
+                        f" again, delete that file and {self.run_folder(experiment)}"
+                    )
+        return replace(record, config=config)
+
+    def _located(self, experiment: Experiment) -> RunConfig:
+        """Return the configuration of a run with the paths of the models that it needs; train them if missing."""
+        needed = {
+            "training.init_from": experiment.starts_from,
+            "data.tokenizer_from": experiment.starts_from or experiment.tokenizer_of,
+            "alignment.reward_model": experiment.rated_by,
+        }
+        folders = {name: str(self.model_folder(other)) for name, other in needed.items() if other is not None}
+        return with_settings(experiment.config, [f"{name}={json.dumps(folder)}" for name, folder in folders.items()])
+
+    def store(self, data: DataConfig) -> Path:
+        """Return the token store of a text, shared by all experiments on it; prepare it if missing.
+
+        With a model to start from, it is that of these very weights, which may have written some of the text.
+        """
+        key: list[object] = [data.model_dump(), [str(folder.resolve()) for folder in data_folders(self.data_folder)]]
+        if data.tokenizer_from is not None:
+            key.append(sha256_of_file(Path(data.tokenizer_from) / WEIGHTS_FILE))
+        name = sha256(json.dumps(key).encode()).hexdigest()[:16]
+        store = self.work / "stores" / name
+        if not store.exists():
+            with self._locked(name):
+                if not store.exists():
+                    prepare(data, store, data_folder=self.data_folder, log=self.log)
+        return store
+
+    def _text_name(self, name: str) -> str:
+        """Return the name of a text for a record: a file that the experiments wrote without their folder."""
+        path = Path(name)
+        return str(path.relative_to(self.work)) if path.is_relative_to(self.work) else name
+
+    def _scored(self, experiment: Experiment, folder: Path, result: RunResult, flops: float) -> RunRecord:
+        config = self._located(experiment)
+        prepared = open_prepared(self.store(config.data))
+        newest = newest_complete(folder / CHECKPOINTS, self.log)
+        if newest is None:
+            raise DataError(f"{folder / CHECKPOINTS} is empty although the run has ended; delete {folder} to run again")
+        state = read_state(newest)
+        model_folder = folder / "model"
+        sizes = prepared.tokenizers.src.size, prepared.tokenizers.tgt.size
+        model_config = config.model.with_vocabulary(*sizes)
+        cost = task_of(config).cost(model_config)
+        n_tokens = task_of(config).n_counted_tokens(state.src_tokens, state.tgt_tokens)
+        scores: dict[str, dict[str, Any] | None] = {}
+        for split in ("dev", "test"):
+            if split not in prepared.text_names:
+                scores[split] = None
+            elif split == result.scored_split and result.scores is not None:
+                scores[split] = result.scores.as_json()
+            else:
+                split_scores = task_of(config).evaluate(
+                    model_folder, prepared, split, device=self.device, also=TOKENISED_BLEUS.keys()
+                )
+                scores[split] = split_scores.as_json()
+        if scores["dev"] is None:
+            raise DataError(f"{experiment.name}: {prepared.folder} has no dev text; experiments are evaluated on it")
+        shared = {
+            "model": model_config,
+            "data": config.data.model_copy(update=dict.fromkeys(PATHS)),
+            "training": config.training.model_copy(update={"init_from": None}),
+            "alignment": config.alignment.model_copy(update={"reward_model": None}),
+        }
+        return RunRecord(
+            name=experiment.name,
+            config=config.model_copy(update=shared).model_dump(),
+            data_fingerprint=prepared.fingerprint,
+            weights_sha256=sha256_of_file(model_folder / WEIGHTS_FILE),
+            updates=state.update,
+            src_tokens=state.src_tokens,
+            tgt_tokens=state.tgt_tokens,
+            minutes=round(state.elapsed_s / 60, 4),
+            machine=machine_description(self.device),
+            torch=str(torch.__version__),
+            parameters=cost.parameters,
+            parameters_without_embeddings=cost.parameters_without_embeddings,
+            training_flops=config.training.mean_passes(state.update) * cost.flops_per_token * (n_tokens or 0),
+            sustained_flops=flops,
+            dev_text=self._text_name(prepared.text_names["dev"]),
+            dev_perplexity=dev_perplexity(read_model_folder(model_folder, device=self.device).model, prepared, config),
+            dev_scores=scores["dev"],
+            test_text=self._text_name(prepared.text_names["test"]) if "test" in prepared.text_names else None,
+            test_scores=scores["test"],
+            starts_from=_name_of(experiment.starts_from),
+            tokenizer_of=_name_of(experiment.tokenizer_of),
+            rated_by=_name_of(experiment.rated_by),
+        )
+
+
+def _name_of(experiment: Experiment | None) -> str | None:
+    return None if experiment is None else experiment.name
+
+
+def _has_model_of(folder: Path, record: RunRecord) -> bool:
+    """Return whether a folder has the model of a record, by the checksum of its weights."""
+    weights = folder / WEIGHTS_FILE
+    return weights.exists() and sha256_of_file(weights) == record.weights_sha256
+
+
+def _is_same(recorded: object, value: object) -> bool:
+    """Compare two settings; the order of weighted corpora matters, since the first with a dev text provides it."""
+    if isinstance(recorded, dict) and isinstance(value, dict):
+        return list(recorded.items()) == list(value.items())
+    return recorded == value
+
+
+def sustained_flops(device: torch.device, precision: Precision) -> float:
+    """Return the FLOP/s of a large matrix product: the median of seven, after one warm-up."""
+    size = 8192 if device.type == "cuda" else 1536
+    dtype = torch.bfloat16 if precision == "bf16" else torch.float32
+    left, right = (torch.randn(size, size, device=device, dtype=dtype) for _ in range(2))
+    seconds = []
+    for _ in range(8):
+        started = time.perf_counter()
+        (left @ right)[0, 0].item()  # waits for the device
+        seconds.append(time.perf_counter() - started)
+    return 2 * size**3 / median(seconds[1:])
+
+
+def machines(records: Iterable[RunRecord]) -> str:
+    """Describe the machines of some runs: each processor and version of torch once."""
+    return "; ".join(dict.fromkeys(f"{record.machine}, torch {record.torch}" for record in records))
+
+
+def machine_description(device: torch.device) -> str:
+    """Describe a device: a GPU by its name, a CPU by its model and the number of threads in use."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    model = platform.processor() or platform.machine()
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as lines:
+            model = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), model)
+    except OSError:
+        pass
+    return f"{model}, {torch.get_num_threads()} of {os.cpu_count()} threads"

@@ -1,0 +1,340 @@
+"""From base model to PPO: the notes' pipeline on instructions whose ideal responses are known.
+
+``pipeline`` has the runs, ``judging`` what is measured on them, ``course`` what PPO changes; ``translation`` is
+best-of-n for translation, with the runs of ``translation_runs``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+from transduce_paper.drawing import COLOURS, new_panels, save_svg
+from transduce_paper.experiments import Experiment, Experiments, RunRecord, machines
+from transduce_paper.intervals import Interval, interval_of_difference
+from transduce_paper.notes.alignment.course import draw_rollouts, rollouts_of, samples_table
+from transduce_paper.notes.alignment.judging import Judgement, best_of_n_kl, judge, judge_best_of
+from transduce_paper.notes.alignment.pipeline import (
+    Stage,
+    base,
+    direct_preference,
+    fine_tuned,
+    policy,
+    reward_model,
+)
+from transduce_paper.notes.alignment.translation import study_translation
+from transduce_paper.notes.part import Part
+from transduce_paper.report import Cell, Claim, Table, agreement, picture
+
+__all__ = ["make_alignment"]
+
+SEEDS = (1, 2, 3)
+BETA = 0.05  # of PPO in the comparison of seeds
+PPO_BETAS = (0.2, BETA, 0.01, 0.0)  # seed 1
+DPO_BETA = 0.1
+DPO_BETAS = (0.3, DPO_BETA, 0.03)  # seed 1
+SIZES = (1, 2, 4, 8, 16)  # of best-of-n
+N_INSTRUCTIONS = 500
+POLICIES = ("PPO", "best of")  # whose reward can be over-optimised
+
+INTRODUCTION = """\
+The notes' pipeline: a base model learns to predict the next token, supervised fine-tuning (SFT) teaches it ideal
+responses, a reward model learns from rankings of its responses, and PPO maximises that reward, held near the fine-tuned
+model by a penalty beta times the KL divergence. Beside it: the best of n responses by the reward model, and DPO on the
+same rankings.
+
+The prompts are instructions on sentences of the built-in grammar (negate, put into the past, shorten, answer a
+question; docs/alignment.md), with combinations of words that training lacks. Their ideal responses are known, so that
+every response has a *quality*: 1 minus its edit distance from the ideal one in words, per word. A program with noise
+plays the human who ranks. Policies never see the quality: it shows what the learnt reward is worth.
+
+Models: {size}. {n:,} held-out instructions; one response to each, drawn at temperature 1. {times}. {machines}."""
+
+COMPARISON = """\
+### Three seeds
+
+Everything but the base model is trained anew for each seed. ± is half of the 95 % interval of the difference from SFT,
+by Student's t and the standard deviation pooled over the rows. *Wins*: how often a response is better than SFT's; ties
+count half. Reward models order {accuracy:.1%} of the held-out pairs as the noisy ranker did (expected calibration error
+{calibration:.3f}).
+
+SFT has the paper's label smoothing, which gives every token some probability, so that its draws are worse than its most
+probable responses. Of these, {sft_greedy:.1%} are ideal after SFT and {ppo_greedy:.1%} after PPO; of the draws,
+{sft_exact:.1%} and {ppo_exact:.1%}."""
+
+CURVE = """\
+### How far from the fine-tuned model (seed 1)
+
+{finding}"""
+
+
+COURSE = """\
+### The course of PPO
+
+Means of each rollout while PPO trains (seed {seed})."""
+
+SAMPLES = """\
+Responses before and after PPO at beta {beta:g} (seed {seed}): to the first held-out instructions of each kind, one draw
+at temperature 1 each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A policy: its divergence from SFT, its reward and its quality."""
+
+    name: str
+    kl: float
+    reward: float
+    quality: float
+    exact: float
+
+
+def make_alignment(experiments: Experiments, *, is_short: bool) -> Part:
+    """Train and judge all stages, or read their records."""
+    n = 6 if is_short else N_INSTRUCTIONS
+    seeds = SEEDS[:2] if is_short else SEEDS
+    stages = {seed: Stage(experiments, seed, is_short=is_short) for seed in seeds}
+    judgements: dict[str, list[Judgement]] = {}
+    for stage in stages.values():
+        for name, run in (
+            ("SFT", fine_tuned(stage)),
+            (f"DPO, beta {DPO_BETA:g}", direct_preference(stage, DPO_BETA)),
+            (f"PPO, beta {BETA:g}", policy(stage, BETA)),
+        ):
+            judgements.setdefault(name, []).append(_judged(experiments, stage, run, n))
+    bests = {seed: _best_of(experiments, stage, n) for seed, stage in stages.items()}
+    gains = _gains(judgements, bests)
+    points = _points(experiments, stages[seeds[0]], n, bests[seeds[0]], is_short=is_short)
+    course = {
+        f"beta {beta:g}": rollouts_of(experiments, run) for beta, run in _policies(stages[seeds[0]], is_short=is_short)
+    }
+    records = _records(experiments, stages.values())
+    of_translation = study_translation(experiments, is_short=is_short)
+    sft, ppo = "SFT", f"PPO, beta {BETA:g}"
+    summary = (
+        f"PPO changes the quality of responses by {gains[ppo]} (SFT: {mean(x.quality for x in judgements[sft]):.3f}),"
+        f" at a divergence of {mean(x.kl for x in judgements[ppo]):.2f} nats"
+    )
+    rewards = [record for record in records if "-reward-" in record.name]
+    return Part(
+        "From base model to PPO",
+        "what do supervised fine-tuning, a reward model and PPO each add, and when is the reward over-optimised?",
+        summary,
+        f"{summary[0].upper()}{summary[1:]}; {of_translation.summary}.",
+        (
+            INTRODUCTION.format(
+                size=f"{records[0].parameters / 1e6:.2f} million parameters",
+                n=n,
+                times=_times(records),
+                machines=machines(records),
+            ),
+            COMPARISON.format(
+                accuracy=mean(_scores(record)["accuracy"] for record in rewards),
+                calibration=mean(_scores(record)["calibration_error"] for record in rewards),
+                sft_greedy=mean(each.greedy_exact for each in judgements[sft]),
+                ppo_greedy=mean(each.greedy_exact for each in judgements[ppo]),
+                sft_exact=mean(each.exact for each in judgements[sft]),
+                ppo_exact=mean(each.exact for each in judgements[ppo]),
+            ),
+            _comparison(judgements, bests, gains),
+            CURVE.format(finding=_finding(points)),
+            _curve(points),
+            picture("notes-alignment", "Reward and quality over the divergence from the fine-tuned model"),
+            COURSE.format(seed=seeds[0]),
+            picture(
+                "notes-alignment-course", "Score, KL, length, clipped ratios, value loss and entropy of each rollout"
+            ),
+            SAMPLES.format(beta=BETA, seed=seeds[0]),
+            samples_table(experiments, fine_tuned(stages[seeds[0]]), policy(stages[seeds[0]], BETA)),
+            *of_translation.sections,
+        ),
+        {
+            "notes-alignment": lambda path: _draw(points, path),
+            "notes-alignment-course": lambda path: draw_rollouts(course, path),
+        },
+        claims=() if is_short else _claims(judgements, gains),
+    )
+
+
+def _judged(experiments: Experiments, stage: Stage, run: Experiment, n: int) -> Judgement:
+    def measure(folder: Path) -> list[dict[str, Any]]:
+        start, rater = experiments.model_folder(fine_tuned(stage)), experiments.model_folder(reward_model(stage))
+        return [asdict(judge(folder, start, rater, n, experiments.device))]
+
+    (values,) = experiments.cached_measurement(run, "judged", measure, settings={"n": n})
+    return Judgement(**values)
+
+
+def _best_of(experiments: Experiments, stage: Stage, n: int) -> dict[int, Point]:
+    def measure(folder: Path) -> list[dict[str, Any]]:
+        found = judge_best_of(folder, experiments.model_folder(reward_model(stage)), SIZES, n, experiments.device)
+        return [
+            {"size": size, "quality": quality, "exact": exact, "reward": reward}
+            for size, (quality, exact, reward) in found.items()
+        ]
+
+    rows = experiments.cached_measurement(
+        fine_tuned(stage), "best_of_n", measure, settings={"n": n, "most": max(SIZES)}
+    )
+    return {
+        row["size"]: Point(
+            f"best of {row['size']}", best_of_n_kl(row["size"]), row["reward"], row["quality"], row["exact"]
+        )
+        for row in rows
+    }
+
+
+def _points(
+    experiments: Experiments, stage: Stage, n: int, bests: Mapping[int, Point], *, is_short: bool
+) -> list[Point]:
+    """Return the policies of one seed, by increasing divergence within each kind."""
+    dpo_betas = (DPO_BETA,) if is_short else DPO_BETAS
+    runs = [
+        *((f"DPO, beta {beta:g}", direct_preference(stage, beta)) for beta in dpo_betas),
+        *((f"PPO, beta {beta:g}", run) for beta, run in _policies(stage, is_short=is_short)),
+    ]
+    points = list(bests.values())
+    for name, run in runs:
+        found = _judged(experiments, stage, run, n)
+        points.append(Point(name, found.kl, found.reward, found.quality, found.exact))
+    return points
+
+
+def _policies(stage: Stage, *, is_short: bool) -> list[tuple[float, Experiment]]:
+    """Return the runs of PPO by beta."""
+    return [(beta, policy(stage, beta)) for beta in ((BETA,) if is_short else PPO_BETAS)]
+
+
+def _records(experiments: Experiments, stages: Iterable[Stage]) -> list[RunRecord]:
+    """Return the records of all stages: the base model first."""
+    stages = list(stages)
+    records = [experiments.run(base(stages[0]))]
+    for stage in stages:
+        runs = fine_tuned(stage), reward_model(stage), direct_preference(stage, DPO_BETA), policy(stage, BETA)
+        records += map(experiments.run, runs)
+    return records
+
+
+def _times(records: Sequence[RunRecord]) -> str:
+    minutes = {"base": 0.0}
+    for kind in ("base", "sft", "reward", "dpo", "ppo"):
+        of_kind = [record.minutes for record in records if f"-{kind}-" in record.name]
+        minutes[kind] = mean(of_kind)
+    return "Minutes of training: " + ", ".join(f"{kind} {each:.1f}" for kind, each in minutes.items())
+
+
+def _scores(record: RunRecord) -> Mapping[str, Any]:
+    return record.test_scores or record.dev_scores
+
+
+def _gains(
+    judgements: Mapping[str, Sequence[Judgement]], bests: Mapping[int, Mapping[int, Point]]
+) -> dict[str, Interval]:
+    """Return the difference in quality from SFT."""
+    groups = {name: [each.quality for each in of_seeds] for name, of_seeds in judgements.items()}
+    for size in SIZES[2:]:
+        groups[f"best of {size}"] = [of_seed[size].quality for of_seed in bests.values()]
+    return {
+        name: interval_of_difference(group, groups["SFT"], list(groups.values()))
+        for name, group in groups.items()
+        if name != "SFT"
+    }
+
+
+def _comparison(
+    judgements: Mapping[str, Sequence[Judgement]],
+    bests: Mapping[int, Mapping[int, Point]],
+    gains: Mapping[str, Interval],
+) -> Table:
+    columns = (
+        "model", "quality", "difference", "±", "ideal responses", "ideal, greedy", "reward", "KL, nats", "tokens",
+        "wins",
+    )  # fmt: skip
+    rows: list[tuple[Cell, ...]] = []
+    for name, of_seeds in judgements.items():
+        gain = gains.get(name)
+        rows.append(
+            (
+                name, mean(each.quality for each in of_seeds), *_of_interval(gain),
+                mean(each.exact for each in of_seeds), mean(each.greedy_exact for each in of_seeds),
+                mean(each.reward for each in of_seeds), mean(each.kl for each in of_seeds),
+                mean(each.length for each in of_seeds), mean(each.wins for each in of_seeds),
+            )
+        )  # fmt: skip
+    for size in SIZES[2:]:
+        of_size = [of_seed[size] for of_seed in bests.values()]
+        rows.append(
+            (
+                of_size[0].name, mean(each.quality for each in of_size), *_of_interval(gains[of_size[0].name]),
+                mean(each.exact for each in of_size), None, mean(each.reward for each in of_size), of_size[0].kl, None,
+                None,
+            )
+        )  # fmt: skip
+    formats = dict.fromkeys(columns[1:], ".3f") | {"difference": "+.3f", "KL, nats": ".2f", "tokens": ".1f"}
+    formats |= {"ideal responses": ".1%", "ideal, greedy": ".1%", "wins": ".1%", "reward": ".2f"}
+    return Table("-alignment", columns, tuple(rows), formats=formats)
+
+
+def _of_interval(interval: Interval | None) -> tuple[Cell, Cell]:
+    return (None, None) if interval is None else (interval.difference, interval.half_width)
+
+
+def _curve(points: Sequence[Point]) -> Table:
+    rows = tuple((each.name, each.kl, each.reward, each.quality, each.exact) for each in points)
+    columns = ("model", "KL, nats", "reward", "quality", "ideal responses")
+    formats = {"KL, nats": ".2f", "reward": ".2f", "quality": ".3f", "ideal responses": ".1%"}
+    return Table("-alignment-curve", columns, rows, formats=formats)
+
+
+def _finding(points: Sequence[Point]) -> str:
+    """Say, of PPO and of best-of-n, whether the reward goes on rising where the quality falls."""
+    return " ".join(_over_optimisation([each for each in points if each.name.startswith(kind)]) for kind in POLICIES)
+
+
+def _over_optimisation(policies: Sequence[Point]) -> str:
+    best = max(policies, key=lambda each: each.quality)
+    farthest = max(policies, key=lambda each: each.kl)
+    if farthest.reward > best.reward and farthest.quality < best.quality - 0.005:
+        return (
+            f"Over-optimisation appears: from {best.name} to {farthest.name} the reward rises from {best.reward:.2f} to"
+            f" {farthest.reward:.2f}, and the quality falls from {best.quality:.3f} to {farthest.quality:.3f}."
+        )
+    return (
+        f"Over-optimisation does not appear up to {farthest.name}: {farthest.kl:.1f} nats away it has a quality of"
+        f" {farthest.quality:.3f} (the best: {best.name}, {best.quality:.3f})."
+    )
+
+
+def _draw(points: Sequence[Point], path: Path) -> None:
+    figure, panels = new_panels(8.0, 3.2, n_columns=2)
+    kinds = {kind: [each for each in points if each.name.startswith(kind)] for kind in ("best of", "DPO", "PPO")}
+    for panel, name in zip(panels, ("reward", "quality"), strict=True):
+        for colour, (kind, of_kind) in zip(COLOURS, kinds.items(), strict=False):
+            ordered = sorted(of_kind, key=lambda each: each.kl)
+            panel.plot(
+                [each.kl for each in ordered],
+                [getattr(each, name) for each in ordered],
+                marker="o",
+                color=colour,
+                label=kind.replace("best of", "best of n"),
+            )
+        panel.set_xlabel("KL from the fine-tuned model, nats")
+        panel.set_title(name, loc="left")
+    panels[0].legend(frameon=False)
+    save_svg(figure, path)
+
+
+def _claims(judgements: Mapping[str, Sequence[Judgement]], gains: Mapping[str, Interval]) -> tuple[Claim, ...]:
+    ppo = f"PPO, beta {BETA:g}"
+    return (
+        Claim(
+            "RLHF: a method to align pre-trained LLMs that uses human feedback to enhance their performance",
+            "notes",
+            agreement(gains[ppo].is_above_zero),
+            f"PPO changes the quality of responses to held-out instructions by {gains[ppo]}"
+            f" ({len(judgements[ppo])} seeds; the ranker is a program with noise).",
+        ),
+    )

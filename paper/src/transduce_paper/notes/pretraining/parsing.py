@@ -1,0 +1,110 @@
+"""What a masked language model is worth as the encoder of a parser."""
+
+from __future__ import annotations
+
+from statistics import mean
+
+from transduce.config import Split
+from transduce.recipes import preset, with_settings
+from transduce_paper.experiments import Experiment, Experiments, RunRecord, machines
+from transduce_paper.intervals import Interval, interval_of_difference
+from transduce_paper.notes.study import Study
+from transduce_paper.parsers import parser_at_scale
+from transduce_paper.report import Cell, Table
+
+__all__ = ["encoder_experiment", "parser_experiment", "study_parsing"]
+
+SEEDS = (1, 2)
+SPLITS: tuple[Split, ...] = ("dev", "test")
+# The encoder of Table 4's small parsers. Of the news alone a model of this size learns little more than the frequencies
+# of words in as many updates; the captions, whose words are easier to guess from each other, set its attention going.
+ENCODER = (
+    "model.system=language-model", "model.is_causal=false", "model.n_layers=3", "model.d_model=128", "model.d_ff=512",
+    "model.n_heads=4", "model.d_k=32", "model.d_v=32", "model.p_drop=0.1", "model.norm=pre", "model.n_positions=128",
+    "data.task=masked-lm", "data.corpus={newstest=1.0, multi30k=1.0}", "data.language=en", "data.vocab_size=4000",
+    "training.max_updates=5000", "training.max_tokens_per_batch=2048", "training.warmup_steps=200",
+    "training.optimiser=muon", "training.lr_factor=0.4", "training.decay=cosine", "training.clip_norm=1.0",
+    "training.eps_ls=0.0", "training.precision=bf16", "training.validate_every_updates=1000",
+    "training.checkpoint_every_updates=500", "training.average_last=1",
+)  # fmt: skip
+
+ABOUT = """\
+### Parsing from a masked encoder
+
+{finding}
+
+The encoder of Table 4's parser (3 layers of width 128) is trained as a masked language model of English news
+and captions ({n_updates:,} updates, {minutes:.0f} minutes), then the parser starts from it. The other parser has random
+weights and the same vocabulary; seeds {seeds}, {parser_updates:,} updates of each, half of those of Table 4. The masked
+model counts positions in tokens, the parser half of them in words, which makes the start harder. {machines}."""
+
+
+def encoder_experiment(experiments: Experiments, *, is_short: bool = False) -> Experiment:
+    """Return the run of the masked language model."""
+    config = with_settings(preset("tiny"), ENCODER)
+    name = f"pretraining-{'short-' if is_short else ''}masked-encoder-seed1"
+    return Experiment(name, experiments.shortened(config) if is_short else config)
+
+
+def parser_experiment(
+    experiments: Experiments, seed: int, *, is_pretrained: bool, is_short: bool = False
+) -> Experiment:
+    """Return the run of a parser, from scratch or from the masked language model."""
+    config = parser_at_scale("gum", experiments.scale)
+    n_updates = config.training.max_updates // 2
+    config = with_settings(config, [f"training.max_updates={n_updates}", f"training.seed={seed}"])
+    if is_short:
+        config = with_settings(experiments.shortened(config), ["data.recombination=0.0"])
+    start = encoder_experiment(experiments, is_short=is_short)
+    kind = "pretrained" if is_pretrained else "scratch"
+    name = f"pretraining-{'short-' if is_short else ''}parser-{kind}-seed{seed}"
+    if is_pretrained:
+        return Experiment(name, config, starts_from=start)
+    return Experiment(name, config, tokenizer_of=start)
+
+
+def study_parsing(experiments: Experiments, *, is_short: bool) -> Study:
+    """Train both parsers, or read their records."""
+    start = experiments.run(encoder_experiment(experiments, is_short=is_short))
+    runs = {
+        is_pretrained: [
+            experiments.run(parser_experiment(experiments, seed, is_pretrained=is_pretrained, is_short=is_short))
+            for seed in SEEDS
+        ]
+        for is_pretrained in (False, True)
+    }
+    gains: dict[Split, Interval] = {}
+    for split in SPLITS:
+        scratch, pretrained = ([_f1(record, split) for record in runs[kind]] for kind in (False, True))
+        gains[split] = interval_of_difference(pretrained, scratch, [scratch, pretrained])
+    text = runs[True][0].test_text
+    summary = f"a masked encoder changes the F1 of a parser on {text} by {gains['test']}"
+    about = ABOUT.format(
+        finding=f"A masked encoder changes the F1 of a parser by {gains['test']} on {text}.",
+        n_updates=start.updates,
+        parser_updates=runs[True][0].updates,
+        minutes=start.minutes,
+        seeds=" and ".join(map(str, SEEDS)),
+        machines=machines([start, *runs[False], *runs[True]]),
+    )
+    columns = ("parser", "minutes", "dev F1", "test F1", "test F1, difference", "±")
+    rows: list[tuple[Cell, ...]] = []
+    for is_pretrained, records in runs.items():
+        gain = gains["test"] if is_pretrained else None
+        rows.append(
+            (
+                "from the masked model" if is_pretrained else "from scratch",
+                mean(record.minutes for record in records),
+                *(mean(_f1(record, split) for record in records) for split in SPLITS),
+                *((None, None) if gain is None else (gain.difference, gain.half_width)),
+            )
+        )
+    formats = dict.fromkeys(columns, ".2f") | {"minutes": ".1f", "test F1, difference": "+.2f"}
+    table = Table("-pretraining-parsing", columns, tuple(rows), formats=formats)
+    return Study(summary, (about, table))
+
+
+def _f1(record: RunRecord, split: Split) -> float:
+    scores = record.dev_scores if split == "dev" else record.test_scores
+    assert scores is not None
+    return float(scores["f1"])

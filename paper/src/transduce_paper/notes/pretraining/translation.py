@@ -1,0 +1,158 @@
+"""What pre-training on free text is worth for a translator, by the number of its training pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from statistics import mean
+from typing import Literal
+
+from transduce.recipes import preset, with_settings
+from transduce_paper.experiments import Experiment, Experiments, RunRecord, machines
+from transduce_paper.intervals import Interval, interval_of_difference
+from transduce_paper.notes.study import Study
+from transduce_paper.report import Cell, Table
+
+__all__ = ["SHORT", "STARTS", "UPDATES", "spans_experiment", "study_translation", "translator_experiment"]
+
+Text = Literal["news", "captions"]  # without translations, for pre-training
+Start = Literal["scratch", "news", "captions"]  # of a translator: random weights, or pre-training on such a text
+
+STARTS: Mapping[Start, str] = {"scratch": "from scratch", "news": "from news", "captions": "from captions"}
+UPDATES = {1_000: 300, 5_000: 600, 29_000: 1_500}  # by training pairs
+SEEDS = {1_000: (1, 2), 5_000: (1, 2), 29_000: (1,)}
+MODEL = (
+    "model.n_encoder_layers=4", "model.n_decoder_layers=2", "model.d_model=256", "model.d_ff=1024", "model.n_heads=4",
+    "model.d_k=64", "model.d_v=64", "model.norm=pre", "training.eps_ls=0.1", "training.precision=bf16",
+    "training.lr_factor=0.35",
+)  # fmt: skip
+SHORT = (
+    "model.n_encoder_layers=1", "model.n_decoder_layers=1", "model.d_model=32", "model.d_ff=32", "model.n_heads=2",
+    "model.d_k=16", "model.d_v=16",
+)  # fmt: skip
+# Without translations; the captions are those of all training pairs.
+ON_NEWS = (
+    "model.p_drop=0.1", "data.task=span-corruption", "data.corpus=newstest", "data.language=both",
+    "data.vocab_size=8000", "data.max_length=128", "training.max_updates=2000", "training.max_tokens_per_batch=4096",
+    "training.warmup_steps=200", "training.eps_ls=0.0", "training.clip_norm=1.0", "training.decay=cosine",
+    "training.validate_every_updates=500", "training.checkpoint_every_updates=250", "training.average_last=1",
+)  # fmt: skip
+ON_CAPTIONS = (
+    *ON_NEWS, "data.corpus=multi30k", "data.max_length=64", "training.max_updates=1500", "training.optimiser=muon",
+    "training.warmup_steps=150", "training.lr_factor=0.6",
+)  # fmt: skip
+ON_PAIRS = (
+    "model.p_drop=0.2", "data.corpus=multi30k", "training.max_tokens_per_batch=2048", "training.warmup_steps=150",
+    "training.decay=linear", "training.checkpoint_every_updates=50", "training.average_last=3",
+)  # fmt: skip
+
+ABOUT = """\
+### Translation from few pairs
+
+{finding}
+
+A Transformer of 4 + 2 layers of width 256 first learns missing spans (T5's task) of English and German text, read as
+unrelated texts: of news ({news.updates:,} updates with Adam, {news.minutes:.0f} minutes), or of the captions of
+Multi30k, unpaired ({captions.updates:,} updates with Muon, {captions.minutes:.0f} minutes). Then it learns to translate
+from the first pairs of Multi30k, and so does a model with random weights, for as many updates of Adam with the same
+learning rates; all have the vocabulary of the news. Mean of the seeds 1 and 2, with {most:,} pairs of seed 1 alone;
+BLEU on {test_text}; ± is half of the 95 % interval of a difference, by Student's t and the standard deviation pooled
+over the pairs of seeds. {machines}.
+
+{reason}"""
+
+REASON = """\
+Why pre-training on the news harms: at Adam's learning rate, which suits translation, the encoder collapsed while it
+learned spans. Its states became the same at all positions, the decoder attended to all of them equally, and the
+training on pairs did not undo it. Muon, whose updates change all directions of a matrix alike, avoids this;
+docs/experiments.md has the measurements."""
+
+
+def spans_experiment(experiments: Experiments, text: Text, *, is_short: bool = False) -> Experiment:
+    """Return the run on missing spans of a text."""
+    config = with_settings(preset("tiny"), [*MODEL, *(ON_NEWS if text == "news" else ON_CAPTIONS)])
+    name = f"pretraining-{'short-' if is_short else ''}spans-{text}-seed1"
+    config = with_settings(experiments.shortened(config), SHORT) if is_short else config
+    vocabulary = None if text == "news" else spans_experiment(experiments, "news", is_short=is_short)
+    return Experiment(name, config, tokenizer_of=vocabulary)
+
+
+def translator_experiment(
+    experiments: Experiments, n_pairs: int, seed: int, *, start: Start, is_short: bool = False
+) -> Experiment:
+    """Return the run of a translator on the first pairs of the captions."""
+    settings = [*MODEL, *ON_PAIRS, f"training.seed={seed}", f"training.max_updates={UPDATES[n_pairs]}"]
+    settings += [f"training.validate_every_updates={UPDATES[n_pairs]}", f"data.max_pairs={n_pairs}"]
+    config = with_settings(preset("tiny"), settings)
+    name = f"pretraining-{'short-' if is_short else ''}{n_pairs}-pairs-{start}-seed{seed}"
+    config = with_settings(experiments.shortened(config), SHORT) if is_short else config
+    if start == "scratch":
+        return Experiment(name, config, tokenizer_of=spans_experiment(experiments, "news", is_short=is_short))
+    return Experiment(name, config, starts_from=spans_experiment(experiments, start, is_short=is_short))
+
+
+Runs = Mapping[int, Mapping[Start, Sequence[RunRecord]]]  # by the number of pairs and the start: a record for each seed
+
+
+def study_translation(experiments: Experiments, *, is_short: bool) -> Study:
+    """Train all translators for each number of pairs, or read their records."""
+    texts: tuple[Text, ...] = ("news", "captions")
+    news, captions = (experiments.run(spans_experiment(experiments, text, is_short=is_short)) for text in texts)
+    runs: Runs = {
+        n_pairs: {
+            start: [
+                experiments.run(translator_experiment(experiments, n_pairs, seed, start=start, is_short=is_short))
+                for seed in SEEDS[n_pairs]
+            ]
+            for start in STARTS
+        }
+        for n_pairs in tuple(UPDATES)[: 1 if is_short else None]
+    }
+    groups = [[_bleu(record) for record in records] for of_size in runs.values() for records in of_size.values()]
+    gains = {
+        (n_pairs, text): interval_of_difference(
+            [_bleu(record) for record in of_size[text]], [_bleu(record) for record in of_size["scratch"]], groups
+        )
+        for n_pairs, of_size in runs.items()
+        for text in texts
+    }
+    summary = "; ".join(
+        f"pre-training on missing spans of {text} changes BLEU by "
+        + ", ".join(f"{gains[n_pairs, text]} with {n_pairs:,} pairs" for n_pairs in runs)
+        for text in texts
+    )
+    about = ABOUT.format(
+        finding=f"{summary[0].upper()}{summary[1:]}.",
+        news=news,
+        captions=captions,
+        most=max(UPDATES),
+        test_text=runs[min(UPDATES)]["scratch"][0].test_text,
+        machines=machines(chain([news, captions], *(records for each in runs.values() for records in each.values()))),
+        reason=REASON,
+    )
+    return Study(summary, (about, _table(runs, gains)))
+
+
+def _bleu(record: RunRecord) -> float:
+    assert record.test_scores is not None
+    return float(record.test_scores["sacrebleu"]["score"])
+
+
+def _table(runs: Runs, gains: Mapping[tuple[int, Text], Interval]) -> Table:
+    columns = (
+        "pairs", "start", "updates", "seeds", "minutes each", "BLEU", "difference", "±", "dev PPL"
+    )  # fmt: skip
+    rows: list[tuple[Cell, ...]] = []
+    for n_pairs, of_size in runs.items():
+        for start, records in of_size.items():
+            gain = None if start == "scratch" else gains[n_pairs, start]
+            rows.append(
+                (
+                    n_pairs, STARTS[start], records[0].updates, len(records), mean(each.minutes for each in records),
+                    mean(_bleu(each) for each in records),
+                    *((None, None) if gain is None else (gain.difference, gain.half_width)),
+                    mean(each.dev_perplexity for each in records),
+                )
+            )  # fmt: skip
+    formats = {"pairs": ",", "updates": ",", "minutes each": ".1f", "BLEU": ".2f", "difference": "+.2f", "±": ".2f"}
+    return Table("-pretraining-translation", columns, tuple(rows), formats=formats | {"dev PPL": ".2f"})

@@ -1,0 +1,262 @@
+"""Parsing as section 6.3 and the paper's early version describe it: attention dropout, and semi-supervised training.
+
+Three parsers on GUM, each from two seeds: the supervised one of Table 4, the same with dropout of attention weights,
+and one that also reads the trees that the supervised parser of its seed gives to raw news sentences.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean
+from typing import Literal
+
+from transduce.config import DataConfig, Split
+from transduce.corpora import BUILT_IN, OWN_FILES, CleaningReport, ParallelText
+from transduce.files import write_lines
+from transduce.linearisation import ANY_TAG, ending_token
+from transduce.recipes import with_settings
+from transduce.tasks import Parser, tagged_words
+from transduce.text.treebank_words import treebank_words
+from transduce.trees import escape_brackets, sentence_of_words
+from transduce_paper.experiments import Experiment, Experiments, RunRecord, Stopped, machines
+from transduce_paper.intervals import Interval, interval_of_difference
+from transduce_paper.parsers import parser_at_scale
+from transduce_paper.report import Cell, Claim, Table, agreement, verdict_line
+from transduce_paper.request import Request
+
+__all__ = ["ParsingVariants", "parsing_variants_section", "raw_sentences"]
+
+Variant = Literal["supervised", "attention-dropout", "semi-supervised"]
+VARIANTS: Mapping[Variant, str] = {
+    "supervised": "supervised",
+    "attention-dropout": "attention dropout",
+    "semi-supervised": "semi-supervised",
+}
+SEEDS = (1, 2)
+SCORED: tuple[Split, ...] = ("dev", "test")
+P_DROP_ATTENTION = 0.2
+PARSED_WEIGHT = 0.5  # of the parsed sentences; that of the treebank is 1
+MIN_WORDS, MAX_WORDS = 3, 40  # of a raw sentence
+CHUNK_SENTENCES = 200  # parsed between two looks at whether the user has interrupted
+
+ABOUT = """\
+## Attention dropout and semi-supervised training
+
+{finding}
+
+Each parser is trained from the seeds {seeds} for {updates:,} updates ({machines}). *Supervised*: the first parser
+above. *Attention dropout*: a fraction of {p_drop_attention:g} of the attention weights is dropped in training (section
+5.4 of the paper's early version; neither it nor section 6.3 gives the rate). *Semi-supervised*: the supervised parser
+of the same seed parses {n_sentences:,} English sentences of {corpus} ({min_words} to {max_words} words), and a new
+parser reads {weight:g} of these trees for each reading of the treebank. The paper adds 17 million sentences parsed by
+other parsers to 40,000 of the WSJ. Differences are from the supervised parser's mean; ± is half of their 95 %
+interval, by Student's t and the standard deviation pooled over the pairs of seeds ({freedom} degrees of freedom)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """Raw sentences to parse."""
+
+    corpus: str  # its English side
+    n_sentences: int
+
+
+NEWS, SHORT = Raw("newstest", 10_000), Raw(BUILT_IN, 20)
+
+
+@dataclass(frozen=True, slots=True)
+class ParsingVariants:
+    """Sections and claims for the report of Table 4."""
+
+    sections: tuple[str | Table, ...]
+    claims: tuple[Claim, ...]
+
+
+def parsing_variants_section(experiments: Experiments, request: Request) -> ParsingVariants:
+    """Train the three parsers from two seeds each, or read their records; empty except at cpu scale."""
+    if experiments.scale != "cpu":
+        return ParsingVariants((), ())
+    raw = SHORT if request.is_short else NEWS
+    records = {
+        variant: [_run(experiments, variant, seed, raw, is_short=request.is_short) for seed in SEEDS]
+        for variant in VARIANTS
+    }
+    intervals = {split: _intervals(records, split) for split in SCORED}
+    all_records = [record for of_variant in records.values() for record in of_variant]
+    about = ABOUT.format(
+        finding=verdict_line(_finding(records, intervals)),
+        seeds=" and ".join(map(str, SEEDS)),
+        updates=all_records[0].updates,
+        machines=machines(all_records),
+        p_drop_attention=P_DROP_ATTENTION,
+        n_sentences=raw.n_sentences,
+        corpus=raw.corpus,
+        min_words=MIN_WORDS,
+        max_words=MAX_WORDS,
+        weight=PARSED_WEIGHT,
+        freedom=sum(len(of_variant) - 1 for of_variant in records.values()),
+    )
+    return ParsingVariants((about, _table(records, intervals)), _claims(records, intervals))
+
+
+def raw_sentences(raw: Raw, data_folder: Path | None) -> Iterator[str]:
+    """Yield the first different sentences of a corpus' English side that are neither short nor long, as treebank words.
+
+    Raises DataError or ConfigError if the corpus or nltk is missing.
+    """
+    text = ParallelText(DataConfig(corpus=raw.corpus), data_folder)
+    seen: set[str] = set()
+    for line, _ in text.clean_train_pairs(raw.corpus, CleaningReport()):
+        words = treebank_words(line)
+        sentence = sentence_of_words(words)
+        if MIN_WORDS <= len(words) <= MAX_WORDS and sentence not in seen:
+            seen.add(sentence)
+            yield sentence
+        if len(seen) == raw.n_sentences:
+            return
+
+
+def _run(experiments: Experiments, variant: Variant, seed: int, raw: Raw, *, is_short: bool) -> RunRecord:
+    experiment = _experiment(experiments, variant, seed, is_short=is_short)
+    if variant == "semi-supervised" and not experiments.record_path(experiment).exists():
+        supervised = _experiment(experiments, "supervised", seed, is_short=is_short)
+        path = _path_of_parsed(experiments, supervised)
+        if not path.exists():
+            _parse_raw(experiments, supervised, raw, path)
+    return experiments.run(experiment)
+
+
+def _experiment(experiments: Experiments, variant: Variant, seed: int, *, is_short: bool) -> Experiment:
+    config = with_settings(parser_at_scale("gum", experiments.scale), [f"training.seed={seed}"])
+    if is_short:
+        small = ["model.n_encoder_layers=1", "model.n_decoder_layers=1", "data.recombination=0.0"]
+        config = with_settings(experiments.shortened(config), small)
+    name = f"parsing-{'short-' if is_short else ''}{variant}-seed{seed}"
+    match variant:
+        case "supervised":
+            settings = []
+        case "attention-dropout":
+            settings = [f"model.p_drop_attention={P_DROP_ATTENTION}"]
+        case "semi-supervised":
+            supervised = _experiment(experiments, "supervised", seed, is_short=is_short)
+            settings = [
+                f"data.corpus={{{config.data.corpus}=1.0, {OWN_FILES}={PARSED_WEIGHT}}}",
+                f"data.train_trees={json.dumps(str(_path_of_parsed(experiments, supervised)))}",
+            ]
+    return Experiment(name, with_settings(config, settings))
+
+
+def _path_of_parsed(experiments: Experiments, supervised: Experiment) -> Path:
+    """Return the path of the trees that a supervised parser gives to the raw sentences."""
+    return experiments.run_folder(supervised).with_suffix(".ptb")
+
+
+def _parse_raw(experiments: Experiments, supervised: Experiment, raw: Raw, path: Path) -> None:
+    """Write the parses of the raw sentences. Raises Stopped if the user interrupts."""
+    parser = Parser.load(experiments.model_folder(supervised), device=experiments.device)
+    sentences = [tagged_words(sentence) for sentence in raw_sentences(raw, experiments.data_folder)]
+    experiments.log(f"{supervised.name}: parsing {len(sentences):,} sentences of {raw.corpus}")
+    trees: list[str] = []
+    for start in range(0, len(sentences), CHUNK_SENTENCES):
+        parses = parser.parse_interruptible(experiments.should_stop, sentences[start : start + CHUNK_SENTENCES])
+        if parses is None:
+            raise Stopped
+        trees += [with_endings_as_tags(str(parse.tree)) for parse in parses if parse.tree and not parse.is_truncated]
+    write_lines(path, trees)
+
+
+def with_endings_as_tags(brackets: str) -> str:
+    """Return a tree whose words have their endings as tags instead of XX.
+
+    Subtree substitution exchanges words of the same tag, and the parser gives all words but punctuation the same one.
+
+    >>> with_endings_as_tags("(TOP (S (NP (XX Dogs)) (VP (XX bark)) (. .)))")
+    '(TOP (S (NP (XX~gs Dogs)) (VP (XX~rk bark)) (. .)))'
+    """
+    return re.sub(
+        rf"\({ANY_TAG} ([^\s()]+)\)",
+        lambda leaf: f"({escape_brackets(ending_token(leaf[1]))} {leaf[1]})",
+        brackets,
+    )
+
+
+def _f1(records: Sequence[RunRecord], split: Split) -> list[float]:
+    """Return F1 in percent by seed."""
+    of_split = [record.dev_scores if split == "dev" else record.test_scores for record in records]
+    return [float(scores["f1"]) for scores in of_split if scores is not None]
+
+
+def _intervals(records: Mapping[Variant, Sequence[RunRecord]], split: Split) -> dict[Variant, Interval]:
+    """Return the difference of each variant from the supervised parser."""
+    groups = {variant: _f1(of_variant, split) for variant, of_variant in records.items()}
+    supervised = groups["supervised"]
+    return {
+        variant: interval_of_difference(group, supervised, list(groups.values()))
+        for variant, group in groups.items()
+        if variant != "supervised"
+    }
+
+
+Intervals = Mapping[Split, Mapping[Variant, Interval]]
+
+
+def _finding(records: Mapping[Variant, Sequence[RunRecord]], intervals: Intervals) -> str:
+    """Say what each variant changes in F1 on the test trees."""
+    on_test = intervals["test"]
+    text = records["supervised"][0].test_text
+    return (
+        f"On {text}, attention dropout changes F1 by {on_test['attention-dropout']}, semi-supervised training by"
+        f" {on_test['semi-supervised']}."
+    )
+
+
+def _table(records: Mapping[Variant, Sequence[RunRecord]], intervals: Intervals) -> Table:
+    columns = [
+        "parser",
+        "minutes",
+        *(f"{split} F1, seed {seed}" for split in SCORED for seed in SEEDS),
+        *(name for split in SCORED for name in (f"{split} F1, difference", f"±, {split}")),
+    ]
+    rows: list[tuple[Cell, ...]] = []
+    for variant, of_variant in records.items():
+        differences = [intervals[split].get(variant) for split in SCORED]
+        rows.append(
+            (
+                VARIANTS[variant],
+                mean(record.minutes for record in of_variant),
+                *(f1 for split in SCORED for f1 in _f1(of_variant, split)),
+                *(
+                    cell
+                    for each in differences
+                    for cell in ((None, None) if each is None else (each.difference, each.half_width))
+                ),
+            )
+        )
+    formats = {name: "+.2f" if name.endswith("difference") else ".2f" for name in columns[1:]} | {"minutes": ".1f"}
+    return Table("-variants", tuple(columns), tuple(rows), formats=formats)
+
+
+def _claims(records: Mapping[Variant, Sequence[RunRecord]], intervals: Intervals) -> tuple[Claim, ...]:
+    """Return the sentence of the early version on attention dropout, and two rows of Table 4."""
+    on_test = intervals["test"]
+    text = records["supervised"][0].test_text
+    return (
+        Claim(
+            "In addition to residual dropout, we found attention dropout to be beneficial for our parsing experiments",
+            "section 5.4, early version",
+            agreement(on_test["attention-dropout"].is_above_zero),
+            f"A rate of {P_DROP_ATTENTION:g} changes F1 on {text} by {on_test['attention-dropout']}"
+            f" ({len(SEEDS)} seeds each).",
+        ),
+        Claim(
+            "Transformer (4 layers): WSJ only, discriminative 91.3; semi-supervised 92.7",
+            "Table 4",
+            agreement(on_test["semi-supervised"].is_above_zero),
+            f"Automatic trees of news besides GUM change F1 on {text} by {on_test['semi-supervised']}"
+            f" ({len(SEEDS)} seeds each).",
+        ),
+    )

@@ -1,0 +1,148 @@
+"""The paper's Table 2, and its rule for training FLOPs: time x number of GPUs x capacity of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from transduce.model import cost_of
+from transduce_paper.report import Cell, Claim, Table, agreement
+from transduce_paper.table3 import row_at_scale
+
+__all__ = ["CAPACITIES", "PRINTED", "Printed", "Trained", "capacities_table", "claims_of_the_paper", "printed_table"]
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """How long a model was trained, as the paper says it."""
+
+    seconds: float
+    n_gpus: int
+    gpu: str
+
+    @property
+    def flops(self) -> float:
+        """Training FLOPs by the paper's rule."""
+        return self.seconds * self.n_gpus * CAPACITIES[self.gpu] * 1e12
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """A row of the paper: BLEU on newstest2014, training FLOPs, and the training if the paper describes it."""
+
+    bleu_de: float | None = None
+    bleu_fr: float | None = None
+    flops_de: float | None = None
+    flops_fr: float | None = None
+    is_ensemble: bool = False
+    trained: Trained | None = None
+
+
+# Sustained single-precision TFLOP/s of each GPU, as the paper assumes (footnote 5 of section 6.1).
+CAPACITIES: Mapping[str, float] = {"K80": 2.8, "K40": 3.7, "M40": 6.0, "P100": 9.5}
+HOUR, DAY = 3600.0, 86_400.0
+
+PRINTED: Mapping[str, Printed] = {
+    "ByteNet": Printed(23.75),
+    "Deep-Att + PosUnk": Printed(bleu_fr=39.2, flops_fr=1.0e20),
+    "GNMT + RL": Printed(24.6, 39.92, 2.3e19, 1.4e20),
+    "ConvS2S": Printed(25.16, 40.46, 9.6e18, 1.5e20),
+    "MoE": Printed(26.03, 40.56, 2.0e19, 1.2e20),
+    "Deep-Att + PosUnk ensemble": Printed(bleu_fr=40.4, flops_fr=8.0e20, is_ensemble=True),
+    "GNMT + RL ensemble": Printed(26.30, 41.16, 1.8e20, 1.1e21, is_ensemble=True),
+    "ConvS2S ensemble": Printed(26.36, 41.29, 7.7e19, 1.2e21, is_ensemble=True),
+    "Transformer (base)": Printed(27.3, 38.1, 3.3e18, 3.3e18, trained=Trained(12 * HOUR, 8, "P100")),
+    "Transformer (big)": Printed(28.4, 41.8, 2.3e19, 2.3e19, trained=Trained(3.5 * DAY, 8, "P100")),
+}
+TEXT_BLEU_FR = 41.0  # of the big model, in the text of section 6.1
+
+
+def printed_table() -> Table:
+    """Return the paper's table, with the FLOPs of its own models by its rule and by counting matrix products."""
+    rows: list[tuple[Cell, ...]] = []
+    for name, row in PRINTED.items():
+        by_rule = None if row.trained is None else row.trained.flops
+        rows.append((name, row.bleu_de, row.bleu_fr, row.flops_de, row.flops_fr, by_rule, _counted(name)))
+    columns = ("model", "en-de", "en-fr", "FLOPs en-de", "FLOPs en-fr", "by its rule", "by count")
+    return Table("-printed", columns, tuple(rows), formats=dict.fromkeys(columns[3:], ".1e"))
+
+
+def capacities_table() -> Table:
+    """Return the GPU-days that the printed FLOPs stand for, on each GPU whose capacity the paper gives."""
+    rows: list[tuple[Cell, ...]] = []
+    for name, row in PRINTED.items():
+        for direction, flops in (("en-de", row.flops_de), ("en-fr", row.flops_fr)):
+            if flops is not None:
+                rows.append((name, direction, flops, *(flops / (c * 1e12 * DAY) for c in CAPACITIES.values())))
+    columns = ("model", "direction", "FLOPs", *(f"{gpu}, {c:g} TFLOPS" for gpu, c in CAPACITIES.items()))
+    caption = (
+        "GPU-days that the printed FLOPs stand for, by the capacities of the paper's footnote. The paper gives training"
+        " time and number of GPUs for its own models only: 12 hours and 3.5 days on 8 P100."
+    )
+    return Table("-capacities", columns, tuple(rows), caption, {"FLOPs": ".1e"} | dict.fromkeys(columns[3:], ",.1f"))
+
+
+def _counted(name: str) -> float | None:
+    """Return 6 FLOPs per matrix weight and target token of the whole run; None for a model that we do not have."""
+    row = {"Transformer (base)": "base", "Transformer (big)": "big"}.get(name)
+    if row is None:
+        return None
+    config = row_at_scale(row, "paper")
+    tokens = config.training.max_updates * config.training.max_tokens_per_batch
+    return float(cost_of(config.model).flops_per_token * tokens)
+
+
+def claims_of_the_paper() -> tuple[Claim, ...]:
+    """Return the sentences of section 6.1 that its own numbers decide."""
+    big, base = PRINTED["Transformer (big)"], PRINTED["Transformer (base)"]
+    others = [row for name, row in PRINTED.items() if not name.startswith("Transformer")]
+    best_de = max(row.bleu_de for row in others if row.bleu_de is not None)
+    single_fr = [row for row in others if row.bleu_fr is not None and not row.is_ensemble]
+    best_fr = max(single_fr, key=lambda row: _given(row.bleu_fr))
+    lead, share = _given(big.bleu_de) - best_de, _given(big.flops_fr) / _given(best_fr.flops_fr)
+    cheapest = min(row.flops_de for row in others if row.flops_de is not None)
+    base_flops, big_flops = (row.trained.flops for row in (base, big) if row.trained is not None)
+    is_as_printed = all(
+        f"{by_rule:.1e}" == f"{_given(row.flops_de):.1e}" for by_rule, row in ((base_flops, base), (big_flops, big))
+    )
+    return (
+        Claim(
+            "the big transformer model [...] outperforms the best previously reported models (including ensembles) by"
+            " more than 2.0 BLEU",
+            "section 6.1",
+            agreement(lead > 2.0),
+            f"By the table's own numbers {big.bleu_de} against {best_de}, {lead:.2f} more.",
+        ),
+        Claim(
+            "our big model achieves a BLEU score of 41.0, [...] at less than 1/4 the training cost of the previous"
+            " state-of-the-art model",
+            "section 6.1",
+            agreement(share < 0.25),
+            f"By the table's own numbers {big.flops_fr:.1e} of {best_fr.flops_fr:.1e} FLOPs of the best single model"
+            f" ({best_fr.bleu_fr} BLEU), a share of {share:.2f}. The table has {big.bleu_fr} BLEU, not {TEXT_BLEU_FR}.",
+        ),
+        Claim(
+            "Even our base model surpasses all previously published models and ensembles, at a fraction of the training"
+            " cost of any of the competitive models",
+            "section 6.1",
+            agreement(_given(base.bleu_de) > best_de and base_flops < cheapest),
+            f"By the table's own numbers, English to German: {base.bleu_de} against {best_de} BLEU, {base.flops_de:.1e}"
+            f" against at least {cheapest:.1e} FLOPs.",
+        ),
+        Claim(
+            "We estimate the number of floating point operations [...] by multiplying the training time, the number of"
+            " GPUs used, and an estimate of the sustained single-precision floating-point capacity of each GPU",
+            "section 6.1",
+            agreement(is_as_printed),
+            f"12 hours and 3.5 days on 8 P100 of 9.5 TFLOPS are {base_flops:.2e} and {big_flops:.2e}, as printed."
+            f" Counted by weights and tokens they are {_counted('Transformer (base)'):.1e} and"
+            f" {_counted('Transformer (big)'):.1e}.",
+        ),
+    )
+
+
+def _given(value: float | None) -> float:
+    """Return a number that the paper prints. Raises ValueError if it does not."""
+    if value is None:
+        raise ValueError("the paper prints no such number")
+    return value

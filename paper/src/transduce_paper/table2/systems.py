@@ -1,0 +1,116 @@
+"""The systems of Table 2: ours at each scale, modelled on the paper's, with about the same FLOPs per token."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+from transduce.config import RunConfig, TransformerConfig
+from transduce.model import cost_of
+from transduce.recipes import TABLE_3, with_settings
+from transduce_paper.experiments import Experiment, Scale
+from transduce_paper.table3 import row_at_scale
+
+__all__ = [
+    "SYSTEMS",
+    "System",
+    "as_large_as_the_transformer",
+    "config_at_scale",
+    "experiment",
+    "flops_per_token",
+    "systems_at_scale",
+]
+
+# At cpu scale: six times the updates of Table 3. With a quarter of them (2,250) the order was another one.
+UPDATES_AT_CPU_SCALE, VALIDATIONS_AT_CPU_SCALE = 9_000, 6
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """One of our systems, and the row of the paper's table that it is modelled on."""
+
+    slug: str  # in names of records
+    row: str = ""  # of the paper; empty if it has none
+    changes: Mapping[str, Any] = field(default_factory=dict)  # of the base configuration's model
+    is_big: bool = False  # the last row of Table 3 instead of its first
+    direction: str = "en-de"
+    only_at: Scale | None = None  # trained at this scale only
+
+
+# In the order of the paper's table.
+SYSTEMS: Mapping[str, System] = {
+    "ByteNet-like (dilated convolutions)": System("bytenet", "ByteNet", {"system": "bytenet"}),
+    "LSTM without attention": System("last-state", "", {"system": "last-state"}),
+    "GNMT-like (LSTM, additive attention)": System("recurrent", "GNMT + RL", {"system": "recurrent"}),
+    "ConvS2S-like (gated convolutions)": System("convs2s", "ConvS2S", {"system": "convs2s"}),
+    "Transformer, mixture of experts": System("experts", "MoE", {"n_experts": 8}),
+    "Transformer": System("transformer", "Transformer (base)"),
+    "Transformer, English to French": System(
+        "transformer-en-fr", "Transformer (base)", direction="en-fr", only_at="paper"
+    ),
+    "Transformer (big)": System("transformer-big", "Transformer (big)", is_big=True, only_at="paper"),
+    "Transformer (big), English to French": System(
+        "transformer-big-en-fr", "Transformer (big)", is_big=True, direction="en-fr", only_at="paper"
+    ),
+}
+
+
+def systems_at_scale(scale: Scale) -> list[str]:
+    """Return the names of the systems that are trained at a scale."""
+    return [name for name, system in SYSTEMS.items() if system.only_at in (None, scale)]
+
+
+def experiment(name: str, scale: Scale, *, seed: int = 1) -> Experiment:
+    """Return the run of a system under the name of its record."""
+    return Experiment(f"table2-9000-{SYSTEMS[name].slug}-seed{seed}", config_at_scale(name, scale, seed=seed))
+
+
+def config_at_scale(name: str, scale: Scale, *, seed: int = 1) -> RunConfig:
+    """Return the run of Table 3's base (or big) with another system, of about the Transformer's FLOPs per token."""
+    system = SYSTEMS[name]
+    row = "big" if system.is_big else "base"
+    config = row_at_scale(row, scale, seed=seed)
+    settings = [f"model.{key}={value}" for key, value in system.changes.items()]
+    settings.append(f"training.average_last={TABLE_3[row]().training.average_last}")  # as in section 6.1
+    if "n_experts" in system.changes and isinstance(
+        config.model, TransformerConfig
+    ):  # two experts are active per token
+        settings.append(f"model.d_ff={config.model.d_ff // config.model.n_active_experts}")
+    if scale == "cpu":
+        settings += [
+            f"training.max_updates={UPDATES_AT_CPU_SCALE}",
+            f"training.validate_every_updates={UPDATES_AT_CPU_SCALE // VALIDATIONS_AT_CPU_SCALE}",
+            "training.validation_bleu=true",
+        ]
+    if scale == "paper" and system.direction == "en-fr":
+        settings += _french(is_big=system.is_big)
+    return as_large_as_the_transformer(with_settings(config, settings), config)
+
+
+def _french(*, is_big: bool) -> list[str]:
+    """Return the settings of the English-French runs: 32,000 word pieces (section 5.1); for big P_drop 0.1 (6.1)."""
+    settings = ["data.corpus=wmt14-en-fr", "data.direction=en-fr", "data.tokenizer=wordpiece", "data.vocab_size=32000"]
+    return [*settings, "model.p_drop=0.1"] if is_big else settings
+
+
+def as_large_as_the_transformer(config: RunConfig, transformer: RunConfig) -> RunConfig:
+    """Choose the number of layers whose FLOPs are nearest to the Transformer's; leave mixtures of experts alone."""
+    if config.model.system == "transformer":
+        return config
+    target = flops_per_token(transformer)
+
+    def with_layers(n: int) -> RunConfig:
+        return with_settings(config, [f"model.n_encoder_layers={n}", f"model.n_decoder_layers={n}"])
+
+    def cost(n: int) -> int:
+        return flops_per_token(with_layers(n))
+
+    n = next(n for n in count(1) if cost(n) >= target)
+    return with_layers(n if n == 1 or cost(n) - target < target - cost(n - 1) else n - 1)
+
+
+def flops_per_token(config: RunConfig) -> int:
+    """Return the training FLOPs per token, with the vocabulary size of the recipe."""
+    return cost_of(config.model.with_vocabulary(config.data.vocab_size, config.data.vocab_size)).flops_per_token

@@ -1,0 +1,515 @@
+"""Table 3: variations on the base model. All 20 rows, and whether each has the effect that it has in the paper."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil, floor, sqrt
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any, assert_never
+
+from transduce.config import RunConfig, nearest_name
+from transduce.errors import ConfigError, quoted
+from transduce.model import cost_of
+from transduce.recipes import TABLE_3, with_settings
+from transduce_paper.experiments import Experiment, Experiments, RunRecord, Scale, machines
+from transduce_paper.report import (
+    Cell,
+    Claim,
+    Report,
+    Table,
+    Verdict,
+    agreement,
+    how_to_reproduce,
+    picture,
+    verdict_line,
+)
+from transduce_paper.request import Request
+from transduce_paper.sizes import size_description
+from transduce_paper.table_plots import RowPoint, draw_perplexities
+
+__all__ = [
+    "PRINTED",
+    "Printed",
+    "learning_rate_description",
+    "make_table3",
+    "require_rows",
+    "row_at_scale",
+    "row_experiment",
+    "verdict",
+    "vocabularies_that_fit",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """A row of the paper."""
+
+    change: str
+    perplexity: float
+    bleu: float
+    millions: int | None  # of parameters
+
+
+PRINTED: dict[str, Printed] = {
+    "base": Printed("N 6, d_model 512, d_ff 2048, h 8, d_k 64, d_v 64, P_drop 0.1, eps_ls 0.1", 4.92, 25.8, 65),
+    "A-h1": Printed("h 1, d_k 512, d_v 512", 5.29, 24.9, None),
+    "A-h4": Printed("h 4, d_k 128, d_v 128", 5.00, 25.5, None),
+    "A-h16": Printed("h 16, d_k 32, d_v 32", 4.91, 25.8, None),
+    "A-h32": Printed("h 32, d_k 16, d_v 16", 5.01, 25.4, None),
+    "B-dk16": Printed("d_k 16", 5.16, 25.1, 58),
+    "B-dk32": Printed("d_k 32", 5.01, 25.4, 60),
+    "C-N2": Printed("N 2", 6.11, 23.7, 36),
+    "C-N4": Printed("N 4", 5.19, 25.3, 50),
+    "C-N8": Printed("N 8", 4.88, 25.5, 80),
+    "C-d256": Printed("d_model 256, d_k 32, d_v 32", 5.75, 24.5, 28),
+    "C-d1024": Printed("d_model 1024, d_k 128, d_v 128", 4.66, 26.0, 168),
+    "C-ff1024": Printed("d_ff 1024", 5.12, 25.4, 53),
+    "C-ff4096": Printed("d_ff 4096", 4.75, 26.2, 90),
+    "D-drop0": Printed("P_drop 0.0", 5.77, 24.6, None),
+    "D-drop2": Printed("P_drop 0.2", 4.95, 25.5, None),
+    "D-smooth0": Printed("eps_ls 0.0", 4.67, 25.3, None),
+    "D-smooth2": Printed("eps_ls 0.2", 5.47, 25.7, None),
+    "E-learned": Printed("learned positions", 4.92, 25.7, None),
+    "big": Printed("N 6, d_model 1024, d_ff 4096, h 16, P_drop 0.3, 300K updates", 4.33, 26.4, 213),
+}
+
+# Vocabulary sizes for which the parameter formula gives the printed counts: one for big, another for the other rows.
+VOCABULARIES = (37_000, 41_100, 36_000)
+
+# Section 6.2: no checkpoint averaging. Validation BLEU is off, so the minutes measure training alone.
+AS_IN_SECTION_6_2 = ("training.average_last=1", "training.validation_bleu=false")
+
+# Only base has several seeds; they give the interval of seed noise. With 4 seeds an effect would have to exceed 3.6
+# standard deviations, with 8 it is 2.5.
+N_BASE_SEEDS = 8
+# Student's t for a two-sided 95 % interval, by degrees of freedom.
+T_95 = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365}
+# Differences in the paper up to these count as no effect: it has one run per row and calls E "nearly identical".
+NEGLIGIBLE_PPL, NEGLIGIBLE_BLEU = 0.02, 0.1
+UPDATES_AT_CPU_SCALE = 1_500
+# All English-German text of the data folder; the dev set is newstest2013, as in the paper.
+MIXTURE = (
+    "newstest", "wmt-sample10k", "tatoeba", "multi30k", "libreoffice-help", "debian_ddtp", "debian_handbook",
+)  # fmt: skip
+
+
+def make_table3(experiments: Experiments, request: Request) -> Report:
+    """Train every row, or those of the request, and compare them with the paper's."""
+    if request.rows:
+        return _report_of_rows(experiments, request)
+    names = ["base", "C-N2"] if request.is_short else list(PRINTED)
+    records = _records(experiments, names, is_short=request.is_short)
+    return Report(
+        "table3",
+        "Table 3: variations on the Transformer",
+        (
+            verdict_line(_summary(records)),
+            _sizes({"base": records["base"]}),
+            _effects(records, records["base"]),
+            picture("table3", "Perplexity of each row against base: ours with the interval of seeds, the paper's"),
+            how_to_reproduce(
+                "table3",
+                scale=experiments.scale,
+                seeds=f"seed 1, base with seeds 1 to {len(records['base'])}",
+                hardware=machines(records["base"]),
+                note="One row alone: `transduce paper table3 --row NAME`.",
+            ),
+            _details(experiments.scale, records["base"]),
+            "## Parameters of the paper's sizes\n\nMillions of parameters by formula for vocabularies of V tokens,"
+            " beside the printed ones.",
+            _parameters(),
+            _about_vocabularies(),
+        ),
+        drawings={"table3": lambda path: _draw(records, path)},
+        claims=() if request.is_short else _claims(records),
+    )
+
+
+# Sentences of sections 6.2 and 5.4 and the rows that test them.
+TESTED_BY: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("While single-head attention is 0.9 BLEU worse than the best setting, quality also drops off with too many heads",
+     "section 6.2 (A)", ("A-h1", "A-h32")),
+    ("reducing the attention key size d_k hurts model quality", "section 6.2 (B)", ("B-dk16", "B-dk32")),
+    ("as expected, bigger models are better", "section 6.2 (C)",
+     ("C-N2", "C-N4", "C-N8", "C-d256", "C-d1024", "C-ff1024", "C-ff4096", "big")),
+    ("dropout is very helpful in avoiding over-fitting", "section 6.2 (D)", ("D-drop0",)),
+    ("we replace our sinusoidal positional encoding with learned positional embeddings, and observe nearly identical"
+     " results to the base model", "section 6.2 (E)", ("E-learned",)),
+)  # fmt: skip
+
+
+def _claims(records: Mapping[str, Sequence[RunRecord]]) -> tuple[Claim, ...]:
+    """Return the sentences about the rows, by their effect on perplexity, and the one on label smoothing."""
+    base = _perplexities(records["base"])
+    claims = []
+    for sentence, where, names in TESTED_BY:
+        effects = {name: _effect_on_perplexity(name, records[name][0], base) for name in names}
+        found = "; ".join(
+            f"{name} {records[name][0].dev_perplexity - mean(base):+.2f} PPL ({effect})"
+            for name, effect in effects.items()
+        )
+        interval = f"another seed of base changes it by up to {_margin(base):.2f}"
+        claims.append(Claim(sentence, where, _verdict_on(list(effects.values())), f"{found}; {interval}."))
+    return (*claims, _claim_on_smoothing(records))
+
+
+def _verdict_on(effects: Sequence[str]) -> Verdict:
+    """Return the verdict on several rows: all as in the paper, any to the contrary, or neither."""
+    if any(effect in ("opposite", "ours only") for effect in effects):
+        return "does not"
+    return agreement(True if all(effect in ("as in the paper", "none in either") for effect in effects) else None)
+
+
+def _claim_on_smoothing(records: Mapping[str, Sequence[RunRecord]]) -> Claim:
+    none, base = records["D-smooth0"][0], records["base"]
+    perplexity = none.dev_perplexity - mean(_perplexities(base))
+    bleu = _bleu(none) - mean(map(_bleu, base))
+    margins = _margin(_perplexities(base)), _margin(list(map(_bleu, base)))
+    is_clear = abs(perplexity) > margins[0] and abs(bleu) > margins[1]
+    return Claim(
+        "[label smoothing] hurts perplexity, as the model learns to be more unsure, but improves accuracy and BLEU"
+        " score",
+        "section 5.4",
+        agreement(perplexity < 0 and bleu < 0 if is_clear else None),
+        f"Without it {perplexity:+.2f} PPL and {bleu:+.2f} BLEU; another seed changes them by up to {margins[0]:.2f}"
+        f" and {margins[1]:.2f}.",
+    )
+
+
+def require_rows(names: Sequence[str]) -> None:
+    """Raise ConfigError if a name is not that of a row of Table 3."""
+    for name in names:
+        if name not in PRINTED:
+            raise ConfigError(f"Table 3 has no row {quoted(name)}; {nearest_name(name, list(PRINTED))}")
+
+
+def _records(experiments: Experiments, names: Sequence[str], *, is_short: bool) -> dict[str, list[RunRecord]]:
+    """Train or read rows: every seed of base, one of the others."""
+    return {
+        name: [experiments.run(each) for each in _experiments_of(experiments, name, is_short=is_short)]
+        for name in names
+    }
+
+
+def _experiments_of(experiments: Experiments, name: str, *, is_short: bool) -> list[Experiment]:
+    n_seeds = 1 if name != "base" else 2 if is_short else N_BASE_SEEDS
+    return [_experiment(experiments, name, seed, is_short=is_short) for seed in range(1, 1 + n_seeds)]
+
+
+def _report_of_rows(experiments: Experiments, request: Request) -> Report:
+    """Report some rows alone. They are compared with base only if all its seeds have been trained."""
+    require_rows(request.rows)
+    names = tuple(dict.fromkeys(request.rows))
+    records = _records(experiments, names, is_short=request.is_short)
+    seeds = _experiments_of(experiments, "base", is_short=request.is_short)
+    has_base = all(experiments.record_path(each).exists() for each in seeds)
+    base = [experiments.run(each) for each in seeds] if has_base else None
+    sections: list[str | Table] = [_sizes(records), _effects(records, base)]
+    if base is None:
+        sections.append(
+            f"Base has not been trained here, so effects are unknown: `transduce paper table3 --row base` trains its"
+            f" {len(seeds)} seeds."
+        )
+    options = " ".join(f"--row {name}" for name in names)
+    sections.append(
+        how_to_reproduce(
+            f"table3 {options}",
+            scale=experiments.scale,
+            seeds=f"seeds 1 to {len(seeds)} of base, seed 1 of other rows" if "base" in names else "seed 1",
+            hardware=machines(record for row in records.values() for record in row),
+        )
+    )
+    return Report("table3-rows", f"Table 3, rows {', '.join(names)}", tuple(sections))
+
+
+def _summary(records: Mapping[str, Sequence[RunRecord]]) -> str:
+    """Count the rows whose effect on perplexity is, and is not, that of the paper."""
+    base = _perplexities(records["base"])
+    effects = [_effect_on_perplexity(name, row[0], base) for name, row in records.items() if name != "base"]
+    n_same, n_opposite, n_ours = (effects.count(each) for each in ("as in the paper", "opposite", "ours only"))
+    n_noise = len(effects) - n_same - n_opposite - n_ours
+    only_ours = f", {n_ours} where the paper has no effect" if n_ours else ""
+    return (
+        f"At this size, {n_same} of {len(effects)} rows change the perplexity as in the paper by more than another seed"
+        f" does ({_margin(base):.2f}), {n_opposite} in the opposite direction{only_ours}, and {n_noise} by less."
+    )
+
+
+def _sizes(records: Mapping[str, Sequence[RunRecord]]) -> str:
+    """Describe the paper's and our model and text of each row."""
+    sizes = (
+        f"Row {name}: paper {size_description(row_at_scale(name, 'paper'))}; ours {size_description(row[0].config)}."
+        for name, row in records.items()
+    )
+    return " ".join(
+        (
+            *sizes,
+            "Every row changes what the paper changes, in the same ratio. Numbers of the two sizes cannot be compared",
+            "with each other, only their differences from base.",
+        )
+    )
+
+
+def _draw(records: Mapping[str, Sequence[RunRecord]], path: Path) -> None:
+    base, first = _perplexities(records["base"]), records["base"][0]
+    margin = _margin(base)
+    rows = [
+        RowPoint(
+            name=name,
+            change=PRINTED[name].change if name != "big" else "d_model 1024, h 16, P_drop 0.3",
+            group=name.partition("-")[0],
+            perplexity=row[0].dev_perplexity,
+            paper_perplexity=PRINTED[name].perplexity,
+            effect=_effect_on_perplexity(name, row[0], base),
+        )
+        for name, row in records.items()
+        if name != "base"
+    ]
+    draw_perplexities(
+        rows,
+        base=(mean(base), mean(base) - margin, mean(base) + margin),
+        paper_base=PRINTED["base"].perplexity,
+        titles=(
+            f"Ours: base {size_description(first.config)}",
+            f"Paper: base {size_description(row_at_scale('base', 'paper'))}",
+        ),
+        labels=(
+            f"perplexity, {first.dev_text}; line: base, {mean(base):.2f}",
+            f"perplexity, newstest2013; line: base, {PRINTED['base'].perplexity:.2f}",
+        ),
+        path=path,
+    )
+
+
+def row_at_scale(name: str, scale: Scale, *, seed: int = 1) -> RunConfig:
+    """Return the run of a row at a scale.
+
+    paper: the paper's own run; gpu: its model sizes on less text; cpu: the same ratios of sizes, trained in minutes.
+    """
+    row = with_settings(TABLE_3[name](), [f"training.seed={seed}", *AS_IN_SECTION_6_2])
+    match scale:
+        case "paper":
+            return with_settings(row, ['data.corpus="wmt14-en-de"', "training.checkpoint_every_updates=1400"])
+        case "gpu":
+            return with_settings(row, _at_gpu_scale(row))
+        case "cpu":
+            return with_settings(row, _at_cpu_scale(row))
+        case _:
+            assert_never(scale)
+
+
+def _at_gpu_scale(row: RunConfig) -> list[str]:
+    """Use the paper's sizes for a tenth of its updates, on all English-German text of the data folder."""
+    max_updates = row.training.max_updates // 10
+    return [
+        f"data.corpus={{{', '.join(f'{name}=1.0' for name in MIXTURE)}}}",
+        "data.vocab_size=16000",
+        f"training.max_updates={max_updates}",
+        f"training.warmup_steps={row.training.warmup_steps // 4}",
+        f"training.checkpoint_every_updates={max_updates // 50}",
+        f"training.validate_every_updates={max_updates // 5}",
+        "training.precision=bf16",
+    ]
+
+
+def _at_cpu_scale(row: RunConfig) -> list[str]:
+    """Use half the layers, an eighth of each width and the same number of heads, on captions instead of news.
+
+    The learning rate decays linearly to zero. With the paper's schedule, still high after so few updates, the time at
+    which a model learns to align would depend on the seed (perplexity of base 14.6 to 17.8; with decay 10.2 to 11.6).
+    """
+    model, training = row.model, row.training
+    n_encoder, n_decoder = model.layer_counts
+    widths = {name: getattr(model, name) // 8 for name in ("d_model", "d_ff", "d_k", "d_v")}
+    max_updates = UPDATES_AT_CPU_SCALE * training.max_updates // 100_000
+    return [
+        *(f"model.{name}={width}" for name, width in widths.items()),
+        f"model.n_encoder_layers={n_encoder // 2}",
+        f"model.n_decoder_layers={n_decoder // 2}",
+        "data.corpus=multi30k",
+        "data.vocab_size=2000",
+        f"training.max_updates={max_updates}",
+        "training.max_tokens_per_batch=3000",
+        "training.warmup_steps=400",
+        "training.decay=linear",
+        f"training.validate_every_updates={max_updates}",
+        "training.checkpoint_every_updates=100",
+        "training.precision=bf16",
+    ]
+
+
+def row_experiment(name: str, scale: Scale, *, seed: int) -> Experiment:
+    """Return the run of a row under the name of its record."""
+    return Experiment(f"table3-{name}-seed{seed}", row_at_scale(name, scale, seed=seed))
+
+
+def _experiment(experiments: Experiments, name: str, seed: int, *, is_short: bool) -> Experiment:
+    full = row_experiment(name, experiments.scale, seed=seed)
+    if not is_short:
+        return full
+    return Experiment(f"table3-short-{name}-seed{seed}", experiments.shortened(full.config))
+
+
+def _bleu(record: RunRecord, metric: str = "sacrebleu") -> float:
+    return float(record.dev_scores[metric]["score"])
+
+
+def _perplexities(records: Sequence[RunRecord]) -> list[float]:
+    return [record.dev_perplexity for record in records]
+
+
+def _effect_on_perplexity(name: str, record: RunRecord, base: Sequence[float]) -> str:
+    printed = PRINTED[name].perplexity - PRINTED["base"].perplexity
+    return verdict(printed, record.dev_perplexity, base, negligible=NEGLIGIBLE_PPL)
+
+
+def _effect_on_bleu(name: str, record: RunRecord, base: Sequence[float]) -> str:
+    return verdict(PRINTED[name].bleu - PRINTED["base"].bleu, _bleu(record), base, negligible=NEGLIGIBLE_BLEU)
+
+
+def _details(scale: Scale, base: Sequence[RunRecord]) -> str:
+    """Describe the runs: model, training, scores."""
+    first = base[0]
+    model, training, data, search = (first.config[table] for table in ("model", "training", "data", "search"))
+    corpora = data["corpus"] if isinstance(data["corpus"], str) else ", ".join(data["corpus"])
+    return "\n".join(
+        (
+            "## Details\n",
+            f"- Model, scale {scale}: {model['n_encoder_layers']} + {model['n_decoder_layers']} layers, d_model"
+            f" {model['d_model']}, d_ff {model['d_ff']}, d_k {model['d_k']}, {first.parameters / 1e6:.2f} million"
+            f" parameters, on {corpora} ({data['direction']}, vocabulary {model['tgt_vocab_size']:,}).",
+            f"- Training: {first.updates:,} updates, {training['warmup_steps']:,} of them warm-up"
+            f"{learning_rate_description(training)}, {first.tgt_tokens:,} target tokens, {training['precision']},"
+            f" {first.minutes:.1f} minutes. No checkpoint is averaged (section 6.2).",
+            f"- PPL and BLEU are of {first.dev_text}, the paper's of newstest2013. PPL is per token, without label"
+            " smoothing.",
+            f"- BLEU: `{first.dev_scores['sacrebleu']['signature']}`. Tokenised BLEU with compounds split, like the"
+            f" paper's: `{first.dev_scores['paper_bleu']['signature']}`. Beam {search['beam_size']}, alpha"
+            f" {search['alpha']}.",
+            f"- Base has seeds 1 to {len(base)}; its numbers are their means. The other rows have seed 1.",
+        )
+    )
+
+
+def learning_rate_description(training: Mapping[str, Any]) -> str:
+    """Describe the learning rate after warm-up; empty for the paper's schedule."""
+    return ", then linear decay to zero" if training["decay"] == "linear" else ""
+
+
+def _effects(records: Mapping[str, Sequence[RunRecord]], base: Sequence[RunRecord] | None) -> Table:
+    """Make the table of rows; without the seeds of ``base``, effects are left empty."""
+    perplexities, bleus = _perplexities(base or []), [_bleu(record) for record in base or []]
+    rows: list[tuple[Cell, ...]] = []
+    for name, of_row in records.items():
+        printed, record, is_compared = PRINTED[name], of_row[0], base is not None and name != "base"
+        rows.append(
+            (
+                name,
+                printed.change,
+                printed.perplexity,
+                mean(_perplexities(of_row)),
+                _effect_on_perplexity(name, record, perplexities) if is_compared else None,
+                printed.bleu,
+                mean(map(_bleu, of_row)),
+                _effect_on_bleu(name, record, bleus) if is_compared else None,
+                mean(_bleu(each, "paper_bleu") for each in of_row),
+                record.parameters / 1e6,
+                record.updates,
+                record.minutes,
+            )
+        )
+    formats = {
+        "paper PPL": ".2f",
+        "PPL": ".2f",
+        "paper BLEU": ".1f",
+        "BLEU": ".2f",
+        "million parameters": ".2f",
+        "tokenised BLEU": ".2f",
+        "updates": ",",
+        "minutes": ".1f",
+    }
+    columns = (
+        "row", "change", "paper PPL", "PPL", "PPL's effect", "paper BLEU", "BLEU", "BLEU's effect", "tokenised BLEU",
+        "million parameters", "updates", "minutes",
+    )  # fmt: skip
+    n_comparisons = 2 * len(records.keys() - {"base"})
+    caption = "" if base is None else _caption(perplexities, bleus, n_comparisons=n_comparisons)
+    return Table("", columns, tuple(rows), caption, formats)
+
+
+def _caption(perplexities: Sequence[float], bleus: Sequence[float], *, n_comparisons: int) -> str:
+    return " ".join(
+        (
+            f"An effect is a difference from base above {_margin(perplexities):.3f} PPL or {_margin(bleus):.2f} BLEU,",
+            f"the 95 % prediction interval of another seed (Student's t over the {len(perplexities)} seeds of base).",
+            '"as in the paper": same direction; "opposite": the other direction; "paper only" and "ours only": only',
+            f"one of the two has an effect. Differences in the paper up to {NEGLIGIBLE_PPL} PPL or {NEGLIGIBLE_BLEU}",
+            "BLEU count as none.",
+            f"With {n_comparisons} comparisons at 95 %, about {n_comparisons / 20:.0f} effects are expected by chance."
+            if n_comparisons > 10
+            else "",
+        )
+    ).strip()
+
+
+def verdict(printed_effect: float, ours: float, base: Sequence[float], *, negligible: float = 0.0) -> str:
+    """Compare a difference from the base runs with the paper's: is it beyond seed noise, and in the same direction?
+
+    >>> verdict(-0.5, 20.0, [25.0, 25.2, 24.9, 25.1]), verdict(-0.5, 25.1, [25.0, 25.2, 24.9, 25.1])
+    ('as in the paper', 'paper only')
+    """
+    effect = ours - mean(base)
+    is_effect, is_printed = abs(effect) > _margin(base), abs(printed_effect) > negligible + 1e-9
+    if not is_effect:
+        return "paper only" if is_printed else "none in either"
+    if not is_printed:
+        return "ours only"
+    return "as in the paper" if effect * printed_effect > 0 else "opposite"
+
+
+def _margin(base: Sequence[float]) -> float:
+    """Return the half width of the 95 % prediction interval of one more run around the mean of these."""
+    return T_95[len(base) - 1] * stdev(base) * sqrt(1 + 1 / len(base))
+
+
+def _parameters() -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for name, printed in PRINTED.items():
+        model = TABLE_3[name]().model
+        counts = [cost_of(model.with_vocabulary(size, size)).parameters / 1e6 for size in VOCABULARIES]
+        fitting = [
+            f"{size:,}" for size, count in zip(VOCABULARIES, counts, strict=True) if printed.millions == round(count)
+        ]
+        rows.append((name, printed.millions, *counts, ", ".join(fitting) if printed.millions else None))
+    columns = tuple(f"V = {size:,}" for size in VOCABULARIES)
+    return Table(
+        "-parameters", ("row", "paper", *columns, "agrees for V ="), tuple(rows), formats=dict.fromkeys(columns, ".2f")
+    )
+
+
+def vocabularies_that_fit(names: Sequence[str]) -> tuple[int, int] | None:
+    """Return the range of vocabulary sizes for which those rows round to the printed counts; None if there is none.
+
+    >>> vocabularies_that_fit(["big"])
+    (35368, 36344)
+    """
+    lowest, highest = 0.0, float("inf")
+    for name in names:
+        printed, model = PRINTED[name].millions, TABLE_3[name]().model
+        if printed is None:
+            continue
+        core = cost_of(model).parameters_without_embeddings
+        lowest = max(lowest, ((printed - 0.5) * 1e6 - core) / model.d_model)
+        highest = min(highest, ((printed + 0.5) * 1e6 - core) / model.d_model)
+    return (ceil(lowest), floor(highest)) if ceil(lowest) <= floor(highest) else None
+
+
+def _about_vocabularies() -> str:
+    without_big = [name for name in PRINTED if name != "big"]
+    ranges = []
+    for names, words in ((without_big, "all rows but big"), (["big"], "big"), (list(PRINTED), "all rows")):
+        fits = vocabularies_that_fit(names)
+        ranges.append(f"{words}: {'none' if fits is None else f'{fits[0]:,} to {fits[1]:,}'}")
+    return f"Vocabulary sizes for which the formula rounds to the printed counts: {'; '.join(ranges)}."

@@ -1,0 +1,188 @@
+"""Table 4: English constituency parsing. The paper's F1 on WSJ section 23, and ours on freely available treebanks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from transduce.corpora import WSJ
+from transduce.errors import ConfigError
+from transduce.recipes import with_settings
+from transduce_paper.experiments import Experiment, Experiments, RunRecord, machines
+from transduce_paper.parsers import parser_at_scale
+from transduce_paper.parsing_variants import parsing_variants_section
+from transduce_paper.report import Cell, Report, Table, how_to_reproduce, picture, verdict_line
+from transduce_paper.request import Request
+from transduce_paper.sizes import corpus_description, model_description, size_description
+from transduce_paper.table_plots import BarGroup, draw_f1
+
+__all__ = ["PRINTED", "make_table4", "printed_and_ours"]
+
+# Parser, training, F1 on section 23 of the Wall Street Journal (WSJ).
+PRINTED: tuple[tuple[str, str, float], ...] = (
+    ("Vinyals & Kaiser et al. (2014)", "WSJ only, discriminative", 88.3),
+    ("Petrov et al. (2006)", "WSJ only, discriminative", 90.4),
+    ("Zhu et al. (2013)", "WSJ only, discriminative", 90.4),
+    ("Dyer et al. (2016)", "WSJ only, discriminative", 91.7),
+    ("Transformer (4 layers)", "WSJ only, discriminative", 91.3),
+    ("Zhu et al. (2013)", "semi-supervised", 91.3),
+    ("Huang & Harper (2009)", "semi-supervised", 91.3),
+    ("McClosky et al. (2006)", "semi-supervised", 92.1),
+    ("Vinyals & Kaiser et al. (2014)", "semi-supervised", 92.1),
+    ("Transformer (4 layers)", "semi-supervised", 92.7),
+    ("Luong et al. (2015)", "multi-task", 93.0),
+    ("Dyer et al. (2016)", "generative", 93.3),
+)
+
+N_SECTION_23 = 2_416  # sentences
+
+
+def make_table4(experiments: Experiments, request: Request) -> Report:
+    """Train parsers and score them by PARSEVAL. Raises ConfigError at the paper's scale without a treebank."""
+    names = ["wsj"] if experiments.scale == "paper" else ["gum", "free-trees"]
+    if experiments.scale == "paper" and request.treebank is None:
+        raise ConfigError("table4 at --scale paper needs --treebank, the folder of the Penn Treebank")
+    records = [
+        experiments.run(_experiment(experiments, name, request)) for name in names[: 1 if request.is_short else 2]
+    ]
+    variants = parsing_variants_section(experiments, request)
+    return Report(
+        "table4",
+        "Table 4: English constituency parsing",
+        (
+            verdict_line(_verdict(records)),
+            f"Paper: {_paper_size()}. Ours: {_our_sizes(records)}. The test sets differ as well, so the F1 scores"
+            " cannot be compared with each other.",
+            _measured(records),
+            picture("table4", "F1 of the paper's parsers on WSJ section 23, and of ours on their own test sets"),
+            how_to_reproduce(
+                "table4",
+                scale=experiments.scale,
+                seeds=f"seed {records[0].config['training']['seed']}",
+                hardware=machines(records),
+            ),
+            _details(records),
+            "## The paper's numbers\n\nF1 on section 23 of the Wall Street Journal.",
+            printed_and_ours(records),
+            *variants.sections,
+        ),
+        claims=variants.claims,
+        drawings={"table4": lambda path: _draw(records, path)},
+    )
+
+
+def _paper_size() -> str:
+    return size_description(parser_at_scale("wsj", "paper"))
+
+
+def _our_sizes(records: Sequence[RunRecord]) -> str:
+    return "; ".join(size_description(record.config) for record in records)
+
+
+def _evaluated(records: Sequence[RunRecord]) -> list[tuple[RunRecord, str, dict[str, Any]]]:
+    """List (record, text, scores) of every evaluation on text other than section 23."""
+    evaluations = []
+    for record in records:
+        evaluations.append((record, record.dev_text, record.dev_scores))
+        if record.test_text is not None and record.test_scores is not None and not _is_section_23(record):
+            evaluations.append((record, record.test_text, record.test_scores))
+    return evaluations
+
+
+def _verdict(records: Sequence[RunRecord]) -> str:
+    printed = next(f1 for name, kind, f1 in PRINTED if name.startswith("Transformer") and kind.startswith("WSJ only"))
+    on_section_23 = [record.test_scores["f1"] for record in records if record.test_scores and _is_section_23(record)]
+    if on_section_23:
+        return f"Trained on the WSJ alone, our parser has {max(on_section_23):.1f} F1; the paper's has {printed}."
+    record, text, scores = max(_evaluated(records), key=lambda each: float(each[2]["f1"]))
+    return (
+        f"The paper's {printed} F1 on WSJ section 23 is not tested here, since that treebank is not free: a parser"
+        f" trained on {corpus_description(record.config['data'])} for {record.minutes:.0f} minutes has"
+        f" {scores['f1']:.1f} F1 on {text}."
+    )
+
+
+def _draw(records: Sequence[RunRecord], path: Path) -> None:
+    printed = [(f"{name}, {kind}", f1, "Transformer" in name) for name, kind, f1 in PRINTED]
+    ours = [
+        (f"{corpus_description(record.config['data'])}, on {text}", float(scores["f1"]), True)
+        for record, text, scores in _evaluated(records)
+    ]
+    ours += [(name, f1, True) for name, _, f1 in printed_and_ours(records).rows[len(PRINTED) :]]  # type: ignore[misc]
+    sizes = dict.fromkeys(model_description(record.config["model"]) for record in records)
+    groups = (
+        BarGroup(f"Paper: WSJ section 23; its Transformer has {_paper_size()}", printed),
+        BarGroup(f"Ours: trained and evaluated on other text; {' and '.join(sizes)}", ours),
+    )
+    draw_f1(groups, path)
+
+
+def _experiment(experiments: Experiments, name: str, request: Request) -> Experiment:
+    config = parser_at_scale(name, experiments.scale)
+    if name == "wsj" and request.treebank is not None:
+        config = with_settings(config, [f"data.treebank={json.dumps(str(request.treebank))}"])
+    if request.is_short:
+        small = ["model.n_encoder_layers=1", "model.n_decoder_layers=1", "data.recombination=0.0"]
+        return Experiment(f"table4-short-{name}-seed1", with_settings(experiments.shortened(config), small))
+    return Experiment(f"table4-{name}-seed1", config)
+
+
+def _details(records: Sequence[RunRecord]) -> str:
+    """Describe model, search and scores."""
+    search, training = records[0].config["search"], records[0].config["training"]
+    return "\n".join(
+        (
+            "## Details\n",
+            "- Model: an encoder-decoder that writes a tree as a sequence of brackets, tags and words. The search is"
+            " constrained: brackets match, and each word is used once.",
+            f"- Search: beam {search['beam_size']}, alpha {search['alpha']}, at most input +"
+            f" {search['max_extra_tokens']} tokens. Training in {training['precision']}.",
+            "- Scores: labelled recall, precision and F1 in percent (PARSEVAL with the rules of COLLINS.prm). Gold tags"
+            " mark the punctuation, as is usual; other tags are not scored.",
+        )
+    )
+
+
+def _measured(records: Sequence[RunRecord]) -> Table:
+    rows: list[tuple[Cell, ...]] = [
+        (
+            corpus_description(record.config["data"]),
+            record.parameters / 1e6,
+            record.updates,
+            record.minutes,
+            text,
+            *(scores[key] for key in ("recall", "precision", "f1", "complete_match")),
+            scores["length_40"]["f1"],
+            scores["valid"],
+            scores["skipped"],
+            scores["errors"],
+        )
+        for record, text, scores in _evaluated(records)
+    ]
+    columns = (
+        "trained on", "million parameters", "updates", "minutes", "evaluated on", "recall", "precision", "our F1",
+        "complete match", "our F1, at most 40 words", "sentences", "skipped", "errors",
+    )  # fmt: skip
+    percent = dict.fromkeys(("recall", "precision", "our F1", "complete match", "our F1, at most 40 words"), ".2f")
+    formats = {"million parameters": ".2f", "updates": ",", "minutes": ".1f", "sentences": ",", **percent}
+    return Table("", columns, tuple(rows), formats=formats)
+
+
+def printed_and_ours(records: Sequence[RunRecord]) -> Table:
+    """Return the paper's rows, with ours below them only if it was evaluated on the same sentences."""
+    ours = tuple(
+        (f"ours, {record.updates:,} updates", "WSJ only, discriminative", record.test_scores["f1"])
+        for record in records
+        if _is_section_23(record) and record.test_scores is not None
+    )
+    columns = ("parser", "training", "WSJ 23 F1")
+    return Table("-printed", columns, PRINTED + ours, formats={"WSJ 23 F1": ".1f"})
+
+
+def _is_section_23(record: RunRecord) -> bool:
+    """Return whether a run was evaluated on all of section 23."""
+    scores = record.test_scores
+    is_whole = scores is not None and sum(scores[key] for key in ("valid", "skipped", "errors")) == N_SECTION_23
+    return record.test_text == f"{WSJ} test" and is_whole

@@ -1,0 +1,103 @@
+"""Claims: what a report says of the paper's sentences, and the page that lists them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from transduce_paper import ARTEFACTS, Experiments, Report, Request, Table, write_claims
+from transduce_paper.report import Claim, agreement
+from transduce_paper.table2.printed import CAPACITIES, PRINTED, capacities_table, claims_of_the_paper
+from transduce_paper.table3 import PRINTED as ROWS
+from transduce_paper.table3 import TESTED_BY
+
+COMMITTED = Path(__file__).parents[2] / "paper" / "reports"
+
+
+@pytest.mark.parametrize(("is_so", "verdict"), [(True, "agrees"), (False, "does not"), (None, "cannot tell")])
+def test_agreement(is_so: bool | None, verdict: str) -> None:
+    assert agreement(is_so) == verdict
+
+
+def test_the_page_lists_every_claim_and_counts_verdicts(tmp_path: Path) -> None:
+    claims = (
+        Claim("attention is all you need", "title", "cannot tell", "One cannot know."),
+        Claim("h | 8", "section 3", "agrees", "It has 8 heads."),
+        Claim("bigger is better", "section 6", "agrees", "2 of 2."),
+    )
+    reports = {"table9": Report("table9", "Table 9", (), claims=claims), "figure9": Report("figure9", "Figure 9", ())}
+    path = write_claims(reports, tmp_path, scale="cpu")
+    text = path.read_text(encoding="utf-8")
+    assert path.name == "claims.md"
+    assert "**3 claims; agrees: 2, does not: 0, cannot tell: 1.**" in text
+    rows = [line for line in text.splitlines() if line.startswith("| “")]
+    assert len(rows) == 3
+    assert rows[1].split(" | ")[1:4] == ["section 3", "agrees", "It has 8 heads."]
+    assert "h \u2223 8" in rows[1]
+    assert all("[table9](table9.md)" in row for row in rows)
+
+
+def test_claims_of_reports_without_training(tmp_path: Path) -> None:
+    """Figures 1 and 2 and table 1 decide each of their claims, at any size."""
+    experiments = Experiments(tmp_path / "runs", tmp_path / "work", scale="cpu")
+    for name, least in (("figure1", 10), ("figure2", 2), ("table1", 6)):
+        claims = ARTEFACTS[name](experiments, Request(is_short=True)).claims
+        assert len(claims) >= least
+        assert all(claim.found.endswith(".") or name == "figure1" for claim in claims)
+    of_figure1 = ARTEFACTS["figure1"](experiments, Request(is_short=True)).claims
+    assert {claim.verdict for claim in of_figure1} == {"agrees"}
+
+
+def test_claims_of_table_3_follow_from_its_records() -> None:
+    pytest.importorskip("matplotlib")
+    experiments = Experiments(COMMITTED / "runs", COMMITTED / "work", scale="cpu")
+    claims = {claim.where: claim for claim in ARTEFACTS["table3"](experiments, Request()).claims}
+    assert len(claims) == len(TESTED_BY) + 1
+    effects = dict(
+        zip(
+            *(ARTEFACTS["table3"](experiments, Request()).table().column(each) for each in ("row", "PPL's effect")),
+            strict=True,
+        )
+    )
+    for _, where, names in TESTED_BY:
+        assert set(names) <= set(ROWS)
+        of_rows = {effects[name] for name in names}
+        if of_rows <= {"as in the paper", "none in either"}:
+            assert claims[where].verdict == "agrees"
+        elif of_rows & {"opposite", "ours only"}:
+            assert claims[where].verdict == "does not"
+        else:
+            assert claims[where].verdict == "cannot tell"
+
+
+# ---- the paper's own numbers in table 2
+
+
+def test_flops_of_the_paper_by_its_rule() -> None:
+    assert CAPACITIES == {"K80": 2.8, "K40": 3.7, "M40": 6.0, "P100": 9.5}
+    of_base, of_big = (PRINTED[f"Transformer ({size})"].trained for size in ("base", "big"))
+    assert of_base is not None
+    assert of_big is not None
+    assert of_base.flops == pytest.approx(3.283e18, rel=1e-3)
+    assert of_big.flops == pytest.approx(2.298e19, rel=1e-3)
+
+
+def test_gpu_days_of_the_printed_flops() -> None:
+    table = capacities_table()
+    rows = {(row[0], row[1]): dict(zip(table.columns, row, strict=True)) for row in table.rows}
+    assert rows[("Transformer (big)", "en-de")]["P100, 9.5 TFLOPS"] == pytest.approx(28, rel=0.01)  # 3.5 days on 8
+    assert rows[("MoE", "en-fr")]["K40, 3.7 TFLOPS"] == pytest.approx(1.2e20 / 3.7e12 / 86_400)
+    n_printed = sum((row.flops_de is not None) + (row.flops_fr is not None) for row in PRINTED.values())
+    assert len(rows) == n_printed
+
+
+def test_claims_that_the_paper_decides_by_itself() -> None:
+    quarter = next(claim for claim in claims_of_the_paper() if "1/4" in claim.sentence)
+    assert quarter.verdict == "agrees"
+    assert "0.19" in quarter.found  # 2.3e19 of 1.2e20
+    assert {claim.verdict for claim in claims_of_the_paper()} == {"agrees"}
+
+
+def test_a_report_has_no_claims_unless_it_lists_them() -> None:
+    assert Report("table9", "Table 9", (Table("", ("a",), ()),)).claims == ()

@@ -1,0 +1,93 @@
+"""The chapter on alignment: its short form end to end, its runs beside the recipes, and its finding on known points."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from transduce.config import RunConfig
+from transduce.corpora.responses import read_rankings
+from transduce.recipes import read_recipe
+from transduce_paper import Experiments
+from transduce_paper.notes.alignment import Point, _finding, make_alignment
+from transduce_paper.notes.alignment.judging import best_of_n_kl, win_rate
+from transduce_paper.notes.alignment.pipeline import (
+    STAGES,
+    Stage,
+    base,
+    direct_preference,
+    fine_tuned,
+    policy,
+    reward_model,
+)
+from transduce_paper.report import Table
+
+RECIPES = Path(__file__).parents[2] / "recipes" / "alignment"
+
+
+def flat(config: RunConfig) -> dict[str, object]:
+    return {f"{table}.{name}": value for table, fields in config.model_dump().items() for name, value in fields.items()}
+
+
+@pytest.mark.parametrize("stage", list(STAGES))
+def test_the_runs_are_those_of_the_recipes(stage: str, tmp_path: Path) -> None:
+    run = Stage(Experiments(tmp_path / "runs", tmp_path / "work", scale="cpu"), 1, is_short=False).of(stage)
+    assert flat(run.config) == flat(read_recipe(RECIPES / f"{stage}.toml"))
+
+
+def test_each_stage_starts_from_the_one_before(tmp_path: Path) -> None:
+    stage = Stage(Experiments(tmp_path / "runs", tmp_path / "work", scale="cpu"), 2, is_short=False)
+    assert fine_tuned(stage).starts_from == base(stage)
+    assert base(stage).name == "alignment-base-seed1"
+    for run in (reward_model(stage), direct_preference(stage, 0.1), policy(stage, 0.05)):
+        assert run.starts_from == fine_tuned(stage)
+        assert run.name.endswith("-seed2")
+    assert policy(stage, 0.05).rated_by == reward_model(stage)
+    assert policy(stage, 0.05).name != policy(stage, 0.2).name
+
+
+@pytest.mark.slow
+def test_the_short_form_is_made_again_from_its_records(tmp_path: Path) -> None:
+    part, again = (
+        make_alignment(Experiments(tmp_path / "runs", tmp_path / work, scale="cpu"), is_short=True)
+        for work in ("work", "elsewhere")
+    )
+    tables = {section.name: section for section in part.sections if isinstance(section, Table)}
+    assert tables["-alignment"].column("model")[:3] == ["SFT", "DPO, beta 0.1", "PPO, beta 0.05"]
+    first = tables["-alignment"].rows[0]
+    assert first[tables["-alignment"].columns.index("KL, nats")] == pytest.approx(0, abs=1e-4)
+    assert first[tables["-alignment"].columns.index("wins")] == 0.5
+    best = tables["-alignment-translation"]
+    ways = best.column("translation")
+    assert ways[:3] == ["greedy", "beam", "a draw"]
+    assert ways.count("best by reward model") == ways.count("best by chrF (oracle)") == 4
+    by = {row[:3]: row[best.columns.index("chrF")] for row in best.rows}
+    assert by["best by chrF (oracle)", 0.5, 4] >= by["best by chrF (oracle)", 0.5, 2]
+    (rankings,) = (tmp_path / "work" / "rankings").glob("*/train.jsonl")
+    assert all(2 <= len(each.responses) <= 4 for each in read_rankings(rankings))
+    assert [str(each) for each in again.sections] == [str(each) for each in part.sections]
+    assert not any((tmp_path / "elsewhere" / name).exists() for name in ("cpu", "rankings", "stores"))
+    for name in ("notes-alignment", "notes-alignment-course"):
+        part.drawings[name](tmp_path / f"{name}.svg")
+        assert "KL from the fine-tuned model" in (tmp_path / f"{name}.svg").read_text()
+    samples = tables["-alignment-samples"]
+    assert [prompt.split(":")[0] for prompt in samples.column("instruction")] == sorted(
+        ["Negate", "Past", "Shorten", "Answer"] * 2
+    )
+
+
+def test_over_optimisation_is_a_higher_reward_with_a_lower_quality() -> None:
+    near, far = Point("PPO, beta 0.2", 1.0, 1.0, 0.95, 0.9), Point("PPO, beta 0", 9.0, 2.0, 0.80, 0.6)
+    few, many = Point("best of 4", 0.6, 1.0, 0.90, 0.8), Point("best of 16", 1.8, 2.0, 0.91, 0.8)
+    finding = _finding([few, many, near, far])
+    assert finding.startswith("Over-optimisation appears: from PPO, beta 0.2 to PPO, beta 0 the reward rises")
+    assert "Over-optimisation does not appear up to best of 16" in finding
+    still_good = Point("PPO, beta 0", 9.0, 2.0, 0.96, 0.9)
+    assert _finding([few, many, near, still_good]).startswith("Over-optimisation does not appear up to PPO, beta 0")
+
+
+def test_best_of_n_and_wins() -> None:
+    assert best_of_n_kl(1) == 0
+    assert win_rate([1.0, 0.0, 0.5], [0.0, 1.0, 0.5]) == 0.5
+    assert win_rate([1.0], [0.9]) == 1.0

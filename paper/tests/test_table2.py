@@ -1,0 +1,169 @@
+"""Table 2 for 9,000 updates: its systems at each scale, its seeds, its curves; the short form end to end."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from transduce.config import TransformerConfig
+from transduce.recipes import read_recipe
+from transduce_paper import Experiments, Request, Scale, write_report
+from transduce_paper.experiments import RunRecord
+from transduce_paper.table2 import Trained, _margin, _verdict, make_table2
+from transduce_paper.table2.printed import PRINTED
+from transduce_paper.table2.systems import (
+    SYSTEMS,
+    config_at_scale,
+    experiment,
+    flops_per_token,
+    systems_at_scale,
+)
+
+RECIPES = Path(__file__).parents[2] / "recipes"
+RECORD = Path(__file__).parents[2] / "paper" / "reports" / "runs" / "cpu" / "table3-base-seed1.json"
+
+
+@pytest.fixture(scope="module")
+def experiments(tmp_path_factory: pytest.TempPathFactory) -> Experiments:
+    folder = tmp_path_factory.mktemp("table2")
+    return Experiments(folder / "runs", folder / "work", scale="cpu")
+
+
+def test_short_report(experiments: Experiments, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    report = make_table2(experiments, Request(is_short=True))
+    assert report.table().column("system") == ["LSTM without attention", "Transformer"]
+    curves = report.table("-curves")
+    assert curves.column("system") == ["LSTM without attention", "Transformer"]  # one validation each, at the end
+    assert curves.column("update") == [6, 6]
+    assert curves.column("FLOPs by count") == pytest.approx(report.table().column("FLOPs by count"))
+    assert all(0 < minutes <= 1 for minutes in curves.column("minutes"))
+    paths = {path.name for path in write_report(report, tmp_path)}
+    assert {"table2.md", "table2-curves.csv", "table2-curves.svg", "table2-capacities.csv"} <= paths
+    assert "one seed each" in (tmp_path / "table2.md").read_text(encoding="utf-8")
+    assert report.claims[0].where == "Table 2, caption"
+    assert report.claims[0].verdict == "cannot tell"
+
+
+def test_flops_by_count_and_by_rule(experiments: Experiments) -> None:
+    report = make_table2(experiments, Request(is_short=True))
+    measured = report.table()
+    assert measured.column("system") == ["LSTM without attention", "Transformer"]
+    # 6 FLOPs per matrix weight and target token: d_model 64, d_ff 256, a vocabulary of 400 tokens.
+    attention, feed_forward, output = 4 * 64 * 64, 2 * 64 * 256, 400 * 64
+    lstm = 4 * 64 * (64 + 64)  # four gates, over input and state
+    weights = {
+        "last-state": 2 * lstm + 2 * 64 * 64 + output,
+        "transformer": (attention + feed_forward) + (2 * attention + feed_forward) + output,
+    }
+    records = {
+        name: json.loads(
+            (experiments.records / "cpu" / f"table2-short-9000-{name}-seed1.json").read_text(encoding="utf-8")
+        )
+        for name in weights
+    }
+    assert 3 * 400 < records["transformer"]["tgt_tokens"] <= 6 * 400  # six updates of at most 400
+    assert measured.column("FLOPs by count") == [
+        6 * n_weights * records[name]["tgt_tokens"] for name, n_weights in weights.items()
+    ]
+    for row in measured.rows:
+        cells = dict(zip(measured.columns, row, strict=True))
+        seconds, each_second = 60 * cells["minutes"], 1e12 * cells["TFLOPS sustained"]
+        assert cells["FLOPs by rule"] == pytest.approx(seconds * each_second)
+        assert 1e9 < each_second < 1e15  # FLOP/s of a plausible machine
+    printed = report.table("-printed")
+    assert len(printed.rows) == len(PRINTED) == 10
+    by_rule = {row[0]: row[5] for row in printed.rows}
+    assert by_rule["Transformer (base)"] == pytest.approx(3.3e18, rel=0.01)  # as printed in the paper
+    assert by_rule["Transformer (big)"] == pytest.approx(2.3e19, rel=0.01)
+    by_count = {row[0]: row[6] for row in printed.rows}
+    assert by_count["Transformer (base)"] == pytest.approx(9.4e17, rel=0.01)
+    assert by_count["ByteNet"] is None
+
+
+def test_the_curve_is_that_of_the_metrics(experiments: Experiments) -> None:
+    make_table2(experiments, Request(is_short=True))
+    name = "table2-short-9000-transformer-seed1"
+    metrics = [
+        json.loads(line)
+        for line in (experiments.work / "cpu" / name / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
+    validation = next(record for record in metrics if record["kind"] == "validation")
+    record = json.loads((experiments.records / "cpu" / f"{name}.json").read_text(encoding="utf-8"))
+    curve = json.loads((experiments.records / "cpu" / f"{name}.curve.json").read_text(encoding="utf-8"))["curve"]
+    assert [point["update"] for point in curve] == [validation["update"]]
+    assert curve[0]["perplexity"] == validation["perplexity"]
+    assert curve[0]["tgt_tokens"] == record["tgt_tokens"]
+    assert 60 * curve[0]["minutes"] < validation["elapsed_s"]  # without the validation itself
+
+
+@pytest.mark.parametrize("scale", ["cpu", "gpu", "paper"])
+def test_systems_have_similar_flops(scale: Scale) -> None:
+    costs = {name: flops_per_token(config_at_scale(name, scale)) for name in systems_at_scale(scale)}
+    for name, cost in costs.items():
+        if not SYSTEMS[name].is_big and SYSTEMS[name].direction == "en-de":
+            assert cost == pytest.approx(costs["Transformer"], rel=0.1), name
+    assert len({experiment(name, scale).name for name in costs}) == len(costs)
+
+
+def test_runs_at_the_papers_scale_are_its_recipes() -> None:
+    names = {
+        "Transformer": "wmt14-en-de-base", "Transformer (big)": "wmt14-en-de-big",
+        "Transformer, English to French": "wmt14-en-fr-base",
+        "Transformer (big), English to French": "wmt14-en-fr-big",
+    }  # fmt: skip
+    for name, recipe in names.items():
+        ours, theirs = config_at_scale(name, "paper"), read_recipe(RECIPES / f"{recipe}.toml")
+        assert ours.model == theirs.model, name
+        for field in ("corpus", "direction", "tokenizer", "vocab_size"):
+            assert getattr(ours.data, field) == getattr(theirs.data, field), (name, field)
+        for field in ("max_updates", "max_tokens_per_batch", "warmup_steps", "average_last"):
+            assert getattr(ours.training, field) == getattr(theirs.training, field), (name, field)
+    assert set(systems_at_scale("cpu")) == set(systems_at_scale("gpu")) == set(SYSTEMS) - set(list(names)[1:])
+
+
+def test_runs_on_a_cpu_are_long_and_validated() -> None:
+    for name in systems_at_scale("cpu"):
+        config = config_at_scale(name, "cpu", seed=2)
+        assert config.training.max_updates == 9000
+        assert config.training.validate_every_updates == 1500
+        assert config.training.seed == 2
+        assert config.training.average_last == 5
+    experts = config_at_scale("Transformer, mixture of experts", "cpu").model
+    assert isinstance(experts, TransformerConfig)
+    assert experts.d_ff * experts.n_active_experts == 256
+
+
+# ---- what seeds explain
+
+
+def with_bleu(score: float) -> RunRecord:
+    values: dict[str, Any] = json.loads(RECORD.read_text(encoding="utf-8"))
+    values.pop("format")
+    record = RunRecord(**values)
+    scores = {**record.dev_scores, "sacrebleu": {**record.dev_scores["sacrebleu"], "score": score}}
+    return replace(record, dev_scores=scores, test_scores=None)
+
+
+def trained(*scores: float) -> Trained:
+    return Trained([with_bleu(score) for score in scores], [])
+
+
+def test_the_margin_is_that_of_means_with_pooled_variance() -> None:
+    # Variances 1 and 3, pooled 2 with 4 degrees of freedom: 2.776 sqrt(2 (1/3 + 1/3)).
+    systems = {"a": trained(29, 30, 31), "b": trained(20 - 3**0.5, 20, 20 + 3**0.5), "c": trained(5)}
+    assert _margin(systems) == pytest.approx(2.776 * (2 * 2 / 3) ** 0.5)
+    assert _margin({"a": trained(3)}) is None
+
+
+def test_the_verdict_says_whether_seeds_explain_it() -> None:
+    sure = _verdict({"Transformer": trained(30, 30.1, 29.9), "LSTM": trained(20, 20.1, 19.9)})
+    assert "comes first" in sure
+    assert "more than" in sure
+    unsure = _verdict({"Transformer": trained(30, 34, 26), "LSTM": trained(31, 35, 27)})
+    assert "number 2 of 2" in unsure
+    assert "within" in unsure

@@ -1,0 +1,127 @@
+"""Table 3: the short form end to end, the paper's numbers, single rows, and what counts as an effect."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+import pytest
+
+from said import naming
+from transduce.errors import ConfigError
+from transduce.model import cost_of
+from transduce.recipes import TABLE_3
+from transduce_paper import ARTEFACTS, Experiments, Request, Scale, write_report
+from transduce_paper.table3 import PRINTED, row_at_scale, verdict, vocabularies_that_fit
+
+
+def experiments_in(folder: Path, scale: Scale = "cpu") -> Experiments:
+    return Experiments(folder / "runs", folder / "work", scale=scale)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("paper")
+
+
+def last_metrics(folder: Path, name: str) -> dict[str, dict[str, Any]]:
+    """Return the last record of each kind of a run."""
+    lines = (folder / "work" / "cpu" / name / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    return {record["kind"]: record for record in map(json.loads, lines)}
+
+
+def test_short_report_of_table_3(folder: Path) -> None:
+    report = ARTEFACTS["table3"](experiments_in(folder), Request(is_short=True))
+    table = report.table()
+    assert table.column("row") == ["base", "C-N2"]
+    assert table.column("paper PPL") == [4.92, 6.11]
+    # Without averaging, the final model has the loss of the last validation.
+    names = ("base-seed1", "base-seed2", "C-N2-seed1")
+    *base, smaller = (
+        math.exp(last_metrics(folder, f"table3-short-{name}")["validation"]["nll_nats"]) for name in names
+    )
+    assert table.column("PPL") == pytest.approx([mean(base), smaller], rel=1e-4)
+    # The paper's is 1.19 above base. Student's t of two seeds at 95 % is 12.706.
+    effect, margin = smaller - mean(base), 12.706 * stdev(base) * math.sqrt(3 / 2)
+    expected = "paper only" if abs(effect) <= margin else "as in the paper" if effect > 0 else "opposite"
+    assert table.column("PPL's effect") == [None, expected]
+    # The second time, records are read and nothing is trained.
+    again = ARTEFACTS["table3"](experiments_in(folder), Request(is_short=True))
+    assert again.table().rows == table.rows
+    paths = write_report(report, folder / "out")
+    assert "V = 37,000" in paths[0].read_text(encoding="utf-8")
+    with (folder / "out" / "table3-parameters.csv").open(encoding="utf-8", newline="") as lines:
+        rows = {row["row"]: row for row in csv.DictReader(lines)}
+    assert float(rows["base"]["V = 37,000"]) == pytest.approx(63.05, abs=0.01)
+    assert float(rows["big"]["V = 37,000"]) == pytest.approx(214.17, abs=0.01)
+
+
+def test_rows_of_table_3_use_the_records_of_the_full_table(folder: Path) -> None:
+    with pytest.raises(ConfigError, match=naming("'C-N22'", "C-N2")):
+        ARTEFACTS["table3"](experiments_in(folder), Request(is_short=True, rows=("C-N22",)))
+    alone = ARTEFACTS["table3"](experiments_in(folder / "alone"), Request(is_short=True, rows=("C-N2", "C-N2")))
+    assert alone.name == "table3-rows"
+    assert [path.name for path in (folder / "alone" / "runs" / "cpu").iterdir()] == ["table3-short-C-N2-seed1.json"]
+    (row,) = alone.table().rows
+    assert alone.table().column("PPL's effect") == [None]  # base has not been trained
+    text = write_report(alone, folder / "out")[0].read_text(encoding="utf-8")
+    assert "--row base" in text
+    assert "paper 2 + 2 layers, d_model 512, wmt14-en-de" in text
+    assert "ours 1 + 1 layers, d_model 64, grammar en-de, 300 pairs" in text
+    full = ARTEFACTS["table3"](experiments_in(folder), Request(is_short=True)).table()
+    among = ARTEFACTS["table3"](experiments_in(folder), Request(is_short=True, rows=("C-N2",))).table()
+    assert among.rows == full.rows[1:]
+    assert row[:4] == among.rows[0][:4]
+
+
+def test_every_row_keeps_the_papers_ratios() -> None:
+    base = row_at_scale("base", "cpu").model
+    for name, row in TABLE_3.items():
+        theirs, paper_base, ours = row().model, TABLE_3["base"]().model, row_at_scale(name, "cpu").model
+        for field in ("d_model", "d_ff", "n_heads", "n_encoder_layers", "n_decoder_layers", "d_k", "d_v"):
+            ratio = getattr(theirs, field) / getattr(paper_base, field)
+            assert getattr(ours, field) / getattr(base, field) == pytest.approx(ratio), (name, field)
+        assert (ours.p_drop, ours.positions) == (theirs.p_drop, theirs.positions)
+        assert row_at_scale(name, "cpu").training.eps_ls == row().training.eps_ls
+        updates = row_at_scale(name, "cpu").training.max_updates / row_at_scale("base", "cpu").training.max_updates
+        assert updates == row().training.max_updates / 100_000
+        assert row_at_scale(name, "cpu").training.average_last == 1
+        at_gpu, at_paper = row_at_scale(name, "gpu", seed=3), row_at_scale(name, "paper")
+        assert (at_gpu.model, at_paper.model, at_gpu.training.seed) == (theirs, theirs, 3)
+        assert at_paper.training.max_updates == row().training.max_updates
+
+
+def test_fitting_vocabularies_round_to_the_printed_counts() -> None:
+    names = [name for name in PRINTED if name != "big"]
+    sizes = vocabularies_that_fit(names)
+    assert sizes is not None
+    for size, is_inside in ((sizes[0] - 1, False), (sizes[0], True), (sizes[1], True), (sizes[1] + 1, False)):
+        rounded = {
+            name: round(cost_of(TABLE_3[name]().model.with_vocabulary(size, size)).parameters / 1e6) for name in names
+        }
+        fits = all(PRINTED[name].millions in (None, millions) for name, millions in rounded.items())
+        assert fits is is_inside, size
+    assert vocabularies_that_fit(list(PRINTED)) is None
+
+
+@pytest.mark.parametrize(
+    ("printed", "ours", "expected"),
+    [
+        (0.4, 25.5, "as in the paper"),
+        (-0.4, 25.5, "opposite"),
+        (0.4, 25.02, "paper only"),
+        (0.0, 25.5, "ours only"),
+        (0.0, 25.02, "none in either"),
+    ],
+)
+def test_a_difference_within_the_interval_of_seeds_is_no_effect(printed: float, ours: float, expected: str) -> None:
+    base = [24.95, 25.05, 25.0, 25.0]  # standard deviation 0.041, so the margin is 3.18 x 0.041 x 1.118 = 0.145
+    assert verdict(printed, ours, base) == expected
+    assert verdict(0.4, 25.14, base) == "paper only"
+    assert verdict(0.4, 25.15, base) == "as in the paper"
+    assert verdict(-0.1, 25.02, base, negligible=0.1) == "none in either"
+    assert verdict(0.4, 25.4, base[:2]) == "paper only"  # two seeds give a wide interval
