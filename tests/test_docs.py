@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,60 +20,77 @@ import typer
 from transduce.cli.verbs import make_app
 
 ROOT = Path(__file__).parents[1]
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("paper/**/*.md")])
 # Pages that may be linked before they exist.
 LATER = ("CHANGELOG.md", "CONTRIBUTING.md", "docs/glossary.md", "docs/paper-to-code.md")
 PLOT = ROOT / "benchmarks" / "plot_results.py"
+FOLDERS = "src|tests|docs|benchmarks|recipes|scripts|paper"
+HOMES = (ROOT, ROOT / "src" / "transduce", ROOT / "paper" / "src" / "transduce_paper")
 has_benchmarks = pytest.mark.skipif(not PLOT.exists(), reason="an installed package has no benchmarks")
-each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 
 
-@each_page
-def test_links_and_anchors_resolve(page: Path) -> None:
-    broken = []
-    for link in re.findall(r"\]\(([^()\s]+)\)", _without_code(page.read_text(encoding="utf-8"))):
-        name, _, anchor = link.partition("#")
-        target = (page.parent / name).resolve() if name else page
-        if re.match(r"\w+:", link) or (target.relative_to(ROOT).as_posix() in LATER and not target.exists()):
-            continue
-        if not target.exists() or (anchor and anchor not in _anchors(target)):
-            broken.append(link)
-    assert broken == []
+def of_each_page(problems_of: Callable[[Path], Iterable[str]]) -> list[str]:
+    """The problems of all pages, each with the name of its page."""
+    return [f"{page.relative_to(ROOT).as_posix()}: {problem}" for page in PAGES for problem in problems_of(page)]
 
 
-@each_page
-def test_commands_and_their_options_exist(page: Path) -> None:
-    unknown = [
-        f"{verb}: {flag}" for verb, flags, known in _transduce_commands(page) for flag in flags if flag not in known
-    ]
-    assert unknown == []
+def test_links_and_anchors_resolve() -> None:
+    def broken(page: Path) -> Iterator[str]:
+        for link in re.findall(r"\]\(([^()\s]+)\)", _without_code(page.read_text(encoding="utf-8"))):
+            name, _, anchor = link.partition("#")
+            target = (page.parent / name).resolve() if name else page
+            if re.match(r"\w+:", link) or (target.relative_to(ROOT).as_posix() in LATER and not target.exists()):
+                continue
+            if not target.exists() or (anchor and anchor not in _anchors(target)):
+                yield link
+
+    assert of_each_page(broken) == []
+
+
+def test_commands_and_their_options_exist() -> None:
+    def unknown(page: Path) -> Iterator[str]:
+        for verb, flags, known in _transduce_commands(page):
+            yield from (f"{verb}: {flag}" for flag in flags if flag not in known)
+
+    assert of_each_page(unknown) == []
 
 
 @has_benchmarks
-@each_page
-def test_options_of_benchmarks_exist(page: Path) -> None:
-    for command in _commands(page):
-        script = re.search(r"\bpython3? (\S+\.py)(.*)", command.partition(" -- ")[0])
-        if script is not None and "torchrun" not in command:
-            source = (ROOT / script[1]).read_text(encoding="utf-8")
-            assert [flag for flag in re.findall(r"--[a-z][\w-]*", script[2]) if f'"{flag}"' not in source] == []
+def test_options_of_benchmarks_exist() -> None:
+    def unknown(page: Path) -> Iterator[str]:
+        for command in _commands(page):
+            script = re.search(r"\bpython3? (\S+\.py)(.*)", command.partition(" -- ")[0])
+            if script is not None and "torchrun" not in command:
+                source = (ROOT / script[1]).read_text(encoding="utf-8")
+                yield from (
+                    f"{script[1]}: {flag}"
+                    for flag in re.findall(r"--[a-z][\w-]*", script[2])
+                    if f'"{flag}"' not in source
+                )
+
+    assert of_each_page(unknown) == []
 
 
-@each_page
-def test_extras_exist(page: Path) -> None:
+def test_extras_exist() -> None:
     known = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
-    extras = re.findall(r"-e \"\.\[(\w+)\]\"", page.read_text(encoding="utf-8"))
-    assert set(extras) <= set(known)
+    named = [
+        f"{page.name}: {extra}"
+        for page in PAGES
+        for extra in re.findall(r"-e \"\.\[(\w+)\]\"", page.read_text(encoding="utf-8"))
+        if extra not in known
+    ]
+    assert named == []
 
 
 @has_benchmarks
-@each_page
-def test_files_in_backticks_exist(page: Path) -> None:
-    spans = re.findall(r"`([^`\s]+)`", _prose(page.read_text(encoding="utf-8")))
-    paths = [span for span in spans if re.match(r"(src|tests|docs|benchmarks|recipes|scripts)/[\w./-]*\Z", span)]
-    modules = [span for span in spans if re.match(r"[a-z_]+/[a-z_0-9/]+\.py\Z", span) and span not in paths]
-    homes = ROOT, ROOT / "src" / "transduce"
-    assert [path for path in [*paths, *modules] if not any((home / path).exists() for home in homes)] == []
+def test_files_in_backticks_exist() -> None:
+    def missing(page: Path) -> list[str]:
+        spans = re.findall(r"`([^`\s]+)`", _prose(page.read_text(encoding="utf-8")))
+        paths = [span for span in spans if re.match(rf"({FOLDERS})/[\w./-]*\Z", span)]
+        modules = [span for span in spans if re.match(r"[a-z_]+/[a-z_0-9/]+\.py\Z", span) and span not in paths]
+        return [path for path in [*paths, *modules] if not any((home / path).exists() for home in HOMES)]
+
+    assert of_each_page(missing) == []
 
 
 @pytest.mark.parametrize("path", sorted(ROOT.glob("docs/results/*.csv")), ids=lambda path: path.stem)

@@ -8,8 +8,6 @@ import re
 import tokenize
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "transduce"
 SUFFIX = re.compile(r"^_?[a-z][a-z0-9]*(?:_[a-z0-9]+)*_([A-Z0-9]{1,5})$")
@@ -52,9 +50,15 @@ def words(text: str) -> set[str]:
     return {word.removesuffix("s") for word in re.findall(r"d_\w+|[a-z]{3,}", text)}
 
 
-@pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
-def test_each_letter_has_one_meaning(module: Path) -> None:
-    fixed, legend = fixed_letters(), legend_of(module)
-    assert not letters_in(module) - set(fixed) - set(legend)
-    given = {letter: meaning for letter, meaning in legend.items() if letter in fixed and not meaning.startswith("=")}
-    assert not [letter for letter, meaning in given.items() if not words(meaning) & words(fixed[letter])]
+def test_each_letter_has_one_meaning() -> None:
+    fixed, unknown, other = fixed_letters(), [], []
+    for module in MODULES:
+        legend, name = legend_of(module), module.relative_to(SOURCE).as_posix()
+        unknown += [f"{name}: {letter}" for letter in sorted(letters_in(module) - set(fixed) - set(legend))]
+        other += [
+            f"{name}: {letter} is {meaning}"
+            for letter, meaning in legend.items()
+            if letter in fixed and not meaning.startswith("=") and not words(meaning) & words(fixed[letter])
+        ]
+    assert unknown == []
+    assert other == []
