@@ -15,6 +15,13 @@ from hypothesis import settings
 sys.path.append(str(Path(__file__).parent))  # for said.py
 
 SLOW_TEST_S = 3600
+COLLECTED = pytest.StashKey[tuple[pytest.Item, ...]]()  # all tests, whatever -m selects
+
+
+@pytest.fixture
+def collected(pytestconfig: pytest.Config) -> tuple[pytest.Item, ...]:
+    """All tests that were collected, also those that -m deselects."""
+    return pytestconfig.stash[COLLECTED]
 
 # No hypothesis deadlines: the machine may be busy. Whole tests have the timeout of pyproject.toml.
 settings.register_profile("untimed", deadline=None, max_examples=30)
@@ -68,8 +75,10 @@ def all_evaluated_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("transduce.corpora.parallel_text.GRAMMAR_TEST_PAIRS", 1000)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give tests marked ``slow`` more time, unless they set their own."""
+@pytest.hookimpl(tryfirst=True)  # before -m deselects
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep what was collected for tests/test_tiers.py. Give tests marked ``slow`` more time, unless they set their own."""
+    config.stash[COLLECTED] = tuple(items)
     for item in items:
         if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(SLOW_TEST_S))
