@@ -1,4 +1,4 @@
-"""All tests of the paper are of the merge tier; scripts/test runs them as well where files of the paper have changed."""
+"""All tests of the paper are of the merge tier; scripts/test also runs them where files here have changed."""
 
 from __future__ import annotations
 

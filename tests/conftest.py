@@ -23,6 +23,7 @@ def collected(pytestconfig: pytest.Config) -> tuple[pytest.Item, ...]:
     """All tests that were collected, also those that -m deselects."""
     return pytestconfig.stash[COLLECTED]
 
+
 # No hypothesis deadlines: the machine may be busy. Whole tests have the timeout of pyproject.toml.
 settings.register_profile("untimed", deadline=None, max_examples=30)
 settings.load_profile("untimed")
@@ -77,7 +78,7 @@ def all_evaluated_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before -m deselects
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep what was collected for tests/test_tiers.py. Give tests marked ``slow`` more time, unless they set their own."""
+    """Keep what was collected for ``collected``. Give tests marked ``slow`` more time, unless they set their own."""
     config.stash[COLLECTED] = tuple(items)
     for item in items:
         if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):

@@ -1,4 +1,4 @@
-"""Three tiers of tests, each with the tests of those before it: commit, merge, nightly. Every test begins in one of them."""
+"""Three tiers of tests, each with those of the tiers before it: commit, merge, nightly. Every test begins in one."""
 
 from __future__ import annotations
 
