@@ -44,6 +44,7 @@ IMPORTED_BEFORE = (
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", type=int, default=50, help="of each format")
+    parser.add_argument("--seed", type=int, default=0, help="the first one")
     parser.add_argument("--formats", nargs="+", help="these alone")
     parser.add_argument("--only", nargs="+", help="cases by their names")
     parser.add_argument("--hang", type=float, default=20.0, help="seconds after which a case hangs")
@@ -75,7 +76,7 @@ def _fuzz(arguments: argparse.Namespace, scratch: Path) -> int:
         names = arguments.only
     else:
         chosen = arguments.formats or [name for name in formats if name != "misbehaving"]
-        names = [case for name in chosen for case in names_of(formats[name], arguments.cases)]
+        names = [case for name in chosen for case in names_of(formats[name], arguments.cases, arguments.seed)]
     gc.collect()
     gc.freeze()
     played = []

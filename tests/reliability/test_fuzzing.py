@@ -13,6 +13,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -78,9 +79,18 @@ def fuzz(tmp_path_factory: pytest.TempPathFactory) -> Fuzz:
     return play
 
 
-N_CASES = 36  # of each format
+N_CASES_OF_A_DAY, N_CASES = 8, 36  # of each format
 
 
+def test_a_few_cases_of_every_format_others_each_day(fuzz: Fuzz, tmp_path: Path) -> None:
+    seed = date.today().toordinal()
+    print(f"the cases of --seed {seed}")
+    fuzzed = fuzz(tmp_path, "--cases", str(N_CASES_OF_A_DAY), "--seed", str(seed))
+    fuzzed.require_no_fault()
+    assert Counter(each["name"].partition("/")[0] for each in fuzzed.cases) == dict.fromkeys(FORMATS, N_CASES_OF_A_DAY)
+
+
+@pytest.mark.merge
 def test_some_cases_of_every_format(fuzz: Fuzz, tmp_path: Path) -> None:
     fuzzed = fuzz(tmp_path, "--cases", str(N_CASES))
     fuzzed.require_no_fault()
@@ -141,6 +151,7 @@ WRONGDOINGS = {
 GOOD_DEEDS = {"good": "sound", "refuses": "refused", "stops": "exit 143", "ends": "exit 0"}
 
 
+@pytest.mark.merge
 def test_every_wrongdoing_is_told_for_what_it_is(fuzz: Fuzz, tmp_path: Path) -> None:
     """The fuzzer itself, over cases that do what it is there to find; each leaves the next as it should be."""
     names = [f"misbehaving/{stem}#{seed}" for seed in (0, 1) for stem in (*WRONGDOINGS, *GOOD_DEEDS)]
@@ -154,6 +165,7 @@ def test_every_wrongdoing_is_told_for_what_it_is(fuzz: Fuzz, tmp_path: Path) -> 
     assert went_well == GOOD_DEEDS
 
 
+@pytest.mark.merge
 def test_a_case_follows_from_its_name(fuzz: Fuzz, tmp_path: Path) -> None:
     name = "run/signed/run.json/json_replace#7"
     one, other = (fuzz(tmp_path / folder, "--only", name) for folder in ("a", "b"))

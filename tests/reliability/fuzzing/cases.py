@@ -85,11 +85,11 @@ class Format:
     cases_per_child: int = 1  # commands change their process, so that each has one of its own
 
 
-def names_of(format: Format, n_cases: int) -> Iterator[str]:
+def names_of(format: Format, n_cases: int, first_seed: int = 0) -> Iterator[str]:
     """Return the names of ``n`` cases: all stems in mixed order with one seed, then with the next seed."""
     if not format.stems:
         return
-    seed = n_given = 0
+    seed, n_given = first_seed, 0
     while n_given < n_cases:
         stems = list(format.stems)
         Random(f"{format.name}#{seed}").shuffle(stems)
