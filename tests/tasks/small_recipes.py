@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from task_suite import SmallRun, SmallTask, run_once
+
 from transduce.search.sampling import Sampling
 
 UPDATES = """

@@ -89,7 +89,7 @@ def run_once(task: SmallTask, folder: Path, **models: Path) -> SmallRun:
         return SmallRun(task, recipe, folder / "files", train(read_recipe(recipe), folder / "run"))
 
 
-def check_data(run: SmallRun, folder: Path) -> None:
+def check_data(run: SmallRun, folder: Path, other: SmallRun) -> None:
     """Prepared again, all files are the same; opened again, the store is of these settings and no others."""
     random.seed(4)
     config = run.config().data
@@ -115,7 +115,7 @@ def records(folder: Path, kind: str) -> list[dict[str, Any]]:
     return [{name: value for name, value in record.items() if name not in TIMES} for record in found]
 
 
-def check_training(run: SmallRun) -> None:
+def check_training(run: SmallRun, folder: Path, other: SmallRun) -> None:
     """Updates have finite losses and change every weight; validations have their score."""
     updates, validations = records(run.folder, "update"), records(run.folder, "validation")
     assert [record["update"] for record in updates] == [2, 4, 6]
@@ -128,7 +128,7 @@ def check_training(run: SmallRun) -> None:
     assert [name for name in last if torch.equal(first[name], last[name])] == []
 
 
-def check_resume(run: SmallRun, folder: Path) -> None:
+def check_resume(run: SmallRun, folder: Path, other: SmallRun) -> None:
     """Interrupted and resumed, a run ends with the bits of the one that was never stopped."""
     config, updates = run.config(), [0]
 
@@ -159,13 +159,14 @@ def _disturb(seed: int) -> None:
     torch.manual_seed(seed)
 
 
-def check_refusals(run: SmallRun, folder: Path) -> None:
+def check_refusals(run: SmallRun, folder: Path, other: SmallRun) -> None:
     """Settings that do not fit, and text that is missing, are named in one line before a run begins."""
     for setting, facts in run.task.mistakes:
         store = None if setting.startswith("data.") else run.folder / "store"
         with pytest.raises(ConfigError, match=naming(*facts)):
             train(run.config(setting), folder / setting, store=store)
         assert not (folder / setting / "checkpoints").exists()
+    folder.mkdir(exist_ok=True)
     lines = run.recipe.read_text(encoding="utf-8").splitlines()
     without_text = folder / "without-text.toml"
     without_text.write_text("\n".join(line for line in lines if not line.startswith("data.train_")), encoding="utf-8")
@@ -173,7 +174,7 @@ def check_refusals(run: SmallRun, folder: Path) -> None:
         prepare(read_recipe(without_text, ["data.corpus=files"]).data, folder / "prepared")
 
 
-def check_doctor(run: SmallRun) -> None:
+def check_doctor(run: SmallRun, folder: Path, other: SmallRun) -> None:
     """The doctor has nothing against recipe, run, prepared text and model."""
     for path in (run.recipe, run.folder, run.folder / "store", run.model):
         found = list(examine([str(path)]))
@@ -181,7 +182,7 @@ def check_doctor(run: SmallRun) -> None:
         assert [finding for finding in found if finding.status == "problem"] == []
 
 
-def check_card(run: SmallRun) -> None:
+def check_card(run: SmallRun, folder: Path, other: SmallRun) -> None:
     """The card tells the task, its use, the data and the scores."""
     config, task = run.config(), task_named(run.task.name)
     card, use = (run.model / "README.md").read_text(encoding="utf-8"), task.use(config.data)
@@ -195,7 +196,7 @@ def check_card(run: SmallRun) -> None:
         assert fact in card, fact
 
 
-def check_loading(run: SmallRun, other: SmallRun) -> None:
+def check_loading(run: SmallRun, folder: Path, other: SmallRun) -> None:
     """What is loaded does the same each time; a model of another task is refused by both names."""
     task = task_named(run.task.name)
     first, second = (run.task.use(task.load(run.model), run.files) for _ in range(2))
@@ -204,7 +205,7 @@ def check_loading(run: SmallRun, other: SmallRun) -> None:
         task.load(other.model)
 
 
-def check_evaluation(run: SmallRun) -> None:
+def check_evaluation(run: SmallRun, folder: Path, other: SmallRun) -> None:
     """The scores of the model folder are those at the end of its run."""
     split = run.result.scored_split
     assert run.result.scores is not None
@@ -214,3 +215,16 @@ def check_evaluation(run: SmallRun) -> None:
     assert scores.as_json() == run.result.scores.as_json()
     value = scores.as_json()[run.task.score]
     assert math.isfinite(value["score"] if isinstance(value, dict) else value)
+
+
+# By what each is about. They take a run, a folder of their own, and a run whose model the task cannot use.
+CHECKS: dict[str, Callable[[SmallRun, Path, SmallRun], None]] = {
+    "data": check_data,
+    "training": check_training,
+    "resume": check_resume,
+    "refusals": check_refusals,
+    "doctor": check_doctor,
+    "card": check_card,
+    "loading": check_loading,
+    "evaluation": check_evaluation,
+}
