@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from said import naming, says
-from transduce.corpora import generate_pairs, parallel_text
+from transduce.corpora import generate_pairs
 from transduce.errors import ConfigError, DataError
 from transduce.files import write_manifest
 from transduce.recipes import read_recipe
@@ -52,59 +52,49 @@ def test_the_model_is_the_mean_of_the_last_scheduled_checkpoints(micro_run: Path
         assert torch.equal(ours[name], weight)
 
 
-def test_a_stopped_and_resumed_run_ends_with_the_same_model(
-    micro_recipe: Path, micro_run: Path, tmp_path: Path
-) -> None:
-    config = read_recipe(micro_recipe)
-    seen: list[object] = []
-    stopped = train(
-        config,
-        tmp_path / "run",
-        listeners=[lambda record: seen.append(record) if isinstance(record, UpdateRecord) else None],
-        should_stop=lambda: len(seen) >= 17,
-    )
-    assert (stopped.reason, stopped.updates, stopped.model_folder) == ("interrupted", 17, None)
-    messages: list[str] = []
-    ended = train(config, tmp_path / "run", resume=True, log=messages.append)
-    assert ended.reason == "max_updates"
-    assert messages[-1] == f"translating {parallel_text.GRAMMAR_TEST_PAIRS:,} sentences of grammar test"
-    ours = read_tensors(tmp_path / "run" / "model" / "model.safetensors")
-    for name, weight in read_tensors(micro_run / "model" / "model.safetensors").items():
-        assert torch.equal(ours[name], weight), name
+@pytest.fixture
+def recipe(small_runs: SmallRuns) -> Path:
+    """The recipe of a smaller translator."""
+    return small_runs["translation"].recipe
 
 
 @pytest.mark.parametrize(
     "switches",
     [
-        ["training.optimiser=muon"],
-        ["training.r_drop=3"],
-        ["training.r_drop=3", "training.r_drop_after=6"],
-        ["training.decay=linear"],
-        ["training.both_ways_epochs=1"],
+        ("training.precision=bf16",),
+        ("training.n_accumulate=3",),
+        ("training.optimiser=muon",),
+        ("training.r_drop=3",),
+        ("training.r_drop=3", "training.r_drop_after=4"),
+        ("training.decay=linear",),
+        ("training.both_ways_epochs=1",),
+        ("model.norm=pre",),
+        ("data.tokenizer=wordpiece", "data.vocab_size=700"),
     ],
 )
-def test_switches_resume_exactly(micro_recipe: Path, tmp_path: Path, switches: list[str]) -> None:
-    settings = [
-        *switches,
-        "training.max_updates=8",
-        "training.checkpoint_every_updates=4",
-        "training.validation_bleu=false",
-    ]
-    config = read_recipe(micro_recipe, settings)
-    train(config, tmp_path / "whole")
-    updates: list[object] = []
-    listener = lambda record: updates.append(record) if isinstance(record, UpdateRecord) else None  # noqa: E731
-    train(config, tmp_path / "cut", listeners=[listener], should_stop=lambda: len(updates) >= 5)
-    train(config, tmp_path / "cut", resume=True)
-    for name in ("model.safetensors", "optimizer.safetensors"):
-        whole, cut = (
-            read_tensors(tmp_path / run / "checkpoints" / "update-00000008" / name) for run in ("whole", "cut")
-        )
-        assert whole.keys() == cut.keys()
-        assert all(torch.equal(whole[key], cut[key]) for key in whole)
-    card = (tmp_path / "cut" / "model" / "README.md").read_text(encoding="utf-8")
+def test_switches_learn_resume_exactly_and_are_on_the_card(
+    small_runs: SmallRuns, tmp_path: Path, switches: tuple[str, ...]
+) -> None:
+    task = small_runs["translation"].task
+    quick = "".join(f"{line}\n" for line in task.recipe.splitlines() if not line.startswith("training.validation_s"))
+    settings = "".join(f"{name} = {value}\n" for name, value in map(_as_toml, switches))
+    changed = {line.split(" = ")[0] for line in settings.splitlines()}
+    kept = "".join(f"{line}\n" for line in quick.splitlines() if line.split(" = ")[0] not in changed)
+    run = run_once(
+        replace(task, recipe=f"{kept}{settings}training.validation_bleu = false\nmodel.p_drop = 0.1\n"), tmp_path
+    )
+    check_resume(run, tmp_path / "cut", run)
+    losses = [record["loss_nats"] for record in records(run.folder, "update")]
+    assert losses[-1] < losses[0]
+    card = (run.model / "README.md").read_text(encoding="utf-8")
     for switch in switches:
-        assert switch.removeprefix("training.").replace("=", " ") in card
+        name, value = switch.partition(".")[2].split("=")
+        assert name not in REPORTED_SETTINGS or f"{name} {value}" in card
+
+
+def _as_toml(switch: str) -> tuple[str, str]:
+    name, value = switch.split("=")
+    return name, value if value.isdigit() else f'"{value}"'
 
 
 def test_weights_and_dropout_resume_exactly(micro_recipe: Path, tmp_path: Path) -> None:
@@ -172,26 +162,6 @@ def test_only_a_learning_rate_that_does_not_know_the_end_may_go_beyond_it(
     else:
         with pytest.raises(ConfigError, match=naming("training.max_updates", 2, 4)):
             train(longer, tmp_path / "run", resume=True)
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        ["training.precision=bf16"],
-        ["training.n_accumulate=3"],
-        ["training.r_drop=5"],
-        ["training.r_drop=5", "training.r_drop_after=3"],
-        ["training.optimiser=muon"],
-        ["model.norm=pre"],
-        ["data.tokenizer=wordpiece", "data.vocab_size=700"],
-    ],
-)
-def test_switches_train(micro_recipe: Path, tmp_path: Path, settings: list[str]) -> None:
-    config = read_recipe(micro_recipe, [*settings, "training.max_updates=6", "training.log_every_updates=3"])
-    train(config, tmp_path / "run")
-    records = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
-    losses = [record["loss_nats"] for record in records if record["kind"] == "update"]
-    assert losses[1] < losses[0]
 
 
 def test_validation_bleu_is_that_of_evaluate(tmp_path: Path) -> None:
