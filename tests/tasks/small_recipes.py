@@ -367,5 +367,5 @@ class SmallRuns:
             models = {} if task.starts_from is None else {"model": self[task.starts_from].model}
             if "{reward_model}" in task.recipe:
                 models["reward_model"] = self["reward"].model
-            self._runs[name] = run_once(task, self.folder / name, **models)
+            self._runs[name] = run_once(task, self.folder / name, models=models)
         return self._runs[name]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,6 +53,7 @@ class SmallRun:
     recipe: Path
     files: Path  # what the recipe reads
     result: RunResult
+    settings: tuple[str, ...] = ()  # on top of the recipe
 
     @property
     def folder(self) -> Path:
@@ -66,7 +67,7 @@ class SmallRun:
 
     def config(self, *settings: str) -> RunConfig:
         """The recipe with other settings."""
-        return read_recipe(self.recipe, settings)
+        return read_recipe(self.recipe, [*self.settings, *settings])
 
 
 @contextmanager
@@ -79,14 +80,17 @@ def few_evaluated_sentences() -> Iterator[None]:
         yield
 
 
-def run_once(task: SmallTask, folder: Path, **models: Path) -> SmallRun:
+def run_once(
+    task: SmallTask, folder: Path, settings: tuple[str, ...] = (), models: Mapping[str, Path] | None = None
+) -> SmallRun:
     """Train a task in a new folder; ``models`` are those that its recipe names."""
     (folder / "files").mkdir(parents=True)
     task.write_files(folder / "files")
     recipe = folder / "recipe.toml"
-    recipe.write_text(task.recipe.format(folder=folder / "files", **models), encoding="utf-8")
+    recipe.write_text(task.recipe.format(folder=folder / "files", **(models or {})), encoding="utf-8")
     with few_evaluated_sentences():
-        return SmallRun(task, recipe, folder / "files", train(read_recipe(recipe), folder / "run"))
+        result = train(read_recipe(recipe, settings), folder / "run")
+    return SmallRun(task, recipe, folder / "files", result, settings)
 
 
 def check_data(run: SmallRun, folder: Path, other: SmallRun) -> None:
