@@ -16,7 +16,9 @@ def test_every_registered_task_has_a_small_recipe() -> None:
     assert {task.name for task in SMALL_TASKS} == TASKS.keys()
 
 
-@pytest.mark.parametrize("check", CHECKS)
+@pytest.mark.parametrize(
+    "check", [pytest.param(name, marks=[pytest.mark.reliability] if name == "resume" else []) for name in CHECKS]
+)
 @pytest.mark.parametrize("task", [task.name for task in SMALL_TASKS])
 def test_it_passes(small_runs: SmallRuns, task: str, check: str, tmp_path: Path) -> None:
     other = "causal-lm" if task in ("translation", "mask-predict") else "translation"  # these load each other's models
