@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ sys.path.append(str(Path(__file__).parent))  # for small_recipes.py and task_sui
 
 
 @pytest.fixture(scope="session")
-def small_runs(tmp_path_factory: pytest.TempPathFactory):  # type: ignore[no-untyped-def]
+def small_runs(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """``small_runs["sft"]`` is the finished run of the small recipe of a task. Read only."""
     from small_recipes import SmallRuns
 

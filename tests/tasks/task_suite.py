@@ -145,10 +145,10 @@ def check_resume(run: SmallRun, folder: Path, other: SmallRun) -> None:
             config, folder / "run", resume=stop != run.task.stops[0], store=run.folder / "store", listeners=[count],
             should_stop=lambda stop=stop: updates[-1] >= stop,  # type: ignore[misc]
         )  # fmt: skip
-        assert (stopped.reason, stopped.updates) == ("interrupted", stop)
+        assert (stopped.reason, stopped.updates, stopped.model_folder) == ("interrupted", stop, None)
     _disturb(seed=0)
     ended = train(config, folder / "run", resume=True)
-    assert ended.scores == run.result.scores
+    assert (ended.reason, ended.scores) == ("max_updates", run.result.scores)
     for kind in ("update", "validation"):
         assert records(folder / "run", kind) == records(run.folder, kind)
     for part in ("checkpoints/update-00000006", "model"):

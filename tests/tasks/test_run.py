@@ -16,7 +16,7 @@ from small_recipes import SmallRuns
 from task_suite import check_resume, few_evaluated_sentences, records, run_once
 
 from said import naming, says
-from transduce.corpora import generate_pairs
+from transduce.corpora import generate_pairs, parallel_text
 from transduce.errors import ConfigError, DataError
 from transduce.files import write_manifest
 from transduce.recipes import read_recipe
@@ -120,7 +120,9 @@ def test_weights_and_dropout_resume_exactly(recipe: Path, tmp_path: Path) -> Non
 
 def test_separate_vocabularies(recipe: Path, tmp_path: Path) -> None:
     settings = ["data.shared_vocabulary=false", "model.embeddings=target", "training.max_updates=2"]
-    result = train(read_recipe(recipe, settings), tmp_path / "run")
+    messages: list[str] = []
+    result = train(read_recipe(recipe, settings), tmp_path / "run", log=messages.append)
+    assert messages[-1] == f"translating {parallel_text.GRAMMAR_TEST_PAIRS:,} sentences of grammar test"
     assert result.model_folder is not None
     names = {path.name for path in result.model_folder.iterdir()}
     assert {"tokenizer.src.json", "tokenizer.tgt.json"} <= names
