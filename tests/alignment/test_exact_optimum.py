@@ -1,4 +1,7 @@
-"""PPO and REINFORCE reach the optimum where it can be enumerated: few symbols, few steps, a policy that is a table."""
+"""PPO and REINFORCE where all can be enumerated: few symbols, few steps, a policy that is a table.
+
+Their gradient, averaged over all responses, is that of the expected reward; the long form: they reach its optimum.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +18,9 @@ from torch import Tensor, nn
 
 from transduce.alignment import policies
 from transduce.alignment.policies import PPO, PolicyObjective, Reinforce
+from transduce.alignment.rewards import token_rewards
 from transduce.config import AlignmentConfig, TrainingConfig
-from transduce.data.responses import PromptBatches, open_responses, write_responses
+from transduce.data.responses import PromptBatch, PromptBatches, open_responses, write_responses
 from transduce.text import BOS_ID, EOS_ID, PAD_ID, SPECIAL_TOKENS, byte_tokenizer
 from transduce.training import Trainer
 
@@ -59,7 +63,7 @@ class Table(nn.Module):
         self.value: Any = SimpleNamespace(scalars=lambda ids_BT: self(ids_BT)[:, N_IDS])
 
     def __deepcopy__(self, memo: Any) -> Table:
-        copy = Table(0)
+        copy = Table(0).to(self.table.dtype)
         copy.table.data.copy_(self.table.data)
         return copy
 
@@ -87,12 +91,10 @@ class Table(nn.Module):
         logits_N1V, state = self.extend(ids_N.unsqueeze(1), state)
         return logits_N1V.squeeze(1), state
 
-    @torch.no_grad()
     def log_probs(self) -> Tensor:
         """The log-probability of every response."""
-        logits = self.table[:, :N_IDS].double().clone()
-        logits[:, BLOCKED] = -math.inf
-        log_probs = logits.log_softmax(dim=1)
+        is_blocked = torch.zeros(N_IDS, dtype=torch.bool).index_fill(0, torch.tensor(BLOCKED), True)
+        log_probs = self.table[:, :N_IDS].double().masked_fill(is_blocked, -math.inf).log_softmax(dim=1)
         return torch.stack(
             [sum(log_probs[self.row_of[response[:n]], id] for n, id in enumerate(response)) for response in RESPONSES]
         )
@@ -106,9 +108,9 @@ def score(response: Sequence[int]) -> float:
 SCORES = torch.tensor([score(each) if each[-1] == EOS_ID else UNFINISHED for each in RESPONSES], dtype=torch.float64)
 
 
-def objective_of(log_probs: Tensor, reference: Tensor) -> float:
+def objective_of(log_probs: Tensor, reference: Tensor) -> Tensor:
     """E[score] - beta KL, exactly."""
-    return float((log_probs.exp() * (SCORES - BETA * (log_probs - reference))).sum())
+    return (log_probs.exp() * (SCORES - BETA * (log_probs - reference))).sum()
 
 
 def share_of_optimum(
@@ -120,7 +122,7 @@ def share_of_optimum(
         folder / "store", {"one": [([PROMPT], [[]])]}, tokenizer, fingerprint=tokenizer.fingerprint, max_length=20
     )
     model = Table(seed)
-    reference = model.log_probs()
+    reference = model.log_probs().detach()
     optimum = BETA * float(torch.logsumexp(reference + SCORES / BETA, dim=0))
     training = TrainingConfig(
         max_updates=max_updates, seed=seed, eps_ls=0.0, adam_beta2=0.99, checkpoint_every_updates=max_updates,
@@ -149,8 +151,8 @@ def share_of_optimum(
         config=training,
         checkpoints=folder / "checkpoints",
     ).run()
-    start = objective_of(reference, reference)
-    return (objective_of(model.log_probs(), reference) - start) / (optimum - start)
+    start = float(objective_of(reference, reference))
+    return (float(objective_of(model.log_probs().detach(), reference)) - start) / (optimum - start)
 
 
 PPO_CONFIG = AlignmentConfig(
@@ -168,29 +170,84 @@ def reinforce(seed: int, folder: Path) -> float:
     return share_of_optimum(Reinforce, seed, folder, REINFORCE_CONFIG, max_updates=240, lr=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1, 6))
 @pytest.mark.parametrize("train", [ppo, reinforce])
 def test_the_optimum_is_reached(train: Callable[[int, Path], float], seed: int, tmp_path: Path) -> None:
     assert 0.99 <= train(seed, tmp_path) <= 1
 
 
-def test_a_flipped_penalty_misses_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    right = policies.token_rewards
-    monkeypatch.setattr(policies, "token_rewards", lambda *args, beta: right(*args, beta=-beta))
+def flipped_penalty(scores_B: Tensor, log_ratios_BT: Tensor, mask_BT: Tensor, *, beta: float) -> Tensor:
+    return token_rewards(scores_B, log_ratios_BT, mask_BT, beta=-beta)
+
+
+def score_at_the_first_token(scores_B: Tensor, log_ratios_BT: Tensor, mask_BT: Tensor, *, beta: float) -> Tensor:
+    rewards_BT = -beta * log_ratios_BT * mask_BT
+    rewards_BT[:, 0] += scores_B
+    return rewards_BT
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("wrong", [flipped_penalty, score_at_the_first_token])
+def test_wrong_rewards_miss_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: Callable[..., Tensor]) -> None:
+    monkeypatch.setattr(policies, "token_rewards", wrong)
     assert ppo(1, tmp_path) < 0.9
 
 
-def test_a_score_at_the_first_token_misses_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def at_the_first(scores_B: Tensor, log_ratios_BT: Tensor, mask_BT: Tensor, *, beta: float) -> Tensor:
-        rewards_BT = -beta * log_ratios_BT * mask_BT
-        rewards_BT[:, 0] += scores_B
-        return rewards_BT
+def gradients(kind: type[PolicyObjective], monkeypatch: pytest.MonkeyPatch) -> tuple[Tensor, Tensor]:
+    """The gradient of the loss of a rollout that has every response as often as is expected; that of the expectation.
 
-    monkeypatch.setattr(policies, "token_rewards", at_the_first)
-    assert ppo(1, tmp_path) < 0.9
+    The probabilities are eighths, so that a rollout of 8 to the power of 4 responses has each of them exactly.
+    """
+    model = Table(3).double()
+    config = PPO_CONFIG if kind is PPO else REINFORCE_CONFIG
+    rate = lambda prompts, responses: torch.tensor([score(each) for each in responses], dtype=torch.float64)  # noqa: E731
+    objective = kind(model, rate, config, seed=1, blocked_ids=BLOCKED)
+    reference, generator = model.log_probs().detach(), torch.Generator().manual_seed(1)
+    with torch.no_grad():  # another policy than the reference, with values of some size
+        for row in model.table:
+            row[CHOICES] = torch.tensor([1.0, 1, 1, 2, 3], dtype=torch.float64)[
+                torch.randperm(5, generator=generator)
+            ].log()
+        model.table[:, N_IDS] = torch.randn(len(model.table), generator=generator, dtype=torch.float64)
+    counts = (model.log_probs().exp() * 8**MAX_STEPS).round().int().tolist()
+    rollout = [list(each) for each, count in zip(RESPONSES, counts, strict=True) for _ in range(count)]
+    n = len(rollout)
+    assert (n, min(counts)) == (8**MAX_STEPS, 1)
+    objective.config = config.model_copy(update={"n_samples": n})
+    monkeypatch.setattr(policies, "sample_responses", lambda *arguments, **options: rollout)
+    loss = objective(PromptBatch(0, [[BOS_ID, PROMPT]] * n, list(range(n))))
+    (of_loss,) = torch.autograd.grad(loss.loss_nats / n, model.table)
+    (expected,) = torch.autograd.grad(objective_of(model.log_probs(), reference), model.table)
+    return of_loss[:, :N_IDS], expected[:, :N_IDS]
+
+
+def test_the_gradient_of_reinforce_is_that_of_the_expected_reward(monkeypatch: pytest.MonkeyPatch) -> None:
+    of_loss, expected = gradients(Reinforce, monkeypatch)
+    n = 8**MAX_STEPS
+    torch.testing.assert_close(-of_loss, expected * n / (n - 1))  # the baseline leaves one out
+
+
+def test_the_first_gradient_of_ppo_is_that_of_the_expected_reward_scaled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whitened advantages scale it; their mean and the values change nothing."""
+    of_loss, expected = gradients(PPO, monkeypatch)
+    factor = float((of_loss * expected).sum() / expected.square().sum())
+    assert factor < -0.1
+    torch.testing.assert_close(of_loss, factor * expected)
+
+
+@pytest.mark.parametrize("wrong", [flipped_penalty, score_at_the_first_token])
+def test_wrong_rewards_have_another_gradient(monkeypatch: pytest.MonkeyPatch, wrong: Callable[..., Tensor]) -> None:
+    monkeypatch.setattr(policies, "token_rewards", wrong)
+    of_loss, expected = gradients(PPO, monkeypatch)
+    assert float(torch.cosine_similarity(-of_loss.flatten(), expected.flatten(), dim=0)) < 0.99
+
+
+def test_ppo_goes_most_of_the_way(tmp_path: Path) -> None:
+    assert 0.9 <= share_of_optimum(PPO, 1, tmp_path, PPO_CONFIG, max_updates=80, lr=0.1) <= 1
 
 
 def test_the_enumeration_is_whole() -> None:
     assert BOS_ID not in CHOICES
     for seed in (1, 2):
-        assert float(Table(seed).log_probs().exp().sum()) == pytest.approx(1.0)
+        assert float(Table(seed).log_probs().detach().exp().sum()) == pytest.approx(1.0)

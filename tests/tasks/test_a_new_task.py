@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -10,15 +9,17 @@ from typing import Any
 
 import pytest
 import torch
+from small_recipes import SmallRuns
+from task_suite import CHECKS, SmallTask, records, run_once
 
+from said import naming
 from transduce.cli.output import print_scores
 from transduce.data import Batch, Ids, StoreBatches, pad_rows, write_store
-from transduce.diagnostics import examine
 from transduce.errors import ConfigError
 from transduce.loss import LossSum
 from transduce.model import StackConfig, TransformerLM, cost_of
 from transduce.recipes import read_recipe
-from transduce.tasks import TASKS, Task, new_prepared, prepare, register, train
+from transduce.tasks import TASKS, Task, new_prepared, prepare, register, task_named, train
 from transduce.tasks.model_folder import read_model_folder
 from transduce.text import BOS_ID, EOS_ID, PAD_ID, Tokenizer, Tokenizers, train_word_level
 from transduce.training import Score, Validation
@@ -34,14 +35,16 @@ class Backwards(Task[Batch]):
     name, doing = "backwards", "reversing"
 
     def prepare(self, config: Any, folder: Path, *, data_folder: Any, log: Any, n_workers: int = 1) -> None:
+        if config.corpus != "grammar":
+            raise ConfigError("task = 'backwards' draws its digits; leave out data.corpus")
         tokens, chance = train_word_level(["0 1 2 3 4 5 6 7 8 9 |"]), random.Random(config.corpus_seed)
         tokenizers, columns = Tokenizers(tokens, tokens), {"ids": Ids(vocab_size=tokens.size)}
         with new_prepared(config, folder, {"dev": "other digits"}) as place:
             tokenizers.save(place)
-            for name, n in (("train", config.n_pairs), ("dev", 100)):
-                drawn = [chance.choices("0123456789", k=chance.randint(1, 3)) for _ in range(n)]
+            for name, n in (("train", config.n_pairs), ("dev", 40)):
+                drawn = [chance.choices("0123456789", k=chance.randint(1, 2)) for _ in range(n)]
                 rows = [{"ids": tokens.encode(" ".join([*digits, "|", *reversed(digits)]))} for digits in drawn]
-                write_store(place / name, {name: rows}, columns, tokenizer_fingerprint=tokenizers.fingerprint)
+                write_store(place / name, {config.corpus: rows}, columns, tokenizer_fingerprint=tokenizers.fingerprint)
 
     def build_model(self, config: Any, tokenizers: Any) -> TransformerLM:
         return TransformerLM(StackConfig.from_config(config, config.n_decoder_layers), vocab_size=config.tgt_vocab_size)
@@ -77,6 +80,7 @@ class Backwards(Task[Batch]):
 
     def load(self, model_folder: Path, *, device: Any = "cpu") -> Any:
         read = read_model_folder(model_folder, device=torch.device(device))
+        read.require_task(self.name, model_folder)
         return lambda digits: backwards(read.model, read.tokenizers.src, digits)
 
     def evaluate(self, model_folder: Path, prepared: Any, split: str, *, device: Any, also: Any) -> Right:
@@ -107,86 +111,125 @@ BAR = 14  # after the special tokens and ten digits
 
 RECIPE = """
 preset = "tiny"
-[model]
-n_decoder_layers = 2
-d_model = 48
-d_ff = 96
-d_k = 12
-d_v = 12
-p_drop = 0.0
-embeddings = "separate"
-[data]
-task = "backwards"
-n_pairs = 3000
-shared_vocabulary = false
-[training]
-max_tokens_per_batch = 500
-warmup_steps = 50
-lr_factor = 0.25
-max_updates = 400
-validate_every_updates = 200
-checkpoint_every_updates = 200
-log_every_updates = 10
-average_last = 1
+model.n_decoder_layers = 1
+model.d_model = 32
+model.d_ff = 64
+model.d_k = 8
+model.d_v = 8
+model.p_drop = 0.0
+model.embeddings = "separate"
+data.task = "backwards"
+data.n_pairs = 300
+data.shared_vocabulary = false
+training.max_tokens_per_batch = 200
+training.warmup_steps = 4
+training.max_updates = 6
+training.validate_every_updates = 3
+training.checkpoint_every_updates = 3
+training.log_every_updates = 2
+training.average_last = 2
 """
+BACKWARDS = SmallTask(
+    name="backwards",
+    recipe=RECIPE,
+    score="right",
+    validated="right",
+    card=("d_model 32", "- right: "),
+    use=lambda backwards, files: backwards("5 2"),
+    mistakes=(("data.dev_trees=few.ptb", ("dev_trees", "'parsing'")), ("data.corpus=files", ("data.corpus",))),
+    text="data.corpus",
+)
 
 
-@pytest.fixture
-def recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr("transduce.tasks.registry.TASKS", TASKS)
-    monkeypatch.delitem(TASKS, "backwards", raising=False)
-    path = tmp_path / "backwards.toml"
-    path.write_text(RECIPE, encoding="utf-8")
-    return path
+@pytest.fixture(autouse=True)
+def own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tasks that a test registers are not those of other tests."""
+    monkeypatch.setattr("transduce.tasks.registry.TASKS", dict(TASKS))
 
 
-def records(run: Path, kind: str) -> list[dict[str, Any]]:
-    lines = (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    return [record for record in map(json.loads, lines) if record["kind"] == kind]
-
-
-def test_it_is_prepared_trained_resumed_and_saved(
-    recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with pytest.raises(ConfigError, match="backwards"):
-        prepare(read_recipe(recipe).data, tmp_path / "prepared")
-    monkeypatch.setitem(TASKS, "backwards", Backwards())
-    store = prepare(read_recipe(recipe).data, tmp_path / "prepared").folder
-    half, whole = ["training.max_updates=200", "training.average_last=1"], []
-    first = train(read_recipe(recipe, half), tmp_path / "run", store=store)
-    assert (first.updates, first.scored_split) == (200, "dev")
-    again = train(read_recipe(recipe, whole), tmp_path / "run", resume=True)
-    assert again.updates == 400
-    assert again.scores is not None
-    assert again.scores.as_json()["right"] > 0.97
-    before, after = records(tmp_path / "run", "validation")
-    assert before["right"] <= after["right"] > 0.97
-    backwards = TASKS["backwards"].load(tmp_path / "run" / "model")
-    assert [backwards(digits) for digits in ("7", "1 2 3", "9 9 0")] == ["7", "3 2 1", "0 9 9"]
-    found = list(examine([str(tmp_path / "run" / "model")]))
-    assert {finding.status for finding in found} == {"good"}
-    assert "A Transformer for backwards" in (tmp_path / "run" / "model" / "README.md").read_text(encoding="utf-8")
-
-
-def test_a_resumed_run_is_that_which_was_not_stopped(
-    recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(TASKS, "backwards", Backwards())
-    fixed = ["training.checkpoint_every_updates=10", "training.keep_checkpoints=2"]
-    train(read_recipe(recipe, [*fixed, "training.max_updates=20"]), tmp_path / "whole")
-    train(read_recipe(recipe, [*fixed, "training.max_updates=10"]), tmp_path / "halves")
-    train(read_recipe(recipe, [*fixed, "training.max_updates=20"]), tmp_path / "halves", resume=True)
-    whole, halves = ([each["loss_nats"] for each in records(tmp_path / name, "update")] for name in ("whole", "halves"))
-    assert whole == halves
-    weights = [(tmp_path / name / "model" / "model.safetensors").read_bytes() for name in ("whole", "halves")]
-    assert weights[0] == weights[1]
-
-
-def test_register_makes_it_known(recipe: Path) -> None:
+def test_it_passes_the_suite(small_runs: SmallRuns, tmp_path: Path) -> None:
+    (tmp_path / "recipe.toml").write_text(RECIPE, encoding="utf-8")
+    with pytest.raises(ConfigError, match=naming("backwards")):
+        prepare(read_recipe(tmp_path / "recipe.toml").data, tmp_path / "prepared")
     register(Backwards())
-    assert TASKS.pop("backwards").name == "backwards"
+    run = run_once(BACKWARDS, tmp_path / "backwards")
+    for name, check in CHECKS.items():
+        check(run, tmp_path / name, small_runs["translation"])
 
 
-def test_its_scores_are_told(capsys: pytest.CaptureFixture[str]) -> None:
-    print_scores(Right(right=0.75))
-    assert capsys.readouterr().out.split() == ["right", "0.75"]
+def test_it_learns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "recipe.toml").write_text(RECIPE, encoding="utf-8")
+    register(Backwards())
+    longer = [
+        "model.n_decoder_layers=2", "model.d_model=48", "model.d_ff=96", "model.d_k=12", "model.d_v=12",
+        "data.n_pairs=1000", "training.max_updates=300", "training.warmup_steps=50", "training.lr_factor=0.3",
+        "training.eps_ls=0.0", "training.validate_every_updates=150", "training.checkpoint_every_updates=150",
+    ]  # fmt: skip
+    result = train(read_recipe(tmp_path / "recipe.toml", longer), tmp_path / "run")
+    assert result.scores is not None
+    assert result.scores.as_json()["right"] > 0.9
+    before, after = records(tmp_path / "run", "validation")
+    assert before["right"] <= after["right"]
+    backwards = task_named("backwards").load(tmp_path / "run" / "model")
+    assert [backwards(digits) for digits in ("7", "1 2", "9 0")] == ["7", "2 1", "0 9"]
+    print_scores(result.scores)
+    assert capsys.readouterr().out.split()[0] == "right"
+
+
+class DrawsItsText(Backwards):
+    """Its text follows from a global random state."""
+
+    def prepare(self, config: Any, folder: Path, **options: Any) -> None:
+        super().prepare(config.model_copy(update={"corpus_seed": random.randrange(10**6)}), folder, **options)
+
+
+class DrawsItsOrder(Backwards):
+    """The order of its batches follows from a global random state."""
+
+    def batches(self, store: Any, config: Any, device: Any) -> StoreBatches[Batch]:
+        batches = super().batches(store, config, device)
+        batches.seed = random.randrange(10**6)
+        return batches
+
+
+class ForgetsAWeight(Backwards):
+    """The position-wise layers are never updated."""
+
+    def build_model(self, config: Any, tokenizers: Any) -> TransformerLM:
+        model = super().build_model(config, tokenizers)
+        for name, weight in model.named_parameters():
+            weight.requires_grad_("feed_forward" not in name)
+        return model
+
+
+class DrawsItsScore(Backwards):
+    """Its score is another one each time."""
+
+    def evaluate(self, *arguments: Any, **options: Any) -> Right:
+        return Right(right=random.random())
+
+
+class LoadsAnything(Backwards):
+    """It does not look at the task of a model folder."""
+
+    def load(self, model_folder: Path, *, device: Any = "cpu") -> Any:
+        return lambda digits: str(digits)
+
+
+@pytest.mark.parametrize(
+    ("broken", "check"),
+    [
+        (DrawsItsText, "data"),
+        (DrawsItsOrder, "resume"),
+        (ForgetsAWeight, "training"),
+        (DrawsItsScore, "evaluation"),
+        (LoadsAnything, "loading"),
+    ],
+)
+def test_the_suite_finds_what_is_broken(
+    small_runs: SmallRuns, tmp_path: Path, broken: type[Backwards], check: str
+) -> None:
+    register(broken())
+    run = run_once(BACKWARDS, tmp_path / "backwards")
+    with pytest.raises((AssertionError, pytest.fail.Exception)):
+        CHECKS[check](run, tmp_path / check, small_runs["translation"])

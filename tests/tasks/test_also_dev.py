@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from task_suite import few_evaluated_sentences
 
 from said import naming
 from transduce.config import DataConfig, RunConfig, config_from_mapping
@@ -15,6 +17,12 @@ from transduce.recipes import preset, with_settings
 from transduce.tasks import open_prepared, prepare, train
 
 OWN = [(f"a dog number {n}", f"ein Hund Nummer {n}") for n in range(40)]
+
+
+@pytest.fixture(autouse=True)
+def few_sentences() -> Iterator[None]:
+    with few_evaluated_sentences():
+        yield
 
 
 @pytest.fixture
@@ -29,6 +37,7 @@ def config(tmp_path: Path) -> RunConfig:
         "model.n_encoder_layers=1", "model.n_decoder_layers=1",
         "training.max_updates=4", "training.max_tokens_per_batch=400", "training.validate_every_updates=2",
         "training.validation_sentences=3", "training.checkpoint_every_updates=4", "training.average_last=1",
+        "search.beam_size=1",
     ]  # fmt: skip
     return with_settings(preset("tiny"), settings)
 

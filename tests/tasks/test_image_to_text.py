@@ -1,22 +1,22 @@
-"""Images to text, end to end on own files: prepared, trained, resumed, used, evaluated, examined."""
+"""Images to text, end to end on own files: prepared, trained, used, evaluated, examined."""
 
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
+from small_recipes import SmallRuns
 
 from said import naming, says
 from transduce import Reader
+from transduce.config import RunConfig
 from transduce.data import open_store
 from transduce.diagnostics import examine
-from transduce.errors import CheckpointError, ConfigError, DataError
+from transduce.errors import ConfigError, DataError
 from transduce.recipes import read_recipe
 from transduce.tasks import open_prepared, prepare, train
 from transduce.view import attention_of_media, attention_page
@@ -24,88 +24,30 @@ from transduce.view import attention_of_media, attention_page
 Image: Any = pytest.importorskip("PIL.Image")
 CommandLine = Callable[..., Any]
 
-RECIPE = """
-preset = "tiny"
-[model]
-source = "patches"
-source_width = 8
-patch_height = 4
-patch_width = 4
-n_encoder_layers = 1
-n_decoder_layers = 1
-d_model = 32
-d_ff = 32
-n_heads = 2
-d_k = 16
-d_v = 16
-p_drop = 0.1
-[data]
-task = "image-to-text"
-corpus = "files"
-image_height = 8
-max_image_width = 60
-tokenizer = "characters"
-vocab_size = 300
-train_media = "{0}/train.tsv"
-dev_media = "{0}/dev.tsv"
-test_media = "{0}/test.tsv"
-[training]
-max_updates = 8
-max_tokens_per_batch = 200
-warmup_steps = 10
-validate_every_updates = 4
-checkpoint_every_updates = 4
-log_every_updates = 1
-average_last = 1
-"""
 
-
-def draw(path: Path, text: str) -> None:
-    """Bars: as many as the digit says, then a gap."""
-    parts = [np.zeros((8, 2))]
-    for digit in text:
-        bars = np.zeros((8, 8))
-        bars[:, 0 : 2 * int(digit) : 2] = 1
-        parts += [bars, np.zeros((8, 2))]
-    Image.fromarray((255 * (1 - np.concatenate(parts, axis=1))).astype(np.uint8)).save(path)
+@pytest.fixture(scope="module")
+def images(small_runs: SmallRuns) -> Path:
+    return small_runs["image-to-text"].files
 
 
 @pytest.fixture(scope="module")
-def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Lists of images of bars in a folder, with some files of the training list that cannot be used."""
-    folder, random = tmp_path_factory.mktemp("images"), Random(1)
-    for split, n in (("train", 24), ("dev", 4), ("test", 5)):
-        lines = []
-        for number in range(n):
-            text = "".join(random.choices("1234", k=random.randint(1, 3)))
-            draw(folder / f"{split}-{number}.png", text)
-            lines.append(f"{split}-{number}.png\t{text}\n")
-        (folder / f"{split}.tsv").write_text("".join(lines), encoding="utf-8")
-    draw(folder / "wide.png", "1" * 9)
-    Image.new("L", (9, 8), 255).save(folder / "blank.png")
-    (folder / "bad.png").write_bytes(b"no image")
-    with (folder / "train.tsv").open("a", encoding="utf-8") as stream:
-        stream.write("wide.png\t1\nblank.png\t2\nbad.png\t3\nmissing.png\t4\ntrain-1.png\t \n")
-    return folder
+def recipe(small_runs: SmallRuns) -> Path:
+    return small_runs["image-to-text"].recipe
 
 
 @pytest.fixture(scope="module")
-def recipe(images: Path) -> Path:
-    path = images / "images.toml"
-    path.write_text(RECIPE.format(images), encoding="utf-8")
-    return path
+def run(small_runs: SmallRuns) -> Path:
+    return small_runs["image-to-text"].folder
 
 
-@pytest.fixture(scope="module")
-def run(recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("runs") / "whole"
-    train(read_recipe(recipe), folder)
-    return folder
+def flawed(recipe: Path) -> RunConfig:
+    """The recipe with a training list that has files that cannot be used."""
+    return read_recipe(recipe, [f"data.train_media={recipe.parent / 'files' / 'flawed.tsv'}"])
 
 
 def test_what_cannot_be_used_is_counted_and_named(recipe: Path, images: Path, tmp_path: Path) -> None:
     told = list[str]()
-    prepared = prepare(read_recipe(recipe).data, tmp_path / "prepared", log=told.append)
+    prepared = prepare(flawed(recipe).data, tmp_path / "prepared", log=told.append)
     text = "\n".join(told)
     assert says(text, "files: left out", 2, "unreadable", images / "bad.png", images / "missing.png")
     assert says(text, "files: left out", 2, "empty", images / "blank.png", images / "train-1.png")
@@ -138,25 +80,6 @@ def test_a_file_of_test_that_cannot_be_used_is_an_error(recipe: Path, images: Pa
         prepare(read_recipe(recipe, ["data.corpus={multi30k=1, files=1}"]).data, tmp_path / "prepared")
 
 
-def test_a_resumed_run_has_the_same_bits(recipe: Path, run: Path, tmp_path: Path) -> None:
-    halves = tmp_path / "halves"
-    train(read_recipe(recipe, ["training.max_updates=4"]), halves)
-    train(read_recipe(recipe), halves, resume=True)
-    kept = [(folder / "model" / "model.safetensors").read_bytes() for folder in (run, halves)]
-    assert kept[0] == kept[1]
-    losses = [
-        [record.get("loss_nats") for record in map(json.loads, (folder / "metrics.jsonl").read_text().splitlines())]
-        for folder in (run, halves)
-    ]
-    assert losses[0] == losses[1]
-    validations = [
-        record
-        for record in map(json.loads, (run / "metrics.jsonl").read_text().splitlines())
-        if record["kind"] == "validation"
-    ]
-    assert all("character_error_rate" in record for record in validations)
-
-
 def test_r_drop_reads_each_image_twice(recipe: Path, tmp_path: Path) -> None:
     result = train(read_recipe(recipe, ["training.max_updates=2", "training.r_drop=1.0"]), tmp_path / "run")
     assert result.updates == 2
@@ -182,11 +105,6 @@ def test_a_reader_reads_files_and_arrays(run: Path, images: Path) -> None:
         reader.read([np.zeros((8, 9), np.uint8)])
     with pytest.raises(DataError, match=naming("positions", "4,096")):
         reader.read([np.kron(np.eye(8, dtype=np.uint8), np.full((1, 2000), 200, np.uint8))])
-
-
-def test_other_models_cannot_read(micro_model: Path) -> None:
-    with pytest.raises(CheckpointError, match=naming(micro_model, "translation", "image-to-text")):
-        Reader.load(micro_model)
 
 
 def test_read_prints_a_line_for_each_image(transduce: CommandLine, run: Path, images: Path) -> None:
@@ -240,31 +158,25 @@ def test_the_attention_page_has_the_picture(transduce: CommandLine, run: Path, i
 
 
 def test_the_doctor_examines_lists_and_recipes(recipe: Path, run: Path, images: Path, tmp_path: Path) -> None:
-    found = list(examine([str(images / "train.tsv")]))
+    found = list(examine([str(images / "flawed.tsv")]))
     text = "\n".join(each.message for each in found)
     assert [each.status for each in found] == ["problem", "problem", "good"]
     assert says(text, 2, "unreadable", images / "bad.png")
     assert says(text, 2, "empty", images / "blank.png")
     assert says(text, 25, 29, "images")  # a list alone has no limit of the width
-    of_recipe = list(examine([str(recipe)]))
+    other = tmp_path / "other.toml"
+    other.write_text(recipe.read_text().replace("/train.tsv", "/flawed.tsv").replace("/test.tsv", "/flawed.tsv"))
+    of_recipe = list(examine([str(other)]))
     assert [each.message for each in of_recipe if each.status == "note"]  # too long
     assert any(says(each.message, "images of files") for each in of_recipe)
-    shutil.copy(images / "train-2.png", tmp_path)
-    again = read_recipe(recipe)
-    other = tmp_path / "again.toml"
-    other.write_text(RECIPE.format(images).replace("/test.tsv", "/dev.tsv").replace("/dev.tsv", "/train.tsv", 1))
-    shared = list(examine([str(other)]))
-    assert any(says(each.message, "train.tsv", "too") for each in shared if each.status == "problem")
-    assert again.data.task == "image-to-text"
+    assert any(says(each.message, "flawed.tsv", "too") for each in of_recipe if each.status == "problem")
     assert {each.status for each in examine([str(run)])} == {"good"}
     assert {each.status for each in examine([str(run / "store")])} <= {"good", "note"}
 
 
-def test_a_prepared_folder_can_be_used_again(recipe: Path, run: Path, tmp_path: Path) -> None:
+def test_a_prepared_folder_is_of_its_settings(recipe: Path, run: Path) -> None:
     prepared = open_prepared(run / "store", expected=read_recipe(recipe).data)
     assert prepared.text_names["test"].endswith("test.tsv")
-    result = train(read_recipe(recipe, ["training.max_updates=1"]), tmp_path / "run", store=run / "store")
-    assert result.scores is not None
     with pytest.raises(ConfigError, match=naming("image_height", 8, 16)):
         open_prepared(
             run / "store", expected=read_recipe(recipe, ["data.image_height=16", "model.source_width=16"]).data

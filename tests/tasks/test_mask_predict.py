@@ -23,7 +23,7 @@ from transduce.errors import CheckpointError, ConfigError
 from transduce.model import MaskedTransformer, Transformer, for_inference
 from transduce.model.inference import has_int8_products
 from transduce.model.masked_transformer import MASK_ID, MAX_DIFFERENCE
-from transduce.recipes import read_recipe, tiny, with_settings
+from transduce.recipes import read_recipe
 from transduce.tasks import Reranker, Translator, task_named, train
 from transduce.tasks.mask_predict import LENGTH_WEIGHT, MaskedObjective, masked_positions
 from transduce.text import EOS_ID, Tokenizers, train_bpe
@@ -157,20 +157,9 @@ def test_it_learns_to_write_and_more_passes_are_not_worse() -> None:
         Reranker(translator, reverse, weight=1.0)
 
 
-def test_task_and_search_go_together() -> None:
-    with pytest.raises(ConfigError, match=naming("task = 'mask-predict'", "'beam'")):
-        with_settings(tiny(), ["data.task=mask-predict"])
-    with pytest.raises(ConfigError, match=naming("task = 'translation'", "'mask-predict'")):
-        with_settings(tiny(), ["search.kind=mask-predict"])
-    both = ["data.task=mask-predict", "search.kind=mask-predict"]
-    task = task_named("mask-predict")
-    for setting in ("model.block_size=4", "model.system=recurrent"):
-        with pytest.raises(ConfigError, match=naming("task = 'mask-predict'")):
-            task.build_model(with_settings(tiny(), [*both, setting]).model, None)
+def test_the_cost_counts_the_head_of_lengths() -> None:
     model = make(d_model=16)
-    assert task.cost(model.config).parameters == sum(weight.numel() for weight in model.parameters())
-    with pytest.raises(ConfigError, match=naming("r_drop")):
-        MaskedObjective(model, TrainingConfig(r_drop=1.0))
+    assert task_named("mask-predict").cost(model.config).parameters == sum(each.numel() for each in model.parameters())
 
 
 def test_a_run_that_starts_from_a_translator(
@@ -184,16 +173,9 @@ def test_a_run_that_starts_from_a_translator(
                 "training.checkpoint_every_updates=2", "training.validate_every_updates=4", "training.average_last=1",
                 "training.validation_sentences=4"]  # fmt: skip
     lines: list[str] = []
-    config = read_recipe(micro_recipe, settings)
-    result = train(config, tmp_path / "run", log=lines.append)
+    result = train(read_recipe(micro_recipe, settings), tmp_path / "run", log=lines.append)
     assert any("drawn at random: length.weight, length.bias" in line for line in lines)
     assert result.model_folder is not None
-    interrupted = iter([False, False, True])
-    train(config, tmp_path / "again", should_stop=lambda: next(interrupted, False))
-    resumed = train(config, tmp_path / "again", resume=True)
-    assert resumed.scores == result.scores
-    weights = [(folder / "model.safetensors").read_bytes() for folder in (result.model_folder, resumed.model_folder)]
-    assert weights[0] == weights[1]
     text = b"The dog sleeps.\nThe woman sees a cat.\n"
     once, more = (transduce("translate", result.model_folder, "--iterations", n, stdin=text) for n in (1, 3))
     assert once.code == more.code == 0

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 import torch
+from task_suite import few_evaluated_sentences
 
 import transduce as package
 from said import naming, says
@@ -39,21 +40,21 @@ embeddings = "separate"
 [data]
 corpus = "grammar"
 task = "parsing"
-n_pairs = 3000
+n_pairs = 1500
 vocab_size = 400
 shared_vocabulary = false
 [training]
-max_updates = 200
+max_updates = 120
 max_tokens_per_batch = 600
-warmup_steps = 40
-lr_factor = 0.5
-validate_every_updates = 100
+warmup_steps = 30
+lr_factor = 0.7
+validate_every_updates = 60
 validation_sentences = 12
-checkpoint_every_updates = 50
+checkpoint_every_updates = 60
 average_last = 1
 [search]
-beam_size = 2
-max_extra_tokens = 300
+beam_size = 1
+max_extra_tokens = 60
 """
 SENTENCES = [
     "The dog sleeps .", "", "A ( very ) old dog 's -LRB- bone , is here !", "word " * 40, "?",
@@ -61,11 +62,17 @@ SENTENCES = [
 ]  # fmt: skip
 
 
+@pytest.fixture(autouse=True, scope="module")
+def few_sentences() -> Iterator[None]:
+    with few_evaluated_sentences():
+        yield
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("parsing")
     (folder / "parser.toml").write_text(RECIPE)
-    trees = [pair.tree for pair in generate_pairs("test", n_pairs=40, seed=3)]
+    trees = [pair.tree for pair in generate_pairs("test", n_pairs=20, seed=3)]
     (folder / "few.ptb").write_text("\n".join(trees) + "\n")
     few = f"'{folder / 'few.ptb'}'"
     result = train(
@@ -90,15 +97,10 @@ def test_it_learns_and_is_judged_by_f1(run: Path, model: Path) -> None:
     text = prepared.text("test")
     assert text is not None
     totals = evaluate_parser(Parser.load(model), *text).result.all
-    assert (totals.valid, totals.errors, totals.skipped) == (40, 0, 0)
+    assert (totals.valid, totals.errors, totals.skipped) == (20, 0, 0)
     assert totals.f1 > 10
     assert totals.tagging_accuracy is None  # XX is not a tag
-    card = (model / "README.md").read_text(encoding="utf-8")
-    assert "parsing en" in card
-    assert "transduce parse" in card
-    assert "| f1 |" in card
-    assert "| errors | 0 | 0 |" in card
-    assert "tagging" not in card
+    assert "tagging" not in (model / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_doctor_has_it_parse(run: Path, model: Path) -> None:
@@ -194,7 +196,7 @@ def test_positions_of_words_are_known_in_training_and_in_the_model(tmp_path: Pat
     """Training, validation and the loaded model count words in the same way."""
     (tmp_path / "parser.toml").write_text(RECIPE)
     settings = [
-        "model.positions=words", "data.leaves=endings", "training.max_updates=100", "training.average_last=1",
+        "model.positions=words", "data.leaves=endings", "training.max_updates=20", "training.validate_every_updates=20",
         "data.recombination=0.1", "data.n_recombined=2",
     ]  # fmt: skip
     train(read_recipe(tmp_path / "parser.toml", settings), tmp_path / "run")
@@ -215,9 +217,8 @@ def test_positions_of_words_are_known_in_training_and_in_the_model(tmp_path: Pat
     prepared = open_prepared(tmp_path / "run" / "store")
     assert prepared.dev is not None
     sources, references = prepared.text("dev") or ([], [])
-    n = 12
-    scored = evaluate_parser(parser, sources[:n], references[:n]).result.all
-    assert scored.f1 == pytest.approx(validation["f1"])
+    scored = evaluate_parser(parser, sources, references).result.all
+    assert 0 < scored.f1 == pytest.approx(validation["f1"])
 
 
 def test_own_trees_in_any_layout(tmp_path: Path) -> None:
@@ -264,20 +265,14 @@ def test_the_treebank_by_sections(tmp_path: Path, transduce: Callable[..., Any])
         train(read_recipe(tmp_path / "parser.toml", settings), tmp_path / "other")
 
 
-def test_what_does_not_go_together_is_refused(model: Path, micro_model: Path, tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match=naming(micro_model, "translation", "parsing")):
-        Parser.load(micro_model)
+def test_what_does_not_go_together_is_refused(model: Path, tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=naming(model, "parsing", "translation")):
         Translator.load(model)
     with pytest.raises(TypeError, match=naming("list")):
         Parser.load(model).parse("The dog sleeps .")
     (tmp_path / "parser.toml").write_text(RECIPE)
-    with pytest.raises(ConfigError, match=naming("task = 'parsing'", "shared_vocabulary = false")):
-        read_recipe(tmp_path / "parser.toml", ["data.shared_vocabulary=true"])
     with pytest.raises(ConfigError, match=naming("test_trees", "task = 'parsing'", "task = 'translation'")):
         read_recipe(tmp_path / "parser.toml", ["data.task=translation", "data.test_trees=few.ptb"])
-    with pytest.raises(ConfigError, match=naming("train_trees")):
-        read_recipe(tmp_path / "parser.toml", ["data.dev_tsv=dev.tsv"])
     with pytest.raises(DataError, match=naming("gmu", "train.ptb", "gum", "craft")):
         train(read_recipe(tmp_path / "parser.toml", ["data.corpus=gmu"]), tmp_path / "run")
 
@@ -345,7 +340,7 @@ def test_tags_and_labels_of_any_script(tmp_path: Path) -> None:
     train_trees.write_text("(TOP (\u00c9 (N\u00c9 chien) (\u2026 \u2026) (\u0120 x)))\n" * 12, encoding="utf-8")
     (tmp_path / "parser.toml").write_text(RECIPE)
     settings = [
-        "data.corpus=files", f"data.train_trees={train_trees}", "data.leaves=tags", "training.max_updates=40",
+        "data.corpus=files", f"data.train_trees={train_trees}", "data.leaves=tags", "training.max_updates=20",
         "training.validate_every_updates=100",
     ]  # fmt: skip
     train(read_recipe(tmp_path / "parser.toml", settings), tmp_path / "run")

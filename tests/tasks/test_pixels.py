@@ -11,32 +11,21 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from small_recipes import SmallRuns
 
 from said import naming, says
 from transduce.corpora.digits import LEVELS, digit_images, image_of, line_of
 from transduce.errors import ConfigError, DataError, SearchError
-from transduce.recipes import preset, with_settings
-from transduce.tasks import LanguageModel, PixelModel, open_prepared, prepare, task_named, train
+from transduce.tasks import LanguageModel, PixelModel, open_prepared, task_named
 from transduce.tasks.pixels import PixelBatches
 from transduce.text import BOS_ID
 
-SMALL = (
-    "model.system=language-model", "model.n_layers=1", "model.d_model=16", "model.d_ff=16", "model.n_heads=1",
-    "model.p_drop=0.0", "model.n_positions=68", "data.task=pixels", "data.corpus=digits", "data.tokenizer=characters",
-    "data.vocab_size=400", "data.max_pairs=40", "training.max_updates=6", "training.max_tokens_per_batch=600",
-    "training.eps_ls=0.0", "training.validate_every_updates=6", "training.checkpoint_every_updates=3",
-    "training.average_last=1",
-)  # fmt: skip
 CommandLine = Callable[..., Any]
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of six updates."""
-    pytest.importorskip("sklearn")
-    folder = tmp_path_factory.mktemp("pixels") / "run"
-    train(with_settings(preset("tiny"), SMALL), folder)
-    return folder
+def run(small_runs: SmallRuns) -> Path:
+    return small_runs["pixels"].folder
 
 
 def test_an_image_is_a_line_and_back() -> None:
@@ -101,7 +90,7 @@ def test_bits_per_dimension_are_those_of_each_pixel_in_turn(run: Path) -> None:
     assert score.as_json()["bits_per_dimension"] == pytest.approx(total / math.log(2) / 200 / 64, abs=1e-4)
 
 
-def test_what_is_drawn(run: Path, transduce: CommandLine) -> None:
+def test_what_is_drawn(run: Path, tmp_path: Path, transduce: CommandLine) -> None:
     model = LanguageModel.load(run / "model")
     assert isinstance(model, PixelModel)
     images = model.draw([3, 7, 3], seed=2)
@@ -119,27 +108,12 @@ def test_what_is_drawn(run: Path, transduce: CommandLine) -> None:
     refused = transduce("generate", run / "model", stdin=b"x\n")
     assert (refused.code, len(refused.err.splitlines())) == (1, 1)
     assert says(refused.err, 63, "x")
-    text = run.parent / "digits.txt"
+    text = tmp_path / "digits.txt"
     text.write_text(f"{line_of(images[0], 3)}\n", encoding="utf-8")
     unscored = transduce("perplexity", run / "model", text)
     assert (unscored.code, len(unscored.err.splitlines()), says(unscored.err, "bits per dimension")) == (1, 1, True)
     with pytest.raises(SearchError, match=naming("beam")):
         model.generate(["3"], beam_size=2)
-
-
-@pytest.mark.parametrize(
-    ("setting", "facts"),
-    [
-        ("data.corpus=grammar", ("digits", "grammar")),
-        ("data.tokenizer=bpe", ("characters", "bpe")),
-        ("model.n_positions=67", ("model.n_positions", 67, 68)),
-        ("model.is_causal=false", ("is_causal",)),
-    ],
-)
-def test_settings_that_do_not_fit(tmp_path: Path, setting: str, facts: tuple[object, ...]) -> None:
-    pytest.importorskip("sklearn")
-    with pytest.raises(ConfigError, match=naming(*facts)):
-        train(with_settings(preset("tiny"), [*SMALL, setting]), tmp_path / "run")
 
 
 def test_the_doctor_counts_the_images(transduce: CommandLine) -> None:
@@ -148,18 +122,3 @@ def test_the_doctor_counts_the_images(transduce: CommandLine) -> None:
     outcome = transduce("doctor", recipe)
     assert outcome.code == 0
     assert [says(outcome.out, fact) for fact in ("images of digits", "1,397", 200)] == [True] * 3
-
-
-def test_it_resumes_bit_exactly(run: Path, tmp_path: Path) -> None:
-    config = with_settings(preset("tiny"), SMALL)
-    updates = [0]
-
-    def count(record: Any) -> None:
-        updates[0] = max(updates[0], record.update)
-
-    stopped = train(config, tmp_path / "run", listeners=[count], should_stop=lambda: updates[0] >= 3)
-    assert stopped.reason == "interrupted"
-    train(config, tmp_path / "run", resume=True)
-    weights = [(folder / "model" / "model.safetensors").read_bytes() for folder in (run, tmp_path / "run")]
-    assert weights[0] == weights[1]
-    assert prepare(config.data, tmp_path / "again").fingerprint == open_prepared(run / "store").fingerprint

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from small_recipes import SmallRuns
+from task_suite import check_resume, few_evaluated_sentences, records, run_once
 
 from said import naming, says
 from transduce.corpora import generate_pairs, parallel_text
@@ -52,62 +55,39 @@ def test_the_model_is_the_mean_of_the_last_scheduled_checkpoints(micro_run: Path
         assert torch.equal(ours[name], weight)
 
 
-def test_a_stopped_and_resumed_run_ends_with_the_same_model(
-    micro_recipe: Path, micro_run: Path, tmp_path: Path
-) -> None:
-    config = read_recipe(micro_recipe)
-    seen: list[object] = []
-    stopped = train(
-        config,
-        tmp_path / "run",
-        listeners=[lambda record: seen.append(record) if isinstance(record, UpdateRecord) else None],
-        should_stop=lambda: len(seen) >= 17,
-    )
-    assert (stopped.reason, stopped.updates, stopped.model_folder) == ("interrupted", 17, None)
-    messages: list[str] = []
-    ended = train(config, tmp_path / "run", resume=True, log=messages.append)
-    assert ended.reason == "max_updates"
-    assert messages[-1] == f"translating {parallel_text.GRAMMAR_TEST_PAIRS:,} sentences of grammar test"
-    ours = read_tensors(tmp_path / "run" / "model" / "model.safetensors")
-    for name, weight in read_tensors(micro_run / "model" / "model.safetensors").items():
-        assert torch.equal(ours[name], weight), name
+@pytest.fixture
+def recipe(small_runs: SmallRuns) -> Iterator[Path]:
+    """The recipe of a smaller translator, of few sentences."""
+    with few_evaluated_sentences():
+        yield small_runs["translation"].recipe
 
 
 @pytest.mark.parametrize(
-    "switches",
+    ("switches", "card"),
     [
-        ["training.optimiser=muon"],
-        ["training.r_drop=3"],
-        ["training.r_drop=3", "training.r_drop_after=6"],
-        ["training.decay=linear"],
-        ["training.both_ways_epochs=1"],
+        (("training.precision=bf16",), "bf16"),
+        (("training.n_accumulate=3",), "x 3"),
+        (("training.optimiser=muon",), "optimiser muon"),
+        (("training.r_drop=3",), "r_drop 3"),
+        (("training.r_drop=3", "training.r_drop_after=4"), "r_drop_after 4"),
+        (("training.decay=linear",), "decay linear"),
+        (("training.both_ways_epochs=1",), "both_ways_epochs 1"),
+        (("model.norm=pre",), "pre-norm"),
+        (("data.tokenizer=wordpiece", "data.vocab_size=700"), "1 + 1 layers"),
     ],
 )
-def test_switches_resume_exactly(micro_recipe: Path, tmp_path: Path, switches: list[str]) -> None:
-    settings = [
-        *switches,
-        "training.max_updates=8",
-        "training.checkpoint_every_updates=4",
-        "training.validation_bleu=false",
-    ]
-    config = read_recipe(micro_recipe, settings)
-    train(config, tmp_path / "whole")
-    updates: list[object] = []
-    listener = lambda record: updates.append(record) if isinstance(record, UpdateRecord) else None  # noqa: E731
-    train(config, tmp_path / "cut", listeners=[listener], should_stop=lambda: len(updates) >= 5)
-    train(config, tmp_path / "cut", resume=True)
-    for name in ("model.safetensors", "optimizer.safetensors"):
-        whole, cut = (
-            read_tensors(tmp_path / run / "checkpoints" / "update-00000008" / name) for run in ("whole", "cut")
-        )
-        assert whole.keys() == cut.keys()
-        assert all(torch.equal(whole[key], cut[key]) for key in whole)
-    card = (tmp_path / "cut" / "model" / "README.md").read_text(encoding="utf-8")
-    for switch in switches:
-        assert switch.removeprefix("training.").replace("=", " ") in card
+def test_switches_learn_resume_exactly_and_are_on_the_card(
+    small_runs: SmallRuns, tmp_path: Path, switches: tuple[str, ...], card: str
+) -> None:
+    settings = (*switches, "training.validation_bleu=false", "model.p_drop=0.05")
+    run = run_once(small_runs["translation"].task, tmp_path, settings)
+    check_resume(run, tmp_path / "cut", run)
+    losses = [record["loss_nats"] for record in records(run.folder, "update")]
+    assert losses[-1] < losses[0]
+    assert card in (run.model / "README.md").read_text(encoding="utf-8")
 
 
-def test_weights_and_dropout_resume_exactly(micro_recipe: Path, tmp_path: Path) -> None:
+def test_weights_and_dropout_resume_exactly(recipe: Path, tmp_path: Path) -> None:
     """Sampling of pairs and encodings is a function of seed and epoch, so a resumed run is exact."""
     for name, sentence in (("one", "A dog number {} runs.\tHund Nummer {} läuft.\n"), ("two", "{} cats\t{} Katzen\n")):
         (tmp_path / name).mkdir()
@@ -124,7 +104,7 @@ def test_weights_and_dropout_resume_exactly(micro_recipe: Path, tmp_path: Path) 
         "training.checkpoint_every_updates=4",
         "model.p_drop=0.1",
     ]
-    config = read_recipe(micro_recipe, settings)
+    config = read_recipe(recipe, settings)
     messages: list[str] = []
     train(config, tmp_path / "whole", data_folder=tmp_path, log=messages.append)
     assert any(says(line, "train", 120, "one 60", "two 60", 3) for line in messages)
@@ -138,21 +118,23 @@ def test_weights_and_dropout_resume_exactly(micro_recipe: Path, tmp_path: Path) 
     assert any(re.search(r"\bone\b.*\b60\b.*\b1\.5\b.*\btwo\b.*\b60\b.*\b0\.5\b", line) for line in card.splitlines())
 
 
-def test_separate_vocabularies(micro_recipe: Path, tmp_path: Path) -> None:
+def test_separate_vocabularies(recipe: Path, tmp_path: Path) -> None:
     settings = ["data.shared_vocabulary=false", "model.embeddings=target", "training.max_updates=2"]
-    result = train(read_recipe(micro_recipe, settings), tmp_path / "run")
+    messages: list[str] = []
+    result = train(read_recipe(recipe, settings), tmp_path / "run", log=messages.append)
+    assert messages[-1] == f"translating {parallel_text.GRAMMAR_TEST_PAIRS:,} sentences of grammar test"
     assert result.model_folder is not None
     names = {path.name for path in result.model_folder.iterdir()}
     assert {"tokenizer.src.json", "tokenizer.tgt.json"} <= names
     assert len(Translator.load(result.model_folder).translate(["The dog sleeps.", ""])) == 2
 
 
-def test_files_of_one_s_own_without_dev_or_test(micro_recipe: Path, tmp_path: Path) -> None:
+def test_files_of_one_s_own_without_dev_or_test(recipe: Path, tmp_path: Path) -> None:
     tsv = tmp_path / "pairs.tsv"
     tsv.write_text("one dog\tein Hund\n\tleer\ntwo dogs\tzwei Hunde\n" * 20, encoding="utf-8")
     settings = ["data.corpus=files", f"data.train_tsv={tsv}", "training.max_updates=2", "data.max_dropped_share=0.5"]
     messages: list[str] = []
-    result = train(read_recipe(micro_recipe, settings), tmp_path / "run", log=messages.append)
+    result = train(read_recipe(recipe, settings), tmp_path / "run", log=messages.append)
     assert result.scores is None
     assert any(says(line, "files", 20, "empty", "2, 5, 8") for line in messages)
     assert any(says(line, "files", 38, "duplicate", "4, 6, 7") for line in messages)
@@ -162,11 +144,11 @@ def test_files_of_one_s_own_without_dev_or_test(micro_recipe: Path, tmp_path: Pa
 
 @pytest.mark.parametrize("decay", ["inverse_sqrt", "linear"])
 def test_only_a_learning_rate_that_does_not_know_the_end_may_go_beyond_it(
-    micro_recipe: Path, tmp_path: Path, decay: str
+    recipe: Path, tmp_path: Path, decay: str
 ) -> None:
     settings = [f"training.decay={decay}", "training.validation_bleu=false"]
-    train(read_recipe(micro_recipe, [*settings, "training.max_updates=2"]), tmp_path / "run")
-    longer = read_recipe(micro_recipe, [*settings, "training.max_updates=4"])
+    train(read_recipe(recipe, [*settings, "training.max_updates=2"]), tmp_path / "run")
+    longer = read_recipe(recipe, [*settings, "training.max_updates=4"])
     if decay == "inverse_sqrt":
         assert train(longer, tmp_path / "run", resume=True).updates == 4
     else:
@@ -174,30 +156,10 @@ def test_only_a_learning_rate_that_does_not_know_the_end_may_go_beyond_it(
             train(longer, tmp_path / "run", resume=True)
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        ["training.precision=bf16"],
-        ["training.n_accumulate=3"],
-        ["training.r_drop=5"],
-        ["training.r_drop=5", "training.r_drop_after=3"],
-        ["training.optimiser=muon"],
-        ["model.norm=pre"],
-        ["data.tokenizer=wordpiece", "data.vocab_size=700"],
-    ],
-)
-def test_switches_train(micro_recipe: Path, tmp_path: Path, settings: list[str]) -> None:
-    config = read_recipe(micro_recipe, [*settings, "training.max_updates=6", "training.log_every_updates=3"])
-    train(config, tmp_path / "run")
-    records = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
-    losses = [record["loss_nats"] for record in records if record["kind"] == "update"]
-    assert losses[1] < losses[0]
-
-
 def test_validation_bleu_is_that_of_evaluate(tmp_path: Path) -> None:
     """Validation and evaluation use the same functions: a single averaged checkpoint has its validation BLEU."""
     tsv = tmp_path / "pairs.tsv"
-    pairs = [(pair.en, pair.de) for pair in generate_pairs("train", n_pairs=12, seed=1)]
+    pairs = [(pair.en, pair.de) for pair in generate_pairs("train", n_pairs=5, seed=1)]
     tsv.write_text("".join(f"{src}\t{tgt}\n" for src, tgt in pairs * 4), encoding="utf-8")
     recipe = tmp_path / "learn-by-heart.toml"
     recipe.write_text(f"""
@@ -214,12 +176,15 @@ def test_validation_bleu_is_that_of_evaluate(tmp_path: Path) -> None:
         dev_tsv = "{tsv}"
         vocab_size = 400
         [training]
-        max_updates = 120
+        max_updates = 100
         max_tokens_per_batch = 400
-        warmup_steps = 40
-        validate_every_updates = 120
+        warmup_steps = 30
+        validate_every_updates = 100
         keep_checkpoints = 1
         average_last = 1
+        [search]
+        beam_size = 2
+        max_extra_tokens = 5
     """)
     train(read_recipe(recipe), tmp_path / "run")
     records = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
@@ -254,11 +219,11 @@ def test_validation_decodes_batches_no_larger_than_the_training_s(
     assert max(rows * columns for rows, columns in shapes) <= 120
 
 
-def test_another_text_under_a_run_is_noticed(micro_recipe: Path, tmp_path: Path) -> None:
+def test_another_text_under_a_run_is_noticed(recipe: Path, tmp_path: Path) -> None:
     """The prepared folder is made again with the same settings but other text files."""
     tsv = tmp_path / "pairs.tsv"
     settings = ["data.corpus=files", f"data.train_tsv={tsv}", "training.max_updates=2"]
-    config = read_recipe(micro_recipe, settings)
+    config = read_recipe(recipe, settings)
     tsv.write_text("one dog\tein Hund\ntwo dogs\tzwei Hunde\n" * 20, encoding="utf-8")
     prepare(config.data, tmp_path / "store")
     train(config, tmp_path / "run", store=tmp_path / "store")
@@ -271,8 +236,8 @@ def test_another_text_under_a_run_is_noticed(micro_recipe: Path, tmp_path: Path)
         average_run(tmp_path / "run", last=1)
 
 
-def test_another_store_is_refused_and_the_run_goes_on_with_its_own(micro_recipe: Path, tmp_path: Path) -> None:
-    config = read_recipe(micro_recipe, ["training.max_updates=2"])
+def test_another_store_is_refused_and_the_run_goes_on_with_its_own(recipe: Path, tmp_path: Path) -> None:
+    config = read_recipe(recipe, ["training.max_updates=2"])
     train(config, tmp_path / "run")
     train_store = shutil.copytree(tmp_path / "run" / "store", tmp_path / "other") / "train"
     ids = np.load(train_store / "src.ids.npy")
@@ -280,22 +245,22 @@ def test_another_store_is_refused_and_the_run_goes_on_with_its_own(micro_recipe:
     assert ids[0] != ids[1]
     np.save(train_store / "src.ids.npy", ids)
     write_manifest(train_store)
-    longer = read_recipe(micro_recipe, ["training.max_updates=3"])
+    longer = read_recipe(recipe, ["training.max_updates=3"])
     with pytest.raises(DataError, match=naming(tmp_path / "other", tmp_path / "run")):
         train(longer, tmp_path / "run", resume=True, store=tmp_path / "other")
     assert train(longer, tmp_path / "run", resume=True).updates == 3
 
 
-def test_the_same_ids_are_the_same_text_however_they_are_told(micro_recipe: Path, tmp_path: Path) -> None:
-    prepared = prepare(read_recipe(micro_recipe).data, tmp_path / "prepared")
+def test_the_same_ids_are_the_same_text_however_they_are_told(recipe: Path, tmp_path: Path) -> None:
+    prepared = prepare(read_recipe(recipe).data, tmp_path / "prepared")
     fingerprint, summary = prepared.fingerprint, tmp_path / "prepared" / "train" / "store.json"
     summary.write_text(summary.read_text() + " ")
     write_manifest(summary.parent)
     assert open_prepared(tmp_path / "prepared").fingerprint == fingerprint
 
 
-def test_a_store_that_is_gone_is_named(micro_recipe: Path, tmp_path: Path) -> None:
-    config = read_recipe(micro_recipe, ["training.max_updates=2"])
+def test_a_store_that_is_gone_is_named(recipe: Path, tmp_path: Path) -> None:
+    config = read_recipe(recipe, ["training.max_updates=2"])
     prepare(config.data, tmp_path / "prepared")
     train(config, tmp_path / "run", store=tmp_path / "prepared")
     shutil.rmtree(tmp_path / "prepared")
@@ -312,58 +277,56 @@ def test_a_store_that_is_gone_is_named(micro_recipe: Path, tmp_path: Path) -> No
     ],
 )
 def test_what_no_epoch_can_do_is_refused_before_the_run_begins(
-    micro_recipe: Path, tmp_path: Path, setting: str, named: str
+    recipe: Path, tmp_path: Path, setting: str, named: str
 ) -> None:
     with pytest.raises((DataError, ConfigError), match=named):
-        train(read_recipe(micro_recipe, [setting]), tmp_path / "run")
-    sound = read_recipe(micro_recipe, ["training.max_updates=1"])
+        train(read_recipe(recipe, [setting]), tmp_path / "run")
+    sound = read_recipe(recipe, ["training.max_updates=1"])
     assert train(sound, tmp_path / "run").updates == 1
 
 
-def test_weights_may_differ_from_those_of_the_store_but_not_from_those_of_the_run(
-    micro_recipe: Path, tmp_path: Path
-) -> None:
+def test_weights_may_differ_from_those_of_the_store_but_not_from_those_of_the_run(recipe: Path, tmp_path: Path) -> None:
     settings = ["training.max_updates=1", "data.corpus={grammar=1.0}"]
-    prepare(read_recipe(micro_recipe, settings).data, tmp_path / "prepared")
-    other = read_recipe(micro_recipe, ["training.max_updates=1", "data.corpus={grammar=0.5}"])
+    prepare(read_recipe(recipe, settings).data, tmp_path / "prepared")
+    other = read_recipe(recipe, ["training.max_updates=1", "data.corpus={grammar=0.5}"])
     train(other, tmp_path / "run", store=tmp_path / "prepared")
     with pytest.raises(ConfigError, match=naming("data.corpus")):
-        train(read_recipe(micro_recipe, settings), tmp_path / "run", resume=True)
+        train(read_recipe(recipe, settings), tmp_path / "run", resume=True)
 
 
-def test_what_a_killed_preparation_left_does_not_block_the_run(micro_recipe: Path, tmp_path: Path) -> None:
+def test_what_a_killed_preparation_left_does_not_block_the_run(recipe: Path, tmp_path: Path) -> None:
     (tmp_path / "run" / ".store.999999999.tmp").mkdir(parents=True)
-    config = read_recipe(micro_recipe, ["training.max_updates=1"])
+    config = read_recipe(recipe, ["training.max_updates=1"])
     assert train(config, tmp_path / "run").updates == 1
     assert not list((tmp_path / "run").glob(".store*"))
 
 
-def test_text_that_is_all_dropped_is_told_with_the_reasons(micro_recipe: Path, tmp_path: Path) -> None:
+def test_text_that_is_all_dropped_is_told_with_the_reasons(recipe: Path, tmp_path: Path) -> None:
     tsv = tmp_path / "latin-1.tsv"
     tsv.write_bytes("a door\tTür ö\n".encode("latin-1") * 3)
-    config = read_recipe(micro_recipe, ["data.corpus=files", f"data.train_tsv={tsv}"])
+    config = read_recipe(recipe, ["data.corpus=files", f"data.train_tsv={tsv}"])
     with pytest.raises(DataError, match=naming("files", 3, "UTF-8", "1, 2, 3")):
         prepare(config.data, tmp_path / "prepared")
 
 
-def test_empty_test_text_is_found_before_the_tokenizer_is_learned(micro_recipe: Path, tmp_path: Path) -> None:
+def test_empty_test_text_is_found_before_the_tokenizer_is_learned(recipe: Path, tmp_path: Path) -> None:
     tsv, empty = tmp_path / "pairs.tsv", tmp_path / "empty.tsv"
     tsv.write_text("a dog\tein Hund\n")
     empty.write_text("")
-    config = read_recipe(micro_recipe, ["data.corpus=files", f"data.train_tsv={tsv}", f"data.test_tsv={empty}"])
+    config = read_recipe(recipe, ["data.corpus=files", f"data.train_tsv={tsv}", f"data.test_tsv={empty}"])
     messages: list[str] = []
     with pytest.raises(DataError, match=naming(empty, "test")):
         prepare(config.data, tmp_path / "prepared", log=messages.append)
     assert messages == []
 
 
-def test_a_missing_dev_file_is_found_before_any_work(micro_recipe: Path, tmp_path: Path) -> None:
+def test_a_missing_dev_file_is_found_before_any_work(recipe: Path, tmp_path: Path) -> None:
     tsv = tmp_path / "pairs.tsv"
     tsv.write_text("one dog\tein Hund\n", encoding="utf-8")
     settings = ["data.corpus=files", f"data.train_tsv={tsv}", "data.dev_tsv=nowhere.tsv"]
     messages: list[str] = []
     with pytest.raises(DataError, match=naming("nowhere.tsv", "No such file")):
-        train(read_recipe(micro_recipe, settings), tmp_path / "run", log=messages.append)
+        train(read_recipe(recipe, settings), tmp_path / "run", log=messages.append)
     assert messages == []
 
 
@@ -382,26 +345,24 @@ def test_others_may_read_a_model_folder(micro_model: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [".run.json.99999.tmp", ".prepared_at.json.99999.tmp", ".metrics.jsonl.4194305.tmp"])
-def test_what_a_killed_process_left_of_a_file_does_not_block_the_run(
-    micro_recipe: Path, tmp_path: Path, name: str
-) -> None:
+def test_what_a_killed_process_left_of_a_file_does_not_block_the_run(recipe: Path, tmp_path: Path, name: str) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / name).write_text("{")
-    config = read_recipe(micro_recipe, ["training.max_updates=1", "training.validation_bleu=false"])
+    config = read_recipe(recipe, ["training.max_updates=1", "training.validation_bleu=false"])
     train(config, tmp_path / "run", should_stop=lambda: True)
     assert not (tmp_path / "run" / name).exists()
 
 
-def test_a_run_without_an_update_may_begin_with_another_budget(micro_recipe: Path, tmp_path: Path) -> None:
+def test_a_run_without_an_update_may_begin_with_another_budget(recipe: Path, tmp_path: Path) -> None:
     """As the out-of-memory message suggests; after the first update, the batch settings are fixed."""
-    train(read_recipe(micro_recipe), tmp_path / "run", should_stop=lambda: True)
-    other = read_recipe(micro_recipe, ["training.max_tokens_per_batch=400", "training.n_accumulate=2"])
+    train(read_recipe(recipe), tmp_path / "run", should_stop=lambda: True)
+    other = read_recipe(recipe, ["training.max_tokens_per_batch=200", "training.n_accumulate=2"])
     updates: list[object] = []
     follow = [updates.append]
     stopped = train(other, tmp_path / "run", resume=True, listeners=follow, should_stop=lambda: bool(updates))
     assert (stopped.reason, stopped.updates) == ("interrupted", 1)
-    with pytest.raises(ConfigError, match=naming("training.max_tokens_per_batch", 400, 800)):
-        train(read_recipe(micro_recipe), tmp_path / "run", resume=True)
+    with pytest.raises(ConfigError, match=naming("training.max_tokens_per_batch", 200, 400)):
+        train(read_recipe(recipe), tmp_path / "run", resume=True)
 
 
 def test_a_run_tells_which_torch_it_was_begun_with(own_run: Path, micro_recipe: Path) -> None:

@@ -120,22 +120,21 @@ def test_what_should_stay_stays_whatever_the_model_writes(translator: Translator
 
 
 @pytest.mark.skipif(not SHARED_DATA.is_dir(), reason="no corpora here")
-def test_what_should_stay_stays_in_2000_real_lines(translator: Translator) -> None:
+def test_what_should_stay_stays_in_real_lines(translator: Translator) -> None:
     names = ("debian_ddtp/train.en-de.en", "libreoffice_help/train.en-de.en", "debian_handbook/train.en-de.en")
     results: list[str] = []
     for name in names:
         with lzma.open(SHARED_DATA / f"{name}.xz", "rt", encoding="utf-8", newline="\n") as lines:
             telling = (line.rstrip("\n") for line in lines if 0 < len(set(find_verbatim(line))) <= len(MASKS))
-            results += islice((line for line in telling if len(line) < 400), 1200)
-    results = results[:2000]
-    assert len(results) == 2000
+            results += islice((line for line in telling if len(line) < 400), 130)
+    assert len(results) == 390
     texts = translator.translate(results, search=SearchConfig(beam_size=1, max_extra_tokens=0))
     n_strings = n_lost = 0
     for line, text in zip(results, texts, strict=True):
         for string, count in Counter(find_verbatim(line)).items():
             n_strings += count
             n_lost += max(0, count - text.count(string))
-    assert n_strings > 2000
+    assert n_strings > 390
     assert n_lost == 0
 
 
@@ -163,7 +162,7 @@ def test_no_line_is_lost_or_added(translator: Translator) -> None:
 
 
 def test_several_threads_may_translate(translator: Translator) -> None:
-    texts = [SENTENCES[n] + " word" * (60 * n) for n in range(4)]
+    texts = [SENTENCES[n] + " word" * (10 * n) for n in range(4)]
     expected = [translator.translate([text], split=False) for text in texts]
     results: list[list[str]] = [[] for _ in texts]
 

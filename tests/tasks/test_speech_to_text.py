@@ -1,15 +1,15 @@
-"""Speech to text, end to end on own files of tones: prepared, trained, resumed, used, evaluated, examined."""
+"""Speech to text, end to end on own files of tones: prepared, trained, used, evaluated, examined."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
+from small_recipes import SmallRuns
 
 from said import naming, says
 from transduce import Transcriber
@@ -22,86 +22,27 @@ from transduce.view import attention_of_media
 
 soundfile: Any = pytest.importorskip("soundfile")
 CommandLine = Callable[..., Any]
-WORDS = {"low": 300, "mid": 1000, "high": 3000}
-
-RECIPE = """
-preset = "tiny"
-[model]
-source = "frames"
-source_width = 20
-n_encoder_layers = 1
-n_decoder_layers = 1
-d_model = 32
-d_ff = 32
-n_heads = 2
-d_k = 16
-d_v = 16
-[data]
-task = "speech-to-text"
-corpus = "files"
-direction = "en-en"
-n_bands = 20
-max_seconds = 1.0
-tokenizer = "characters"
-vocab_size = 300
-train_media = "{0}/train.tsv"
-dev_media = "{0}/dev.tsv"
-test_media = "{0}/test.tsv"
-[training]
-max_updates = 6
-feature_masks = 1
-ctc_weight = 0.5
-max_tokens_per_batch = 200
-warmup_steps = 10
-validate_every_updates = 3
-checkpoint_every_updates = 3
-log_every_updates = 1
-average_last = 1
-"""
-
-
-def sing(path: Path, words: list[str]) -> None:
-    time = np.arange(1600) / 16_000
-    samples = np.concatenate([np.zeros(400), *(np.sin(2 * np.pi * WORDS[word] * time) for word in words)])
-    soundfile.write(path, (0.5 * samples).astype(np.float32), 16_000)
 
 
 @pytest.fixture(scope="module")
-def sounds(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder, random = tmp_path_factory.mktemp("sounds"), Random(1)
-    for split, n in (("train", 16), ("dev", 3), ("test", 4)):
-        lines = []
-        for number in range(n):
-            words = random.choices(list(WORDS), k=random.randint(1, 4))
-            ending = "flac" if number % 2 else "wav"
-            sing(folder / f"{split}-{number}.{ending}", words)
-            lines.append(f"{split}-{number}.{ending}\t{' '.join(words).capitalize()}.\n")
-        (folder / f"{split}.tsv").write_text("".join(lines), encoding="utf-8")
-    sing(folder / "long.wav", ["low"] * 12)
-    soundfile.write(folder / "silent.wav", np.zeros(1000, np.float32), 16_000)
-    (folder / "bad.wav").write_bytes(b"no sound")
-    with (folder / "train.tsv").open("a", encoding="utf-8") as stream:
-        stream.write("long.wav\tlow\nsilent.wav\tlow\nbad.wav\tlow\n")
-    return folder
+def sounds(small_runs: SmallRuns) -> Path:
+    return small_runs["speech-to-text"].files
 
 
 @pytest.fixture(scope="module")
-def recipe(sounds: Path) -> Path:
-    path = sounds / "sounds.toml"
-    path.write_text(RECIPE.format(sounds), encoding="utf-8")
-    return path
+def recipe(small_runs: SmallRuns) -> Path:
+    return small_runs["speech-to-text"].recipe
 
 
 @pytest.fixture(scope="module")
-def run(recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("runs") / "whole"
-    train(read_recipe(recipe), folder)
-    return folder
+def run(small_runs: SmallRuns) -> Path:
+    return small_runs["speech-to-text"].folder
 
 
 def test_what_cannot_be_used_is_counted_and_named(recipe: Path, sounds: Path, tmp_path: Path) -> None:
     told = list[str]()
-    prepare(read_recipe(recipe).data, tmp_path / "prepared", log=told.append)
+    config = read_recipe(recipe, [f"data.train_media={sounds / 'flawed.tsv'}"])
+    prepare(config.data, tmp_path / "prepared", log=told.append)
     text = "\n".join(told)
     assert says(text, 1, "unreadable", sounds / "bad.wav")
     assert says(text, 1, "empty", sounds / "silent.wav")
@@ -109,14 +50,6 @@ def test_what_cannot_be_used_is_counted_and_named(recipe: Path, sounds: Path, tm
     assert says(text, "train:", 16, "recordings")
     features = open_store(tmp_path / "prepared" / "train").columns["features"].row(0)
     assert (features.dtype, features.shape[1]) == (np.float16, 20)
-
-
-def test_a_resumed_run_has_the_same_bits(recipe: Path, run: Path, tmp_path: Path) -> None:
-    halves = tmp_path / "halves"
-    train(read_recipe(recipe, ["training.max_updates=3"]), halves)
-    train(read_recipe(recipe), halves, resume=True)
-    kept = [(folder / "model" / "model.safetensors").read_bytes() for folder in (run, halves)]
-    assert kept[0] == kept[1]
 
 
 def test_a_transcriber_hears_files_and_arrays(run: Path, sounds: Path) -> None:
@@ -191,7 +124,7 @@ def test_attention_is_over_the_spectrogram(transduce: CommandLine, run: Path, so
 
 
 def test_the_doctor_examines_lists_of_recordings(recipe: Path, sounds: Path) -> None:
-    found = list(examine([str(sounds / "train.tsv")]))
+    found = list(examine([str(sounds / "flawed.tsv")]))
     assert [each.status for each in found] == ["problem", "problem", "good"]
     assert says(found[-1].message, 17, 19, "recordings", "minutes")
     of_recipe = list(examine([str(recipe)]))

@@ -196,16 +196,6 @@ def test_the_chain_of_models_is_told(runs: Path) -> None:
     assert "started from" not in (runs / "masked" / "model" / "README.md").read_text(encoding="utf-8")
 
 
-def test_a_resumed_run_is_the_same(runs: Path, tmp_path: Path) -> None:
-    settings = start_from(runs / "masked" / "model")
-    for updates in (3, 6):
-        config = read_recipe(runs / "translation.toml", [*settings, f"training.max_updates={updates}"])
-        train(config, tmp_path / "run", resume=updates == 6)
-    weights = [(folder / "model" / "model.safetensors").read_bytes() for folder in (runs / "first", tmp_path / "run")]
-    assert weights[0] == weights[1]
-    assert "ancestry" in json.loads((tmp_path / "run" / "model" / "config.json").read_text())
-
-
 def test_a_store_with_the_same_vocabulary_is_used(runs: Path, tmp_path: Path) -> None:
     """Whatever the settings say that it was made by."""
     config = read_recipe(runs / "masked.toml", start_from(runs / "masked" / "model"))

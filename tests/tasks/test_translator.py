@@ -43,7 +43,7 @@ def random_translator() -> Translator:
 
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_a_translation_does_not_depend_on_its_batch(random_translator: Translator, beam_size: int) -> None:
-    texts = sentences(24)
+    texts = sentences(12)
     search = random_translator.search.model_copy(update={"beam_size": beam_size, "n_best": min(beam_size, 4)})
     alone = [next(random_translator.translate_lines([text], search=search)) for text in texts]
     for max_tokens in (20, 100, 10_000):

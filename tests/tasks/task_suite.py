@@ -1,0 +1,236 @@
+"""What every task promises, as checks of one small run: data, updates, resume, model folder, scores."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from said import naming
+from transduce.config import RunConfig
+from transduce.diagnostics import examine
+from transduce.errors import CheckpointError, ConfigError
+from transduce.recipes import read_recipe
+from transduce.tasks import RunResult, open_prepared, prepare, task_named, train
+from transduce.training import UpdateRecord, checkpoint_folders, read_tensors
+
+N_EVALUATED = 5  # dev and test sentences of the built-in corpus
+TIMES = ("elapsed_s", "tgt_tokens_per_s")
+
+
+@dataclass(frozen=True)
+class SmallTask:
+    """What the checks need to know of a task."""
+
+    name: str
+    recipe: str  # TOML, of a run of six updates; {folder} has the files, {model} and {reward_model} are earlier models
+    score: str  # one that its evaluation gives
+    validated: str | None  # one that its validation gives; None: only the loss
+    card: tuple[str, ...]  # what its card tells of model, data and scores
+    use: Callable[[Any, Path], Any]  # what its loaded model gives for an input, perhaps from the folder of files
+    mistakes: tuple[tuple[str, tuple[object, ...]], ...]  # settings, each with the facts that its refusal names
+    text: str  # what the refusal names if there is no training text
+    starts_from: str | None = None  # the task of the model that it starts from
+    write_files: Callable[[Path], object] = lambda folder: None
+    needs: str | None = None  # a package of an extra
+    stops: tuple[int, ...] = (3,)  # updates after which its run is interrupted
+
+
+@dataclass(frozen=True)
+class SmallRun:
+    """The finished run of a ``SmallTask``."""
+
+    task: SmallTask
+    recipe: Path
+    files: Path  # what the recipe reads
+    result: RunResult
+    settings: tuple[str, ...] = ()  # on top of the recipe
+
+    @property
+    def folder(self) -> Path:
+        """The run folder."""
+        return self.result.folder
+
+    @property
+    def model(self) -> Path:
+        """The model folder."""
+        return self.folder / "model"
+
+    def config(self, *settings: str) -> RunConfig:
+        """The recipe with other settings."""
+        return read_recipe(self.recipe, [*self.settings, *settings])
+
+
+@contextmanager
+def few_evaluated_sentences() -> Iterator[None]:
+    """A run of a few updates would spend most of its time on dev and test."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in ("parallel_text", "responses"):
+            for name in ("GRAMMAR_DEV_PAIRS", "GRAMMAR_TEST_PAIRS"):
+                patch.setattr(f"transduce.corpora.{module}.{name}", N_EVALUATED)
+        yield
+
+
+def run_once(
+    task: SmallTask, folder: Path, settings: tuple[str, ...] = (), models: Mapping[str, Path] | None = None
+) -> SmallRun:
+    """Train a task in a new folder; ``models`` are those that its recipe names."""
+    (folder / "files").mkdir(parents=True)
+    task.write_files(folder / "files")
+    recipe = folder / "recipe.toml"
+    recipe.write_text(task.recipe.format(folder=folder / "files", **(models or {})), encoding="utf-8")
+    with few_evaluated_sentences():
+        result = train(read_recipe(recipe, settings), folder / "run")
+    return SmallRun(task, recipe, folder / "files", result, settings)
+
+
+def check_data(run: SmallRun, folder: Path, other: SmallRun) -> None:
+    """Prepared again, all files are the same; opened again, the store is of these settings and no others."""
+    random.seed(4)
+    config = run.config().data
+    with few_evaluated_sentences():
+        prepare(config, folder / "again")
+    written, again = (_files(path) for path in (run.folder / "store", folder / "again"))
+    assert written == again
+    prepared = open_prepared(run.folder / "store", expected=config)
+    assert len(prepared.train) > 0
+    assert prepared.fingerprint == open_prepared(folder / "again").fingerprint
+    with pytest.raises(ConfigError, match=naming("data.corpus_seed", 1, 2)):
+        open_prepared(run.folder / "store", expected=config.model_copy(update={"corpus_seed": 2}))
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def records(folder: Path, kind: str) -> list[dict[str, Any]]:
+    """The records of a run folder, without times."""
+    lines = (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    found = [record for record in map(json.loads, lines) if record["kind"] == kind]
+    return [{name: value for name, value in record.items() if name not in TIMES} for record in found]
+
+
+def check_training(run: SmallRun, folder: Path, other: SmallRun) -> None:
+    """Updates have finite losses and change every weight; validations have their score."""
+    updates, validations = records(run.folder, "update"), records(run.folder, "validation")
+    assert [record["update"] for record in updates] == [2, 4, 6]
+    assert all(math.isfinite(record[name]) for record in updates for name in ("loss_nats", "gradient_norm"))
+    assert [record["update"] for record in validations] == [3, 6]
+    for record in validations:
+        assert math.isfinite(record["nll_nats"])
+        assert run.task.validated is None or math.isfinite(record[run.task.validated])
+    first, last = (read_tensors(path / "model.safetensors") for path in checkpoint_folders(run.folder / "checkpoints"))
+    assert [name for name in last if torch.equal(first[name], last[name])] == []
+
+
+def check_resume(run: SmallRun, folder: Path, other: SmallRun) -> None:
+    """Interrupted and resumed, a run ends with the bits of the one that was never stopped."""
+    config, updates = run.config(), [0]
+
+    def count(record: object) -> None:
+        updates.append(record.update if isinstance(record, UpdateRecord) else updates[-1])
+
+    for stop in run.task.stops:
+        _disturb(seed=stop)
+        stopped = train(
+            config, folder / "run", resume=stop != run.task.stops[0], store=run.folder / "store", listeners=[count],
+            should_stop=lambda stop=stop: updates[-1] >= stop,  # type: ignore[misc]
+        )  # fmt: skip
+        assert (stopped.reason, stopped.updates, stopped.model_folder) == ("interrupted", stop, None)
+    _disturb(seed=0)
+    ended = train(config, folder / "run", resume=True)
+    assert (ended.reason, ended.scores) == ("max_updates", run.result.scores)
+    for kind in ("update", "validation"):
+        assert records(folder / "run", kind) == records(run.folder, kind)
+    for part in ("checkpoints/update-00000006", "model"):
+        ours, theirs = (_files(path / part) for path in (folder / "run", run.folder))
+        for name in ("README.md", "state.json", "manifest.json"):  # with times
+            ours.pop(name, None), theirs.pop(name, None)
+        assert ours == theirs
+
+
+def _disturb(seed: int) -> None:
+    """Another process has other global random states."""
+    random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002  (the global state)
+    torch.manual_seed(seed)
+
+
+def check_refusals(run: SmallRun, folder: Path, other: SmallRun) -> None:
+    """Settings that do not fit, and text that is missing, are named in one line before a run begins."""
+    for setting, facts in run.task.mistakes:
+        store = None if setting.startswith("data.") else run.folder / "store"
+        with pytest.raises(ConfigError, match=naming(*facts)):
+            train(run.config(setting), folder / setting, store=store)
+        assert not (folder / setting / "checkpoints").exists()
+    folder.mkdir(exist_ok=True)
+    lines = run.recipe.read_text(encoding="utf-8").splitlines()
+    without_text = folder / "without-text.toml"
+    without_text.write_text("\n".join(line for line in lines if not line.startswith("data.train_")), encoding="utf-8")
+    with pytest.raises(ConfigError, match=naming(run.task.text)):
+        prepare(read_recipe(without_text, ["data.corpus=files"]).data, folder / "prepared")
+
+
+def check_doctor(run: SmallRun, folder: Path, other: SmallRun) -> None:
+    """The doctor has nothing against recipe, run, prepared text and model."""
+    for path in (run.recipe, run.folder, run.folder / "store", run.model):
+        found = list(examine([str(path)]))
+        assert found
+        assert [finding for finding in found if finding.status == "problem"] == []
+
+
+def check_card(run: SmallRun, folder: Path, other: SmallRun) -> None:
+    """The card tells the task, its use, the data and the scores."""
+    config, task = run.config(), task_named(run.task.name)
+    card, use = (run.model / "README.md").read_text(encoding="utf-8"), task.use(config.data)
+    n_rows = len(open_prepared(run.folder / "store").train)
+    assert run.result.scored_split is not None
+    for fact in (
+        f"# A Transformer for {use.what}", f"`transduce {use.verb} <this folder>`", use.call,
+        f"- corpus: {config.data.corpus}", f"{n_rows:,} {task.rows}", "6 updates",
+        f"## Scores on {run.result.scored_split}: {run.result.scored_text}", *run.task.card,
+    ):  # fmt: skip
+        assert fact in card, fact
+
+
+def check_loading(run: SmallRun, folder: Path, other: SmallRun) -> None:
+    """What is loaded does the same each time; a model of another task is refused by both names."""
+    task = task_named(run.task.name)
+    first, second = (run.task.use(task.load(run.model), run.files) for _ in range(2))
+    assert first == second
+    with pytest.raises(CheckpointError, match=naming(other.model, other.task.name)):
+        task.load(other.model)
+
+
+def check_evaluation(run: SmallRun, folder: Path, other: SmallRun) -> None:
+    """The scores of the model folder are those at the end of its run."""
+    split = run.result.scored_split
+    assert run.result.scores is not None
+    scores = task_named(run.task.name).evaluate(
+        run.model, open_prepared(run.folder / "store"), split, device="cpu", also=()  # type: ignore[arg-type]
+    )  # fmt: skip
+    assert scores.as_json() == run.result.scores.as_json()
+    value = scores.as_json()[run.task.score]
+    assert math.isfinite(value["score"] if isinstance(value, dict) else value)
+
+
+# By what each is about. They take a run, a folder of their own, and a run whose model the task cannot use.
+CHECKS: dict[str, Callable[[SmallRun, Path, SmallRun], None]] = {
+    "data": check_data,
+    "training": check_training,
+    "resume": check_resume,
+    "refusals": check_refusals,
+    "doctor": check_doctor,
+    "card": check_card,
+    "loading": check_loading,
+    "evaluation": check_evaluation,
+}
