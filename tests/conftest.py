@@ -15,7 +15,7 @@ from hypothesis import settings
 
 sys.path.append(str(Path(__file__).parent))  # for said.py and forks.py
 
-from forks import Forks  # noqa: E402
+from forks import Forks
 
 SLOW_TEST_S = 3600
 
