@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-import fcntl
+import contextlib
 import json
 import os
 import shutil
@@ -15,6 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+with contextlib.suppress(ImportError):  # not on Windows
+    import fcntl
 
 FLAGS = (
     "--headless",
