@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import contextlib
 import json
 import os
 import shutil
@@ -16,7 +15,7 @@ from typing import Any
 
 import pytest
 
-with contextlib.suppress(ImportError):  # not on Windows
+with suppress(ImportError):  # not on Windows
     import fcntl
 
 FLAGS = (
