@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
 import shutil
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -12,7 +14,9 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-sys.path.append(str(Path(__file__).parent))  # for said.py
+sys.path.append(str(Path(__file__).parent))  # for said.py and forks.py
+
+from forks import Forks
 
 SLOW_TEST_S = 3600
 COLLECTED = pytest.StashKey[tuple[pytest.Item, ...]]()  # all tests, whatever -m selects
@@ -69,6 +73,18 @@ def few_evaluated_sentences() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def default_signals_of_children() -> None:
+    """A signal ignored where the tests were begun (nohup, the background of a script) is ignored by a handler instead.
+
+    Processes that they start would inherit the former, but not the latter.
+    """
+    for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"):
+        number = getattr(signal, name, None)  # Windows has not all of them
+        if number is not None and signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, lambda *_: None)
+
+
 @pytest.fixture
 def all_evaluated_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
     """All dev and test sentences of the built-in corpus, as users have them."""
@@ -83,6 +99,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(SLOW_TEST_S))
+
+
+@pytest.fixture(scope="session")
+def forks() -> Iterator[Forks]:
+    """Commands as processes of their own, without the seconds that importing torch takes."""
+    if not hasattr(os, "fork"):
+        pytest.skip("this system has no fork")
+    server = Forks()
+    yield server
+    server.close()
 
 
 @dataclass(frozen=True)

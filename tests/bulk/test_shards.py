@@ -8,7 +8,6 @@ import json
 import lzma
 import os
 import random
-import resource
 import signal
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from typing import Any
 import pytest
 import torch
 
+from forks import Forks, Process
 from said import naming, says
 from talking_model import write_talking_model
 from transduce.bulk import BulkJob, find_shards, translate_shards
@@ -187,20 +187,17 @@ def test_a_shard_that_kills_every_worker_ends_the_command(model: Path, shards: P
         )
 
 
-def start(
-    model: Path, shards: Path, out: Path, *options: object, limit: Callable[[], None] | None = None
-) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "transduce", "translate", model, "--in", f"{shards}/part*", "--out", out,
-               "--device", "cpu", *options]  # fmt: skip
-    return subprocess.Popen(list(map(str, command)), stderr=subprocess.PIPE, start_new_session=True, preexec_fn=limit)
+def start(forks: Forks, model: Path, shards: Path, out: Path, *options: object, before: str = "os.setsid()") -> Process:
+    command = ("translate", model, "--in", f"{shards}/part*", "--out", out, "--device", "cpu")
+    return forks.start(*command, *options, before=before)
 
 
 @pytest.mark.reliability
 def test_a_killed_command_goes_on_where_it_was(
-    model: Path, shards: Path, undisturbed: dict[str, bytes], tmp_path: Path
+    forks: Forks, model: Path, shards: Path, undisturbed: dict[str, bytes], tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    process = start(model, shards, out)
+    process = start(forks, model, shards, out)
     give_up = time.monotonic() + 60
     while not (out / "part001.xz").exists():
         assert time.monotonic() < give_up
@@ -215,18 +212,16 @@ def test_a_killed_command_goes_on_where_it_was(
 
 
 @pytest.mark.reliability
-def test_a_full_disk_is_one_line_and_leaves_no_part_of_a_shard(model: Path, tmp_path: Path) -> None:
+def test_a_full_disk_is_one_line_and_leaves_no_part_of_a_shard(forks: Forks, model: Path, tmp_path: Path) -> None:
     folder, out, room = tmp_path / "in", tmp_path / "out", 6000
     write_shards(folder, 3, 40)
     (folder / "part002").write_text("the young woman sees the old dog\n" * 300)
 
-    def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
-
-    process = start(model, folder, out, limit=limit)
+    limit = f"resource.setrlimit(resource.RLIMIT_FSIZE, ({room}, {room}))"
+    process = start(forks, model, folder, out, before=limit)
     _, said = process.communicate()
     assert process.returncode == 1
-    assert says(said.decode().splitlines()[-1], "error", "File too large", "part002")
+    assert says(said.splitlines()[-1], "error", "File too large", "part002")
     assert not (out / "manifest.json").exists()
     assert {name for name in contents(out) if name.startswith("part")} == {"part000.gz", "part001.xz"}
     for place in (out, tmp_path / "once"):
@@ -238,21 +233,21 @@ def test_a_full_disk_is_one_line_and_leaves_no_part_of_a_shard(model: Path, tmp_
 
 @pytest.mark.reliability
 @pytest.mark.slow
-def test_two_hundred_thousand_lines_killed_ten_times(model: Path, tmp_path: Path) -> None:
+def test_two_hundred_thousand_lines_killed_ten_times(forks: Forks, model: Path, tmp_path: Path) -> None:
     write_shards(tmp_path / "in", 200, 1000)
-    process = start(model, tmp_path / "in", tmp_path / "once", "--workers", 2)
+    process = start(forks, model, tmp_path / "in", tmp_path / "once", "--workers", 2)
     process.communicate()
     assert process.returncode == 0
     draw, out = random.Random(7), tmp_path / "out"
     for _ in range(10):
-        process = start(model, tmp_path / "in", out, "--workers", 2)
+        process = start(forks, model, tmp_path / "in", out, "--workers", 2)
         time.sleep(draw.uniform(3, 12))
         if draw.random() < 0.5:
             process.kill()
         else:  # everything, as when the machine loses power
             os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
-    process = start(model, tmp_path / "in", out, "--workers", 2)
+    process = start(forks, model, tmp_path / "in", out, "--workers", 2)
     process.communicate()
     assert process.returncode == 0
     assert contents(out) == contents(tmp_path / "once")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pty
 import re
 import stat
 import subprocess
@@ -14,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from transduce.cli.history import history_file, line_history
+
+pty = pytest.importorskip("pty")  # not on Windows
 
 PROMPT = """
 from transduce.cli.stdin import typed_lines

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 import torch
 
+from forks import Forks
 from said import says
 from transduce.tasks.run_lock import lock_holder
 from transduce.training import checkpoint_folders, read_state, read_tensors
@@ -28,21 +30,20 @@ TIMED = ("elapsed_s", "tgt_tokens_per_s")
 Job = list[dict[str, Any]]
 
 
-def run_job(job: Job, folder: Path, *, n_processes: int) -> subprocess.CompletedProcess[str]:
-    """Run the tasks of a job in ``n_processes``; one process runs without torchrun."""
+def do_job(forks: Forks, job: Job, folder: Path, *, n_processes: int) -> None:
+    """Run the tasks of a job in processes with the variables that torchrun gives them."""
     path = folder / "job.json"
     path.write_text(json.dumps(job), encoding="utf-8")
-    launcher = (
-        ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(n_processes)] if n_processes > 1 else []
-    )
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, *launcher, str(WORKER), str(path)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=240, env=environment, check=False)
-
-
-def do_job(job: Job, folder: Path, *, n_processes: int) -> None:
-    done = run_job(job, folder, n_processes=n_processes)
-    assert done.returncode == 0, done.stderr
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1])}
+    sizes = {"WORLD_SIZE": str(n_processes), "LOCAL_WORLD_SIZE": str(n_processes)}
+    processes = [
+        forks.start(path, program=WORKER.read_text(), env={**address, **sizes, "RANK": str(n), "LOCAL_RANK": str(n)})
+        for n in range(n_processes)
+    ]
+    for process in processes:
+        _, err = process.communicate(timeout=240)
+        assert process.returncode == 0, err
 
 
 def newest_tensors(out: Path) -> dict[str, torch.Tensor]:
@@ -82,7 +83,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 }
 
 
-def test_two_processes_equal_one(micro_run: Path, tmp_path: Path) -> None:
+def test_two_processes_equal_one(forks: Forks, micro_run: Path, tmp_path: Path) -> None:
     """Split and whole batches, DDP and FSDP: the same weights and records up to rounding."""
     (tmp_path / "agreed").mkdir()
 
@@ -94,9 +95,9 @@ def test_two_processes_equal_one(micro_run: Path, tmp_path: Path) -> None:
             for name, settings in VARIANTS.items()
         ]
 
-    do_job(job(1), tmp_path, n_processes=1)
+    do_job(forks, job(1), tmp_path, n_processes=1)
     sharded = [{**task, "sharded": True, "out": f"{task['out']}-sharded"} for task in job(2)]
-    do_job([*job(2), *sharded, {"task": "agree", "out": str(tmp_path / "agreed")}], tmp_path, n_processes=2)
+    do_job(forks, [*job(2), *sharded, {"task": "agree", "out": str(tmp_path / "agreed")}], tmp_path, n_processes=2)
     assert len(list((tmp_path / "agreed").iterdir())) == 2
     for name in VARIANTS:
         one = tmp_path / f"1-{name}"
@@ -125,27 +126,27 @@ def assert_resumed_exactly(folder: Path, name: str, n_cuts: int) -> None:
         assert_same_run(folder / f"{name}-cut-{number}", folder / f"{name}-whole")
 
 
-def test_experts_are_divided_among_processes(micro_run: Path, tmp_path: Path) -> None:
+def test_experts_are_divided_among_processes(forks: Forks, micro_run: Path, tmp_path: Path) -> None:
     """Whole batches per rank, since expert balance is defined per batch; gates round to fp32."""
     task = {"task": "train", "store": str(micro_run / "store"), "n_experts": 4, "n_accumulate": 2}
-    do_job([task | {"out": str(tmp_path / "one")}], tmp_path, n_processes=1)
-    do_job([task | {"out": str(tmp_path / "two"), "sharded": True}], tmp_path, n_processes=2)
+    do_job(forks, [task | {"out": str(tmp_path / "one")}], tmp_path, n_processes=1)
+    do_job(forks, [task | {"out": str(tmp_path / "two"), "sharded": True}], tmp_path, n_processes=2)
     expected = newest_tensors(tmp_path / "one")
     assert any("experts.3" in key for key in expected)
     for key, tensor in newest_tensors(tmp_path / "two").items():
         torch.testing.assert_close(tensor, expected[key], rtol=1e-5, atol=1e-6, msg=key)
 
 
-def test_two_processes_resume_exactly(micro_run: Path, tmp_path: Path) -> None:
+def test_two_processes_resume_exactly(forks: Forks, micro_run: Path, tmp_path: Path) -> None:
     """Only one process is interrupted, after an update and within a validation."""
     cuts = [{"stop_at": 5, "stopped_rank": 1}, {"stop_at": 3, "stop_in_validation": True, "stopped_rank": 1}]
-    do_job(resume_tasks(micro_run / "store", tmp_path, "fp32", cuts), tmp_path, n_processes=2)
+    do_job(forks, resume_tasks(micro_run / "store", tmp_path, "fp32", cuts), tmp_path, n_processes=2)
     assert_resumed_exactly(tmp_path, "fp32", len(cuts))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("n_processes", [1, 2])
-def test_any_cut_resumes_exactly(micro_run: Path, tmp_path: Path, n_processes: int) -> None:
+def test_any_cut_resumes_exactly(forks: Forks, micro_run: Path, tmp_path: Path, n_processes: int) -> None:
     """At every update and in every validation, in fp32 and bf16, with DDP and FSDP."""
     cuts: list[dict[str, Any]] = [{"stop_at": update, "stopped_rank": update % n_processes} for update in range(1, 8)]
     cuts += [{"stop_at": update, "stop_in_validation": True} for update in (3, 6)]
@@ -157,20 +158,20 @@ def test_any_cut_resumes_exactly(micro_run: Path, tmp_path: Path, n_processes: i
         for name, settings in variants.items()
         for task in resume_tasks(micro_run / "store", tmp_path, name, cuts, **settings)
     ]
-    do_job(job, tmp_path, n_processes=n_processes)
+    do_job(forks, job, tmp_path, n_processes=n_processes)
     for name in variants:
         assert_resumed_exactly(tmp_path, name, len(cuts))
 
 
 @pytest.mark.slow
-def test_a_run_goes_on_with_another_number_of_processes(micro_run: Path, tmp_path: Path) -> None:
+def test_a_run_goes_on_with_another_number_of_processes(forks: Forks, micro_run: Path, tmp_path: Path) -> None:
     task = {"task": "train", "store": str(micro_run / "store"), "n_accumulate": 2}
-    do_job([{**task, "out": str(tmp_path / "one")}], tmp_path, n_processes=1)
+    do_job(forks, [{**task, "out": str(tmp_path / "one")}], tmp_path, n_processes=1)
     moved = {**task, "out": str(tmp_path / "moved")}
-    do_job([{**moved, "stop_at": 5}], tmp_path, n_processes=2)
+    do_job(forks, [{**moved, "stop_at": 5}], tmp_path, n_processes=2)
     assert read_state(checkpoint_folders(tmp_path / "moved" / "checkpoints")[-1]).update == 5
-    do_job([{**moved, "stop_at": 7, "sharded": True}], tmp_path, n_processes=2)
-    do_job([moved], tmp_path, n_processes=1)
+    do_job(forks, [{**moved, "stop_at": 7, "sharded": True}], tmp_path, n_processes=2)
+    do_job(forks, [moved], tmp_path, n_processes=1)
     expected = newest_tensors(tmp_path / "one")
     for name, tensor in newest_tensors(tmp_path / "moved").items():
         torch.testing.assert_close(tensor, expected[name], rtol=0, atol=1e-10)
@@ -240,7 +241,10 @@ def test_a_process_that_is_killed_ends_the_other(micro_recipe: Path, tmp_path: P
 
 def test_an_error_in_one_process_ends_all_with_its_message(micro_run: Path, tmp_path: Path) -> None:
     task = {"task": "train", "store": str(micro_run / "store"), "out": str(tmp_path / "run"), "fail_at": (0, 5)}
-    done = run_job([task], tmp_path, n_processes=2)
+    (tmp_path / "job.json").write_text(json.dumps([task]))
+    command = [sys.executable, *TORCHRUN, "2", WORKER, tmp_path / "job.json"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, env=environment, check=False)
     assert done.returncode != 0
     assert says(done.stderr, "DataError: the disk of process 1 is gone")
     assert says(done.stderr, "PeerError: ", "process 1", "the disk of process 1 is gone")

@@ -10,44 +10,35 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 
+from forks import Forks
 from transduce.cli.signals import HANGUP_S
 from transduce.training import read_state
 
 pytestmark = pytest.mark.reliability
 
-TRANSDUCE = [sys.executable, "-m", "transduce"]
-
-
-def heed_hang_ups() -> None:
-    """In a child: else it ignores them where these tests were begun under nohup."""
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
-
-
-def start(*arguments: object, **options: object) -> subprocess.Popen[str]:
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen(  # type: ignore[call-overload]
-        [*TRANSDUCE, *map(str, arguments)], **{**pipes, "preexec_fn": heed_hang_ups, **options}
-    )
-
 
 @pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.slow)])
-def test_a_signal_saves_and_the_run_goes_on(micro_recipe: Path, tmp_path: Path, kind: signal.Signals) -> None:
+def test_a_signal_saves_and_the_run_goes_on(
+    forks: Forks, micro_recipe: Path, tmp_path: Path, kind: signal.Signals
+) -> None:
     run = tmp_path / "run"
-    process = start("train", micro_recipe, "--out", run, "--set", "training.max_updates=100000", "--device", "cpu")
+    process = forks.start(
+        "train", micro_recipe, "--out", run, "--set", "training.max_updates=100000", "--device", "cpu"
+    )
     wait_for_checkpoint(run)
     process.send_signal(kind)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 128 + kind
     assert "Traceback" not in err
     saved = int(err.split("saved after update ")[1].split(";")[0].replace(",", ""))
-    resumed = start("train", "--resume", "--out", run, "--set", f"training.max_updates={saved + 2}", "--device", "cpu")
-    out, err = resumed.communicate(timeout=60)
-    assert resumed.returncode == 0, err
-    assert f"resumed from update-{saved:08}" in err
-    assert f"model: {run / 'model'}" in out
+    resumed = forks.run("train", "--resume", "--out", run, "--set", f"training.max_updates={saved + 2}")
+    assert resumed.returncode == 0, resumed.stderr
+    assert f"resumed from update-{saved:08}" in resumed.stderr
+    assert f"model: {run / 'model'}" in resumed.stdout
 
 
 def wait_for_checkpoint(run: Path) -> None:
@@ -56,11 +47,11 @@ def wait_for_checkpoint(run: Path) -> None:
         time.sleep(0.02)
 
 
-def test_a_signal_within_validation_saves(micro_recipe: Path, tmp_path: Path) -> None:
+def test_a_signal_within_validation_saves(forks: Forks, micro_recipe: Path, tmp_path: Path) -> None:
     """With a look at 500 dev sentences after each update, no signal comes at another moment."""
     run = tmp_path / "run"
     settings = ("training.max_updates=100000", "training.validate_every_updates=1", "training.validation_sentences=500")
-    process = start(
+    process = forks.start(
         "train", micro_recipe, "--out", run, "--device", "cpu", *(p for s in settings for p in ("--set", s))
     )
     wait_for_checkpoint(run)
@@ -75,9 +66,8 @@ def test_a_signal_within_validation_saves(micro_recipe: Path, tmp_path: Path) ->
     state = read_state(run / "checkpoints" / f"update-{saved:08}")
     assert state.validated_update == saved - 1  # it was within a validation
     # Stopped before the validation was done, it is done after the resume, and recorded once.
-    resumed = start("train", "--resume", "--out", run, "--device", "cpu", "--set", f"training.max_updates={saved + 1}")
-    _, err = resumed.communicate(timeout=120)
-    assert resumed.returncode == 0, err
+    resumed = forks.run("train", "--resume", "--out", run, "--set", f"training.max_updates={saved + 1}")
+    assert resumed.returncode == 0, resumed.stderr
     records = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     validated = [record["update"] for record in records if record["kind"] == "validation"]
     assert validated == list(range(1, saved + 2))
@@ -93,11 +83,9 @@ with StopRequest():
 
 
 @pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_second_signal_ends_it_at_once(kind: signal.Signals) -> None:
+def test_a_second_signal_ends_it_at_once(forks: Forks, kind: signal.Signals) -> None:
     """Even where Python does not come to the first one, since a library computes for minutes."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", BUSY], stdout=subprocess.PIPE, text=True, preexec_fn=heed_hang_ups
-    )
+    process = forks.start(program=BUSY)
     assert process.stdout is not None
     assert process.stdout.readline() == "busy\n"
     asked = time.monotonic()
@@ -110,10 +98,16 @@ def test_a_second_signal_ends_it_at_once(kind: signal.Signals) -> None:
     assert time.monotonic() - asked < 10
 
 
+def start_interpreter(*arguments: object, env: dict[str, str] | None = None) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [Path(sys.executable).with_name("transduce"), *map(str, arguments)],
+        stdin=PIPE, stdout=PIPE, stderr=PIPE, encoding="utf-8", env=env,
+    )  # fmt: skip
+
+
 def test_a_buffer_of_one_answers_each_line(micro_model: Path) -> None:
-    # Where the tests run in the background of a shell, SIGINT is ignored; a process that they start would inherit it.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    process = start("translate", micro_model, "--buffer", 1, "--json", "--device", "cpu")
+    """An interpreter of its own, as users start it."""
+    process = start_interpreter("translate", micro_model, "--buffer", 1, "--json", "--device", "cpu")
     assert process.stdin is not None
     assert process.stdout is not None
     for number in (1, 2):
@@ -126,10 +120,9 @@ def test_a_buffer_of_one_answers_each_line(micro_model: Path) -> None:
     assert "Traceback" not in err
 
 
-def test_ctrl_c_ends_all_workers(micro_model: Path) -> None:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+def test_ctrl_c_ends_all_workers(forks: Forks, micro_model: Path) -> None:
     options = ("--workers", 2, "--buffer", 1, "--device", "cpu")
-    process = start("translate", micro_model, *options, process_group=0)
+    process = forks.start("translate", micro_model, *options, stdin=PIPE, before="os.setpgid(0, 0)")
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write("The dog sleeps.\n" * 4)
@@ -156,14 +149,14 @@ def no_process_is_left(group: int) -> bool:
 
 def test_text_is_utf8_whatever_the_locale(micro_model: Path) -> None:
     environment = {**os.environ, "PYTHONIOENCODING": "ascii", "LC_ALL": "C"}
-    process = start("translate", micro_model, "--json", "--device", "cpu", env=environment, encoding="utf-8")
+    process = start_interpreter("translate", micro_model, "--json", "--device", "cpu", env=environment)
     out, err = process.communicate("\ufeffEin süßer Hund.\n", timeout=30)
     assert process.returncode == 0, err
     assert '"source": "Ein süßer Hund."' in out
 
 
-def test_a_reader_that_goes_away_ends_it_quietly(micro_model: Path) -> None:
-    with start("translate", micro_model, "--buffer", 1, "--device", "cpu") as process:
+def test_a_reader_that_goes_away_ends_it_quietly(forks: Forks, micro_model: Path) -> None:
+    with forks.start("translate", micro_model, "--buffer", 1, "--device", "cpu", stdin=PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None

@@ -12,11 +12,13 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
+from forks import Forks, Process
 from said import says
 from transduce.cli.main import run
 from transduce.cli.output import MAX_LINE_CHARACTERS, echo, json_line, visible
@@ -41,21 +43,27 @@ LINES = b"The dog sleeps.\n\xff\n"  # the second makes a warning
 CONTROLS = "\x1b[2J\x07\x00\r\n\x7f\x9b\u202e\u2066\u2028\ud800"
 
 
-def command(*arguments: object, closed: tuple[int, ...] = (), **options: Any) -> subprocess.CompletedProcess[bytes]:
+Command = Callable[..., subprocess.CompletedProcess[bytes]]
+
+
+@pytest.fixture
+def command(forks: Forks) -> Command:
     """``transduce`` in a process of its own, without some of its descriptors."""
 
-    def close() -> None:
-        for descriptor in closed:
-            os.close(descriptor)
+    def run_it(*arguments: object, closed: tuple[int, ...] = (), **options: Any) -> subprocess.CompletedProcess[bytes]:
+        close = "".join(f"os.close({descriptor})\n" for descriptor in closed)
+        environment = {"TRANSDUCE_TRACEBACK": "1"}
+        return forks.run(*arguments, before=close, env=environment, text=False, **{"input": b"", **options})
 
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "TRANSDUCE_TRACEBACK": "1"}
-    return subprocess.run(
-        [sys.executable, "-m", "transduce", *(os.fsencode(str(each)) for each in arguments)],
-        **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "input": b"", **options},
-        preexec_fn=close,
-        env=environment,
-        timeout=120,
-    )
+    return run_it
+
+
+def start_interpreter(*arguments: object, closed: tuple[int, ...] = ()) -> subprocess.CompletedProcess[bytes]:
+    """The same with an interpreter that starts without these descriptors."""
+    words = [sys.executable, "-m", "transduce", *(os.fsencode(str(each)) for each in arguments)]
+    close = " ".join(f"{descriptor}>&-" for descriptor in closed)
+    shell = ["/bin/sh", "-c", f'exec "$@" {close}', "sh"]
+    return subprocess.run([*shell, *words], input=LINES, capture_output=True, timeout=120, check=False)
 
 
 def the_error(outcome: Any) -> str:
@@ -70,7 +78,9 @@ def the_error(outcome: Any) -> str:
 # Descriptors
 
 
-def test_without_stderr_no_remark_is_among_the_translations(micro_model: Path, tmp_path: Path) -> None:
+def test_without_stderr_no_remark_is_among_the_translations(
+    command: Command, micro_model: Path, tmp_path: Path
+) -> None:
     text = tmp_path / "text"
     text.write_bytes(LINES)
     whole = command("translate", micro_model, "--device", "cpu", input=LINES)
@@ -78,11 +88,13 @@ def test_without_stderr_no_remark_is_among_the_translations(micro_model: Path, t
     assert b"UTF-8" in whole.stderr
     for closed in ((2,), (0, 2)):
         source = ["--in", text] if 0 in closed else []
-        done = command("translate", micro_model, *source, "--device", "cpu", input=LINES, closed=closed)
+        done = start_interpreter("translate", micro_model, *source, "--device", "cpu", closed=closed)
         assert (done.returncode, done.stdout, done.stderr) == (0, whole.stdout, b"")
 
 
-def test_without_any_stream_a_run_is_trained_and_files_are_whole(micro_recipe: Path, tmp_path: Path) -> None:
+def test_without_any_stream_a_run_is_trained_and_files_are_whole(
+    command: Command, micro_recipe: Path, tmp_path: Path
+) -> None:
     settings = ["--set", "training.max_updates=10", "--set", "search.beam_size=1", "--device", "cpu"]
     done = command("train", micro_recipe, "--out", tmp_path / "run", *settings, closed=(0, 2))
     assert done.returncode == 0
@@ -97,17 +109,17 @@ def test_without_any_stream_a_run_is_trained_and_files_are_whole(micro_recipe: P
         assert (tmp_path / "silent" / "model" / name).read_bytes() == (tmp_path / "run" / "model" / name).read_bytes()
 
 
-def test_a_closed_stdin_is_told(micro_model: Path, tmp_path: Path) -> None:
+def test_a_closed_stdin_is_told(command: Command, micro_model: Path, tmp_path: Path) -> None:
     text = tmp_path / "text"
     text.write_text("one two three\n")
     for arguments in (["translate", micro_model, "--device", "cpu"], ["score", "--ref", text, "-"]):
-        done = command(*arguments, closed=(0,), input=None)
+        done = command(*arguments, closed=(0,))
         assert done.returncode == 1
         assert done.stderr == b"error: stdin cannot be read: it is closed; redirect it, as in < FILE, or name a file\n"
 
 
 @pytest.mark.parametrize("verb", [["model", "tiny"], ["--help"], ["--version"], ["corpus", "list"]])
-def test_a_result_that_cannot_be_written_is_told(verb: list[str]) -> None:
+def test_a_result_that_cannot_be_written_is_told(command: Command, verb: list[str]) -> None:
     closed = command(*verb, closed=(1,))
     assert (closed.returncode, closed.stderr) == (1, b"error: stdout cannot be written: it is closed\n")
     with Path("/dev/full").open("wb") as full:
@@ -115,7 +127,7 @@ def test_a_result_that_cannot_be_written_is_told(verb: list[str]) -> None:
     assert (done.returncode, done.stderr) == (1, b"error: stdout cannot be written: No space left on device\n")
 
 
-def test_a_closed_stdout_is_told_before_the_work(micro_model: Path, tmp_path: Path) -> None:
+def test_a_closed_stdout_is_told_before_the_work(command: Command, micro_model: Path, tmp_path: Path) -> None:
     text = tmp_path / "text"
     text.write_text("one two three\n")
     told = b"error: stdout cannot be written: it is closed; redirect it, as in > FILE\n"
@@ -132,7 +144,7 @@ def test_a_closed_stdout_is_told_before_the_work(micro_model: Path, tmp_path: Pa
     assert (done.returncode, out.read_text().count("\n")) == (0, 1)
 
 
-def test_a_stderr_that_cannot_be_written_ends_nothing(micro_model: Path) -> None:
+def test_a_stderr_that_cannot_be_written_ends_nothing(command: Command, micro_model: Path) -> None:
     whole = command("translate", micro_model, "--device", "cpu", input=LINES)
     with Path("/dev/full").open("wb") as full:
         done = command("translate", micro_model, "--device", "cpu", input=LINES, stderr=full)
@@ -355,13 +367,13 @@ def odd_folder(tmp_path: Path) -> Path:
     return folder
 
 
-def test_names_that_are_not_utf8_serve(micro_model: Path, tmp_path: Path) -> None:
+def test_names_that_are_not_utf8_serve(command: Command, micro_model: Path, tmp_path: Path) -> None:
     folder = odd_folder(tmp_path)
     text, out = folder / "text", folder / "out"
     text.write_bytes(b"The dog sleeps.\n")
     done = command("translate", micro_model, "--in", text, "--out", out, "--device", "cpu")
     assert (done.returncode, out.read_bytes().count(b"\n")) == (0, 1), done.stderr
-    assert command("score", "--ref", text, out).returncode == 0
+    assert start_interpreter("score", "--ref", text, out).returncode == 0
     made = command("corpus", "get", "grammar", "--pairs", 20, "--out", folder / "grammar", "--json")
     assert made.returncode == 0
     assert json.loads(made.stdout)["folder"] == str(folder / "grammar")
@@ -494,19 +506,7 @@ def test_an_interrupt_while_modules_are_read(
 # Hang-ups
 
 
-def heed_hang_ups() -> None:
-    """Run in a child process: this one ignores the signals if the tests run under nohup."""
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
-
-
-def start(*arguments: object, **options: Any) -> subprocess.Popen[str]:
-    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen(
-        [sys.executable, "-m", "transduce", *map(str, arguments)], **{**pipes, "preexec_fn": heed_hang_ups, **options}
-    )
-
-
-def said_until(process: subprocess.Popen[str], words: str) -> str:
+def said_until(process: Process, words: str) -> str:
     assert process.stderr is not None
     said = ""
     for line in process.stderr:
@@ -520,9 +520,11 @@ LONG = ["--set", "training.max_updates=1000000", "--set", "training.log_every_up
 
 
 @pytest.mark.parametrize("kind", [signal.SIGHUP, signal.SIGTERM])
-def test_a_signal_before_the_updates_leaves_nothing(micro_recipe: Path, tmp_path: Path, kind: signal.Signals) -> None:
+def test_a_signal_before_the_updates_leaves_nothing(
+    forks: Forks, micro_recipe: Path, tmp_path: Path, kind: signal.Signals
+) -> None:
     run_folder = tmp_path / "run"
-    with start("train", micro_recipe, "--out", run_folder, *LONG, "--set", "data.n_pairs=200000") as process:
+    with forks.start("train", micro_recipe, "--out", run_folder, *LONG, "--set", "data.n_pairs=200000") as process:
         said_until(process, "run folder: ")
         time.sleep(0.3)  # within the preparation of the text
         process.send_signal(kind)
@@ -533,9 +535,9 @@ def test_a_signal_before_the_updates_leaves_nothing(micro_recipe: Path, tmp_path
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_hang_up_saves(micro_recipe: Path, tmp_path: Path) -> None:
+def test_a_hang_up_saves(forks: Forks, micro_recipe: Path, tmp_path: Path) -> None:
     run_folder = tmp_path / "run"
-    with start("train", micro_recipe, "--out", run_folder, *LONG) as process:
+    with forks.start("train", micro_recipe, "--out", run_folder, *LONG) as process:
         said_until(process, "update 3 ")
         for _ in range(3):  # a closing terminal sends it more than once
             process.send_signal(signal.SIGHUP)
@@ -545,15 +547,15 @@ def test_a_hang_up_saves(micro_recipe: Path, tmp_path: Path) -> None:
     assert list((run_folder / "checkpoints").iterdir())
 
 
-def test_a_terminal_that_is_gone_does_not_hinder_saving(micro_recipe: Path, tmp_path: Path) -> None:
+def test_a_terminal_that_is_gone_does_not_hinder_saving(forks: Forks, micro_recipe: Path, tmp_path: Path) -> None:
     pty = pytest.importorskip("pty")
     run_folder = tmp_path / "run"
     ours, theirs = pty.openpty()
-    environment = {**os.environ, "TERM": "xterm"}
+    environment = {"TERM": "xterm"}
     settings = [*LONG, "--set", "training.checkpoint_every_updates=5"]
-    process = start(
+    process = forks.start(
         "train", micro_recipe, "--out", run_folder, *settings,
-        stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True, env=environment,
+        stdin=theirs, stdout=theirs, stderr=theirs, before="os.setsid()", env=environment,
     )  # fmt: skip
     os.close(theirs)
     while not list(run_folder.glob("checkpoints/update-*")):
@@ -569,36 +571,47 @@ def test_a_terminal_that_is_gone_does_not_hinder_saving(micro_recipe: Path, tmp_
     assert not (run_folder / "lock.json").exists()
 
 
-def test_a_hang_up_that_is_ignored_stays_so(micro_recipe: Path, tmp_path: Path) -> None:
-    """As under nohup."""
+@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_that_is_ignored_stays_so(
+    forks: Forks, micro_recipe: Path, tmp_path: Path, kind: signal.Signals
+) -> None:
+    """Before the updates and within them; as SIGHUP under nohup, SIGINT in the background of a script."""
     settings = ["--set", "training.max_updates=25", "--set", "training.log_every_updates=1", "--device", "cpu"]
-    process = start(
-        "train", micro_recipe, "--out", tmp_path / "run", *settings,
-        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
-    )  # fmt: skip
-    with process:
+    ignore = f"signal.signal({kind:d}, signal.SIG_IGN)"
+    with forks.start("train", micro_recipe, "--out", tmp_path / "run", *settings, before=ignore) as process:
         said_until(process, "run folder: ")
-        process.send_signal(signal.SIGHUP)
+        process.send_signal(kind)
         said_until(process, "update 3 ")
-        process.send_signal(signal.SIGHUP)
+        for _ in range(2):
+            process.send_signal(kind)
         _, err = process.communicate(timeout=120)
     assert process.returncode == 0, err
+    assert "stopping" not in err
     assert (tmp_path / "run" / "model" / "config.json").exists()
 
 
+def test_in_the_background_of_a_script_sigterm_alone_ends_it() -> None:
+    """A shell without job control starts it with SIGINT and SIGQUIT ignored, nohup with SIGHUP ignored."""
+    program = "import os, time; from transduce.cli.main import main; from transduce.cli import verbs\n"
+    program += "verbs.make_app = lambda verb: lambda **_: [os.write(1, b'ready\\n'), time.sleep(60)]\nmain()"
+    script = 'nohup "$0" -c "$1" & echo $!; wait $!; echo $?'
+    with subprocess.Popen(["/bin/sh", "-c", script, sys.executable, program], stdout=PIPE, stderr=PIPE) as shell:
+        assert shell.stdout is not None
+        process = int(shell.stdout.readline())
+        assert shell.stdout.readline() == b"ready\n"
+        for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
+            os.kill(process, number)
+        out, err = shell.communicate(timeout=60)
+    assert (out, err.splitlines()[-1]) == (b"143\n", b"ended by SIGTERM")
+
+
 @pytest.mark.parametrize("verb", ["model {}", "translate {}", "corpus list"])
-def test_a_working_folder_that_is_gone(tmp_path: Path, micro_model: Path, verb: str) -> None:
-    gone = tmp_path / "gone"
-    gone.mkdir()
-
-    def remove_it() -> None:
-        os.chdir(gone)
-        gone.rmdir()
-
-    done = subprocess.run(
-        [sys.executable, "-m", "transduce", *verb.format(micro_model).split()],
-        capture_output=True, text=True, stdin=subprocess.DEVNULL, preexec_fn=remove_it, timeout=60,
-    )  # fmt: skip
+def test_a_working_folder_that_is_gone(forks: Forks, tmp_path: Path, micro_model: Path, verb: str) -> None:
+    gone = str(tmp_path / "gone")
+    done = forks.run(
+        *(each.format(micro_model) for each in verb.split()),
+        before=f"os.mkdir({gone!r}); os.chdir({gone!r}); os.rmdir({gone!r})",
+    )
     assert (done.returncode, done.stdout) == (1, "")
     (line,) = done.stderr.splitlines()
     assert says(line, re.compile("^error: "), "working folder", "cd")

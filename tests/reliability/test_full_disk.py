@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-import resource
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 import torch
 
+from forks import Forks
 from said import says
 from transduce.training import checkpoint_folders, read_tensors
 
@@ -25,27 +25,17 @@ SETTINGS = [
 ]
 
 
-def train(recipe: Path, run: Path, *, limit: Callable[[], None] | None = None) -> subprocess.CompletedProcess[str]:
-    command = [
-        sys.executable,
-        "-m",
-        "transduce",
-        "train",
-        recipe,
-        *(["--resume"] if (run / "run.json").exists() else []),
-        "--out",
-        run,
-        "--device",
-        "cpu",
-        *SETTINGS,
-    ]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    return subprocess.run(
-        [str(part) for part in command], capture_output=True, text=True, timeout=120, preexec_fn=limit, env=environment
-    )
+def train(forks: Forks, recipe: Path, run: Path, *, before: str = "") -> CompletedProcess[str]:
+    resume = ["--resume"] if (run / "run.json").exists() else []
+    return forks.run("train", recipe, *resume, "--out", run, "--device", "cpu", *SETTINGS, before=before)
 
 
-def assert_refused(done: subprocess.CompletedProcess[str]) -> None:
+def at_most(n_bytes: int) -> str:
+    """No file may become larger."""
+    return f"resource.setrlimit(resource.RLIMIT_FSIZE, ({n_bytes}, {n_bytes}))"
+
+
+def assert_refused(done: CompletedProcess[str]) -> None:
     assert done.returncode == 1, done.stderr
     assert "Traceback" not in done.stderr
     assert done.stderr.splitlines()[-1].startswith("error: "), done.stderr
@@ -58,23 +48,23 @@ def assert_same_model(run: Path, expected: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def whole(micro_recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def whole(forks: Forks, micro_recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that had space."""
     run = tmp_path_factory.mktemp("whole") / "run"
-    assert train(micro_recipe, run).returncode == 0
+    assert train(forks, micro_recipe, run).returncode == 0
     return run
 
 
-def test_files_that_may_not_grow(micro_recipe: Path, whole: Path, tmp_path: Path) -> None:
+def test_files_that_may_not_grow(forks: Forks, micro_recipe: Path, whole: Path, tmp_path: Path) -> None:
     """A file size limit between the size of the weights and that of the moments."""
     run = tmp_path / "run"
     sizes = {path.name: path.stat().st_size for path in checkpoint_folders(whole / "checkpoints")[-1].iterdir()}
     limit = (sizes["model.safetensors"] + sizes["optimizer.safetensors"]) // 2
-    refused = train(micro_recipe, run, limit=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
+    refused = train(forks, micro_recipe, run, before=at_most(limit))
     assert_refused(refused)
     assert says(refused.stderr.splitlines()[-1], "update-00000005", "File too large")
     assert not checkpoint_folders(run / "checkpoints")
-    done = train(micro_recipe, run)
+    done = train(forks, micro_recipe, run)
     assert done.returncode == 0, done.stderr
     assert_same_model(run, whole)
 
@@ -98,7 +88,7 @@ def small_disk(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
     subprocess.run(["umount", place], check=False)
 
 
-def test_a_disk_that_is_full(small_disk: Callable[[int], Path], micro_recipe: Path, whole: Path) -> None:
+def test_a_disk_that_is_full(forks: Forks, small_disk: Callable[[int], Path], micro_recipe: Path, whole: Path) -> None:
     """Space for the text and one checkpoint, and for two only after something is removed."""
     size = {name: sum(path.stat().st_size for path in (whole / name).rglob("*")) for name in ("store", "checkpoints")}
     one_checkpoint = size["checkpoints"] // len(checkpoint_folders(whole / "checkpoints"))
@@ -106,48 +96,31 @@ def test_a_disk_that_is_full(small_disk: Callable[[int], Path], micro_recipe: Pa
     disk = small_disk(2 * size["store"] + int(1.5 * one_checkpoint) + ballast + 200_000)
     run = disk / "run"
     (disk / "ballast").write_bytes(bytes(ballast))
-    refused = train(micro_recipe, run)
+    refused = train(forks, micro_recipe, run)
     assert_refused(refused)
     assert "No space left on device" in refused.stderr.splitlines()[-1]
     kept = [path.name for path in checkpoint_folders(run / "checkpoints")]
     assert kept
-    again = train(micro_recipe, run)
+    again = train(forks, micro_recipe, run)
     assert_refused(again)
     assert [path.name for path in checkpoint_folders(run / "checkpoints")] == kept
     (disk / "ballast").unlink()
-    done = train(micro_recipe, run)
+    done = train(forks, micro_recipe, run)
     assert done.returncode == 0, done.stderr
     assert says(done.stderr, kept[-1])
     assert_same_model(run, whole)
 
 
-def test_no_room_for_a_batch_that_is_not_finite(micro_recipe: Path, tmp_path: Path) -> None:
+def test_no_room_for_a_batch_that_is_not_finite(forks: Forks, micro_recipe: Path, tmp_path: Path) -> None:
     """Problems of the run are reported nevertheless."""
-    arguments = ["train", str(micro_recipe), "--out", str(tmp_path / "run"), "--device", "cpu"]
     store = tmp_path / "store"
-    prepared = [sys.executable, "-m", "transduce", "prepare", str(micro_recipe), "--out", str(store)]
-    assert subprocess.run(prepared, capture_output=True, check=False).returncode == 0
-    command = [*arguments, "--store", str(store), "--set", "training.lr_factor=1e38"]
-    done = subprocess.run(
-        [sys.executable, "-m", "transduce", *command],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000)),
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
-    assert_refused(done)
+    assert forks.run("prepare", micro_recipe, "--out", store).returncode == 0
+    arguments = ["--out", tmp_path / "run", "--device", "cpu", "--store", store, "--set", "training.lr_factor=1e38"]
+    assert_refused(forks.run("train", micro_recipe, *arguments, before=at_most(3000)))
 
 
-def test_a_model_folder_that_does_not_fit(micro_run: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "transduce", "average", str(micro_run), "--out", str(tmp_path / "model")]
-    done = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000)),
-    )
+def test_a_model_folder_that_does_not_fit(forks: Forks, micro_run: Path, tmp_path: Path) -> None:
+    done = forks.run("average", micro_run, "--out", tmp_path / "model", before=at_most(20_000))
     assert_refused(done)
     assert "File too large" in done.stderr.splitlines()[-1]
     assert not list(tmp_path.iterdir())

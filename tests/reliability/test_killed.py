@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-import os
 import random
-import select
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from forks import Forks
 from said import says
 from transduce.corpora import generate_pairs
 from transduce.errors import CheckpointError
@@ -56,45 +54,6 @@ max_extra_tokens = 3
 """
 
 
-class Forks:
-    """A process that forks commands quickly; see ``forks.py``."""
-
-    def __init__(self) -> None:
-        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-        script = Path(__file__).with_name("forks.py")
-        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-        self._server = subprocess.Popen([sys.executable, str(script)], env=environment, **pipes)
-
-    def start(self, log: Path, *arguments: object) -> int:
-        """Start a command; return its process id."""
-        assert self._server.stdin is not None
-        self._server.stdin.write(json.dumps([str(log), *map(str, arguments)]) + "\n")
-        self._server.stdin.flush()
-        return int(self._line())
-
-    def wait(self, seconds: float = 120.0) -> int | None:
-        """Return the exit status as of ``os.waitpid``; None while it runs."""
-        assert self._server.stdout is not None
-        ready, _, _ = select.select([self._server.stdout], [], [], seconds)
-        return int(self._line()) if ready else None
-
-    def _line(self) -> str:
-        assert self._server.stdout is not None
-        return self._server.stdout.readline()
-
-    def close(self) -> None:
-        """End the server."""
-        self._server.kill()
-        self._server.communicate()
-
-
-@pytest.fixture(scope="module")
-def forks() -> Iterator[Forks]:
-    server = Forks()
-    yield server
-    server.close()
-
-
 def last_complete(run: Path) -> int:
     """Return the update of the newest usable checkpoint; 0 if there is none."""
     for path in checkpoint_folders(run / "checkpoints")[::-1]:
@@ -131,32 +90,30 @@ def survive(forks: Forks, folder: Path, n_kills: int) -> None:
     for name, n_pairs in (("train", 300), ("dev", 6)):
         lines = (f"{pair.en}\t{pair.de}\n" for pair in generate_pairs(name, n_pairs=n_pairs, seed=1))
         (folder / f"{name}.tsv").write_text("".join(lines), encoding="utf-8")
-    forks.start(folder / "log", "--version")
-    assert forks.wait() == 0  # the server has begun
+    assert forks.run("--version").returncode == 0  # the server has begun
     begin = time.monotonic()
-    forks.start(folder / "log", "train", recipe, "--out", folder / "whole", "--device", "cpu")
-    assert forks.wait() == 0, (folder / "log").read_text()
+    whole = forks.run("train", recipe, "--out", folder / "whole", "--device", "cpu")
+    assert whole.returncode == 0, whole.stderr
     whole_s = time.monotonic() - begin
     draw = random.Random(SEED)
     killed = ended = 0
     while killed < n_kills or (folder / f"run-{ended}").exists():
-        run, log = folder / f"run-{ended}", folder / "log"
+        run = folder / f"run-{ended}"
         before = last_complete(run)
         resume = ["--resume"] if (run / "run.json").exists() else []
-        process = forks.start(log, "train", recipe, *resume, "--out", run, "--device", "cpu")
-        status = forks.wait(draw.uniform(0, 0.6 * whole_s) if killed < n_kills else 120.0)
-        if status is None:
-            os.kill(process, signal.SIGKILL)
-            status = forks.wait()
-        told = log.read_text(encoding="utf-8")
+        process = forks.start("train", recipe, *resume, "--out", run, "--device", "cpu")
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(draw.uniform(0, 0.6 * whole_s) if killed < n_kills else 120.0)
+        process.kill()
+        _, told = process.communicate()
         assert "Traceback" not in told
         if before and "resumed" in told:
             assert says(told, "resumed", f"update-{before:08d}")
-        if status == 0:
+        if process.returncode == 0:
             assert_same_end(run, folder / "whole")
             ended += 1
         else:
-            assert status == signal.SIGKILL, f"it ended by itself, {status}: {told}"
+            assert process.returncode == -signal.SIGKILL, f"it ended by itself, {process.returncode}: {told}"
             killed += 1
             assert last_complete(run) >= before
     print(f"{killed} kills, {ended} runs, each as the undisturbed one")

@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import os
 import re
-import resource
-import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
 import torch
 
+from forks import Forks
 from said import naming, says
 from transduce.config import ModelConfig, TrainingConfig
 from transduce.diagnostics import machine
@@ -33,21 +33,7 @@ pytestmark = pytest.mark.reliability
 GROUPS = Path("/sys/fs/cgroup/memory")
 
 
-def command(
-    *arguments: object, timeout: float = 120, limit: Callable[[], None] | None = None
-) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "transduce", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        preexec_fn=limit,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        check=False,
-    )
-
-
-def error_of(done: subprocess.CompletedProcess[str]) -> str:
+def error_of(done: CompletedProcess[str]) -> str:
     assert done.returncode == 1, done.stderr
     assert "Traceback" not in done.stderr
     assert done.stderr.splitlines()[-1].startswith("error: "), done.stderr
@@ -170,10 +156,10 @@ def test_the_processes_of_a_machine_share_its_memory(monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("sizes", [{"d_ff": 10**6, "d_model": 10**6}, {"n_heads": 10**4, "d_k": 10**5, "d_v": 10**5}])
 def test_a_model_that_is_too_large_is_refused_before_any_text(
-    micro_recipe: Path, tmp_path: Path, sizes: dict[str, int]
+    forks: Forks, micro_recipe: Path, tmp_path: Path, sizes: dict[str, int]
 ) -> None:
     settings = [word for name, size in sizes.items() for word in ("--set", f"model.{name}={size}")]
-    done = command("train", micro_recipe, "--out", tmp_path / "run", *settings, timeout=30)
+    done = forks.run("train", micro_recipe, "--out", tmp_path / "run", *settings, timeout=30)
     assert says(error_of(done), "parameters", re.compile(r"\b[\d,.]+ GB\b"), re.compile(r"\b[\d,.]+ GB\b"))
     assert "preparing" not in done.stderr
     assert not (tmp_path / "run").exists()
@@ -185,32 +171,30 @@ def test_a_model_folder_is_refused_that_does_not_fit(own_model: Path, monkeypatc
         read_model_folder(own_model, device=torch.device("cpu"))
 
 
-def test_a_configuration_that_is_not_that_of_the_weights(own_model: Path, tmp_path: Path) -> None:
+def test_a_configuration_that_is_not_that_of_the_weights(forks: Forks, own_model: Path, tmp_path: Path) -> None:
     path = own_model / "config.json"
     values = json.loads(path.read_text())
     values["model"]["n_encoder_layers"] = 900
     path.write_text(json.dumps(values))
-    assert says(error_of(command("model", own_model, timeout=30)), "config.json")  # the manifest tells
+    assert says(error_of(forks.run("model", own_model, timeout=30)), "config.json")  # the manifest tells
     write_manifest(own_model, exempt=("README.md",))
     for verb in (["model", own_model], ["translate", own_model, "--in", path]):
-        assert says(error_of(command(*verb, timeout=30)), "config.json", "model.safetensors")
+        assert says(error_of(forks.run(*verb, timeout=30)), "config.json", "model.safetensors")
 
 
-def test_the_configuration_of_a_good_folder(micro_model: Path) -> None:
+def test_the_configuration_of_a_good_folder(forks: Forks, micro_model: Path) -> None:
     assert read_model_config(micro_model)[0].d_model == 32
-    assert command("model", micro_model).returncode == 0
+    assert forks.run("model", micro_model).returncode == 0
 
 
 # Real limits
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of Linux")
-def test_a_limit_of_address_space(micro_recipe: Path, tmp_path: Path) -> None:
-    def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_AS, (2_500_000_000, 2_500_000_000))
-
+def test_a_limit_of_address_space(forks: Forks, micro_recipe: Path, tmp_path: Path) -> None:
+    limit = "resource.setrlimit(resource.RLIMIT_AS, (2_500_000_000, 2_500_000_000))"
     sizes = [word for name in ("d_model", "d_ff") for word in ("--set", f"model.{name}=5120")]
-    done = command("train", micro_recipe, "--out", tmp_path / "run", "--device", "cpu", *sizes, limit=limit)
+    done = forks.run("train", micro_recipe, "--out", tmp_path / "run", "--device", "cpu", *sizes, before=limit)
     assert says(error_of(done), re.compile(r"\b[\d,.]+ GB\b"), re.compile(r"\b[\d,.]+ GB\b"))
     assert not (tmp_path / "run").exists()
 
@@ -234,13 +218,11 @@ def small_group() -> Iterator[Path]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("setting", ["training.max_tokens_per_batch=100000", "model.d_model=2048"])
-def test_a_small_container(small_group: Path, micro_recipe: Path, tmp_path: Path, setting: str) -> None:
-    def enter() -> None:
-        (small_group / "cgroup.procs").write_text(str(os.getpid()))
-
+def test_a_small_container(forks: Forks, small_group: Path, micro_recipe: Path, tmp_path: Path, setting: str) -> None:
+    enter = f"open({str(small_group / 'cgroup.procs')!r}, 'w').write(str(os.getpid()))"
     changes = [setting, "data.n_pairs=20000", "model.d_ff=4096", "model.n_encoder_layers=4"]
     sets = [word for change in changes for word in ("--set", change)]
-    done = command("train", micro_recipe, "--out", tmp_path / "run", "--device", "cpu", *sets, limit=enter)
+    done = forks.run("train", micro_recipe, "--out", tmp_path / "run", "--device", "cpu", *sets, before=enter)
     assert says(error_of(done), re.compile(r"\b[\d,.]+ GB\b"), re.compile(r"\b[\d,.]+ GB\b"))
 
 
@@ -262,7 +244,7 @@ def test_curves_are_no_reason_to_end(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not TensorBoardEvents.is_available(), reason="TensorBoard is not installed")
-def test_curves_stop_where_a_file_may_not_grow(tmp_path: Path) -> None:
+def test_curves_stop_where_a_file_may_not_grow(forks: Forks, tmp_path: Path) -> None:
     script = f"""
 import resource, signal
 from pathlib import Path
@@ -275,7 +257,8 @@ for update in range(50):
     events(UpdateRecord(update, 0, 1.0, 1.0, 1.0, 1.0, 1, 1, 1.0, 1.0, True))
 events.close()
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = forks.run(program=script)
+    assert done.returncode == 0, done.stderr
     [line] = done.stdout.splitlines()
     assert says(line, "File too large")
     assert done.stderr == ""

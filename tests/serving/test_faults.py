@@ -19,6 +19,8 @@ from typing import Any
 import pytest
 from serving_tools import WORDS, RunningServer
 
+from forks import Forks
+
 pytestmark = pytest.mark.reliability
 RunServer = Callable[..., RunningServer]
 
@@ -40,8 +42,8 @@ class Connection:
 
 
 @pytest.fixture(scope="module")
-def server(translator_folder: Path) -> Iterator[RunningServer]:
-    server = RunningServer(translator_folder)
+def server(forks: Forks, translator_folder: Path) -> Iterator[RunningServer]:
+    server = RunningServer(forks, translator_folder)
     yield server
     code, log = server.stop()
     assert code == 0, log

@@ -21,6 +21,7 @@ import pytest
 import uvicorn
 from serving_tools import RunningServer, make_state
 
+from forks import Forks
 from said import says
 from transduce.serving import server as server_module
 from transduce.serving.app import make_app
@@ -33,11 +34,11 @@ KEYS = '[anonymous]\ncharacters = 20000\n[[key]]\nname = "a"\nkey = "secret:fx"\
 
 @pytest.fixture(scope="module")
 def running(
-    translator_folder: Path, language_model_folder: Path, tmp_path_factory: pytest.TempPathFactory
+    forks: Forks, translator_folder: Path, language_model_folder: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[RunningServer]:
     keys = tmp_path_factory.mktemp("keys") / "keys.toml"
     keys.write_text(KEYS)
-    server = RunningServer(translator_folder, language_model_folder, "--keys", keys)
+    server = RunningServer(forks, translator_folder, language_model_folder, "--keys", keys)
     yield server
     code, log = server.stop()
     assert code == 0, log
@@ -237,6 +238,20 @@ def test_no_signal_loses_a_request(translator_folder: Path, run_server: RunServe
     code, log = server.stop(None)
     assert code == 0, log
     assert "Traceback" not in "".join(log)
+
+
+@pytest.mark.reliability
+def test_in_the_background_of_a_script_it_heeds_sighup_and_sigterm(
+    translator_folder: Path, run_server: RunServer
+) -> None:
+    """Under nohup SIGHUP ends nothing anyway, so it reads the models anew; SIGINT stays ignored."""
+    ignore = "signal.signal(signal.SIGINT, signal.SIG_IGN); signal.signal(signal.SIGHUP, signal.SIG_IGN)"
+    server = run_server(translator_folder, before=ignore)
+    server.process.send_signal(signal.SIGINT)
+    server.process.send_signal(signal.SIGHUP)
+    server.wait_for_log("en-de: read anew")
+    code, log = server.stop()
+    assert (code, [line.strip() for line in log if "finishing" in line]) == (0, ["SIGTERM: finishing"])
 
 
 def test_the_missing_extra_is_named(

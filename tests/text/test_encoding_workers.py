@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from forks import Forks
 from said import naming
 from transduce import worker_pool
 from transduce.config import DataConfig
@@ -32,18 +32,17 @@ def files_of(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def n_children() -> int:
-    done = subprocess.run(["pgrep", "-P", str(os.getpid())], capture_output=True, text=True, check=False)
-    return len(done.stdout.split()) - 1  # without pgrep
+def workers_of(process: int) -> list[int]:
+    command = ["pgrep", "-P", str(process), "-f", "transduce.text.encoding_workers"]
+    return [int(each) for each in subprocess.run(command, capture_output=True, check=False).stdout.split()]
 
 
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """More chunks than may be under way; afterwards no worker is left."""
     monkeypatch.setattr("transduce.data.pairs.PAIRS_PER_CHUNK", 30)
-    before = n_children()
     yield
-    assert n_children() == before
+    assert workers_of(os.getpid()) == []
 
 
 CONFIGS = {
@@ -91,8 +90,7 @@ def test_pairs_of_any_text_and_two_corpora(tmp_path: Path) -> None:
 def test_a_killed_worker_is_told_and_nothing_is_left(tmp_path: Path) -> None:
     def pairs() -> Iterator[tuple[str, str]]:
         yield from PAIRS
-        [worker, *_] = subprocess.run(["pgrep", "-P", str(os.getpid())], capture_output=True, text=True).stdout.split()
-        os.kill(int(worker), signal.SIGKILL)
+        os.kill(workers_of(os.getpid())[0], signal.SIGKILL)
         yield from PAIRS * 20
 
     with pytest.raises(TransduceError, match=naming("SIGKILL", "memory", "workers")):
@@ -124,35 +122,27 @@ def test_an_error_inside_a_worker_is_raised_here() -> None:
 
 
 @pytest.mark.parametrize("kind", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow), signal.SIGKILL])
-def test_a_signal_leaves_no_process_and_no_folder(tmp_path: Path, kind: signal.Signals) -> None:
+def test_a_signal_leaves_no_process_and_no_folder(forks: Forks, tmp_path: Path, kind: signal.Signals) -> None:
     text = tmp_path / "train.tsv"
     text.write_text("".join(f"{src} {n}\t{tgt} {n}\n" for n in range(150) for src, tgt in PAIRS), encoding="utf-8")
     recipe = tmp_path / "recipe.toml"
     recipe.write_text(
         f'[data]\ncorpus = "files"\ntrain_tsv = "{text}"\nvocab_size = 400\nbpe_dropout = 0.5\nn_encodings = 64\n'
     )
-    arguments = ["prepare", recipe, "--out", tmp_path / "out", "--workers", "2"]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "transduce", *map(str, arguments)], stderr=subprocess.PIPE, start_new_session=True
-    )
-
-    def workers() -> list[str]:
-        done = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True, check=False)
-        return done.stdout.split()
-
+    process = forks.start("prepare", recipe, "--out", tmp_path / "out", "--workers", 2, before="os.setsid()")
     deadline = time.monotonic() + 60
-    while len(workers()) < 2 and time.monotonic() < deadline:
+    while len(workers_of(process.pid)) < 2 and time.monotonic() < deadline:
         time.sleep(0.05)
-    started = workers()
+    started = workers_of(process.pid)
     assert len(started) == 2
     time.sleep(0.5)
     os.killpg(process.pid, kind)  # as the terminal does with Ctrl-C
     _, err = process.communicate(timeout=60)
     if kind != signal.SIGKILL:
         assert process.returncode == 128 + kind
-        lines = err.decode().splitlines()
+        lines = err.splitlines()
         assert lines[-1] == ("interrupted" if kind == signal.SIGINT else "ended by SIGTERM")
-        assert "Traceback" not in err.decode()
+        assert "Traceback" not in err
         assert sorted(path.name for path in tmp_path.iterdir()) == ["recipe.toml", "train.tsv"]
     assert not (tmp_path / "out").exists()
     deadline = time.monotonic() + 30

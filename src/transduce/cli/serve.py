@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -14,6 +15,7 @@ from transduce.cli.imports import command_imports
 from transduce.cli.machine import chosen_device, chosen_precision
 from transduce.cli.model_folders import require_model_folders
 from transduce.cli.output import echo, print_line
+from transduce.cli.signals import HANGUP, heeded_signals
 from transduce.errors import ConfigError
 
 __all__ = ["serve"]
@@ -107,4 +109,6 @@ def serve(
         sys.stdout.flush()
 
     app = make_app(state, cors_origins=cors or ["*"])
-    run_server(app, state, [bound], log=echo, on_ready=announce, drain_s=drain_s, is_watched=watch)
+    # SIGHUP ends nothing here, so it is heeded under nohup as well.
+    signals = [*heeded_signals(signal.SIGTERM, signal.SIGINT), *([HANGUP] if HANGUP is not None else [])]
+    run_server(app, state, [bound], log=echo, on_ready=announce, signals=signals, drain_s=drain_s, is_watched=watch)

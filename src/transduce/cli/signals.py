@@ -1,7 +1,7 @@
 """Signals that stop a command: immediately, or for a training run after saving. A second signal exits at once.
 
-The signals are SIGINT (Ctrl-C), SIGTERM, and SIGHUP (the terminal has closed), unless SIGHUP is ignored, as under
-``nohup``.
+The signals are SIGINT (Ctrl-C), SIGTERM, and SIGHUP (the terminal has closed). One that is ignored when the command
+starts stays ignored: SIGHUP under ``nohup``, SIGINT in the background of a shell script.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from typing import Self
 
 from transduce.cli.output import echo
 
-__all__ = ["EndedBySignal", "StopRequest", "exit_on_signals"]
+__all__ = ["HANGUP", "EndedBySignal", "StopRequest", "exit_on_signals", "heeded_signals"]
 
 HANGUP: int | None = getattr(signal, "SIGHUP", None)  # not on Windows
+ENDING = (signal.SIGTERM, *([HANGUP] if HANGUP is not None else []))
 # A closing terminal may send SIGHUP twice (through its shell), or SIGTERM with it: within this time they count as one.
 HANGUP_S = 1.0
 
@@ -58,15 +59,13 @@ def exit_on_signals() -> None:
         if is_first:
             raise EndedBySignal(number)
 
-    for number in _handled_signals(signal.SIGTERM):
+    for number in heeded_signals(*ENDING):
         signal.signal(number, handle)
 
 
-def _handled_signals(*others: int) -> list[int]:
-    """Return these signals, and SIGHUP unless it is ignored."""
-    if HANGUP is None or signal.getsignal(HANGUP) is signal.SIG_IGN:
-        return list(others)
-    return [*others, HANGUP]
+def heeded_signals(*numbers: int) -> list[int]:
+    """Return those of the signals that are not ignored."""
+    return [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
 
 
 class StopRequest:
@@ -92,7 +91,7 @@ class StopRequest:
         return 128 + (self.signal or 0)
 
     def __enter__(self) -> Self:
-        handled = _handled_signals(signal.SIGINT, signal.SIGTERM)
+        handled = heeded_signals(signal.SIGINT, *ENDING)
         for number in handled:
             self._previous_handlers[number] = signal.signal(number, self._handle)
         self._pipe = os.pipe()

@@ -1,7 +1,7 @@
 """The running server: uvicorn with limits for slow clients, signals, and models that are swapped.
 
 SIGTERM and SIGINT: ``/ready`` answers 503; after ``drain_s`` no connection is accepted; requests under way are
-answered; the process ends with exit code 0. SIGHUP reads all model folders anew.
+answered; the process ends with exit code 0. SIGHUP reads all model folders anew, also under ``nohup``.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ import asyncio
 import os
 import signal
 import socket
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -103,13 +102,15 @@ def serve(
     *,
     log: Callable[[str], None],
     on_ready: Callable[[], None] = lambda: None,
+    signals: Sequence[int] = (),
     drain_s: float = 0.0,
     shutdown_timeout_s: float | None = None,
     is_watched: bool = False,
 ) -> None:
     """Serve until SIGTERM or SIGINT, then finish what was accepted. A second signal ends the process at once.
 
-    ``is_watched``: model folders that change are read anew without a signal.
+    ``signals``: those that are heeded; only the main thread may. ``is_watched``: model folders that change are read
+    anew without a signal.
     """
     config = uvicorn.Config(
         app, http=PatientProtocol, ws="none", lifespan="off", log_config=None, access_log=False, log_level="critical",
@@ -118,7 +119,7 @@ def serve(
         timeout_graceful_shutdown=None if shutdown_timeout_s is None else int(shutdown_timeout_s),
     )  # fmt: skip
     server = _Server(config)
-    asyncio.run(_serve(server, state, sockets, log, on_ready, drain_s, is_watched))
+    asyncio.run(_serve(server, state, sockets, log, on_ready, signals, drain_s, is_watched))
 
 
 async def _serve(
@@ -127,6 +128,7 @@ async def _serve(
     sockets: list[socket.socket],
     log: Callable[[str], None],
     on_ready: Callable[[], None],
+    signals: Sequence[int],
     drain_s: float,
     is_watched: bool,
 ) -> None:
@@ -159,11 +161,11 @@ async def _serve(
             await asyncio.sleep(0.01)
         on_ready()
 
-    if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGTERM, signal.SIGINT):
+    for number in signals:
+        if number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop, number)
-        if hasattr(signal, "SIGHUP"):
-            loop.add_signal_handler(signal.SIGHUP, run_aside, lambda: reload_models(True))
+        else:
+            loop.add_signal_handler(number, run_aside, lambda: reload_models(True))
     for work in (announce(), *([watch()] if is_watched else [])):
         background.add(asyncio.ensure_future(work))
     run_aside(state.detector.load)
