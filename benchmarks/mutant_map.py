@@ -1,9 +1,9 @@
 """A pytest plugin for mutants.py: which test executes which line, and how long each test takes.
 
 ``MUTANT_MAP`` names the folder that it writes into, ``MUTANT_LINES`` the files to trace, as patterns separated by
-``os.pathsep``. Each process of the run (``-n``) writes its own two files: ``lines.*``, data of coverage.py whose contexts
-are ids of tests and names of shared fixtures, and ``tests.*.jsonl``, a line a test: its id, seconds, outcome, and the
-shared fixtures that it uses, directly or not. Function-scoped fixtures belong to their test.
+``os.pathsep``. Each process of the run (``-n``) writes its own two files: ``lines.*``, data of coverage.py whose
+contexts are ids of tests and names of shared fixtures, and ``tests.*.jsonl``, a line a test: its id, seconds, outcome,
+and the shared fixtures that it uses, directly or not. Function-scoped fixtures belong to their test.
 """
 
 from __future__ import annotations

@@ -64,7 +64,8 @@ OPERATORS = [
 SKIPPED_FILES = {"training/distributed.py", "training/parallel.py", "training/memory_preflight.py"}
 SKIPPED = re.compile(
     r"cuda|mps|fsdp|distributed|rank\b|world|torchrun|shard|n_processes|compil|__repr__|__str__|describe|format|message"
-    r"|assert_never|TYPE_CHECKING|__all__|slots=|frozen=",
+    r"|assert_never|TYPE_CHECKING|__all__|slots=|frozen=|strict=|default_rng|hash_seed"
+    r"|(root|path|folder|temporary|controllers?) / ",  # of paths, no quotients
     re.IGNORECASE,
 )
 
@@ -358,7 +359,7 @@ def run(suite: Path, work: Path, limit: float, only: Sequence[int]) -> None:
     shutil.rmtree(tree, ignore_errors=True)
     shutil.copytree(suite / "src", tree, ignore=shutil.ignore_patterns("__pycache__"))
     compileall.compile_dir(tree, quiet=2)
-    for name in "hypothesis numpy pydantic pytest rich sacrebleu safetensors.torch tokenizers torch typer".split():
+    for name in "numpy pydantic pytest rich sacrebleu safetensors.torch tokenizers torch typer".split():
         __import__(name)  # every mutant's process starts with these
     prepare_children(suite, tree)
     for mutant in read_mutants():
