@@ -11,7 +11,8 @@ another folder for another suite or other ``--pytest-args``. ``map`` runs the te
 so first if need be. For each mutant, ``run`` takes the tests that execute the changed statement, directly or through a
 shared fixture, the quickest first, until one fails: killed. A test that hangs kills, too. Tests that start processes
 are seen only by what they execute in their own, doctests not at all. Mutants live in a copy of ``src`` in WORK; results
-are JSON lines, and an interrupted command goes on where it stopped.
+are JSON lines, and an interrupted command goes on where it stopped. At the end the tests that killed run without a
+mutant, and must pass.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ MIN_PER_FOLDER = 4
 # Not the tests of benchmarks and GPUs, nor those that work in processes of their own.
 NOT_RUN = ("paper", "benchmarks", "gpu", "distributed", "integration", "reliability")
 N_FIRST = 40  # quickest tests, started before the others are collected
-HANGS_AFTER = 30.0  # seconds, and ten times what the test takes
+HANGS_AFTER = 40.0  # seconds, and five times what the test takes
 
 OPERATORS = [
     f"core/{name}"
@@ -281,16 +282,23 @@ class Map:
             data = coverage.CoverageData(str(path))
             data.read()
             self.data.append(data)
-        self.seconds: dict[str, float] = {}
+        self.seconds: dict[str, float] = {}  # of a test that runs alone, thus makes its shared fixtures, at most
         self.users: dict[str, list[str]] = defaultdict(list)
-        self.uses_shared: set[str] = set()
+        makers: dict[str, float] = {}  # a fixture takes no longer than the first test that uses it
+        records = []
         for path in sorted((work / "map").glob("tests.*.jsonl")):
+            made = set()
             for line in path.read_text().splitlines():
                 record = json.loads(line)
+                for fixture in set(record["uses"]) - made:
+                    makers[fixture] = min(record["seconds"], makers.get(fixture, record["seconds"]))
+                made.update(record["uses"])
                 if record["outcome"] == "passed":
-                    self.seconds[record["id"]] = record["seconds"]
-                    for fixture in record["uses"]:
-                        self.users[fixture].append(record["id"])
+                    records.append(record)
+        for record in records:
+            self.seconds[record["id"]] = max([record["seconds"], *(makers[fixture] for fixture in record["uses"])])
+            for fixture in record["uses"]:
+                self.users[fixture].append(record["id"])
         self._lines: dict[str, dict[int, set[str]]] = {}
 
     def tests(self, file: str, source: str, line: int) -> list[str]:
@@ -350,11 +358,17 @@ class Result:
     seconds: float
 
 
+def read_results(work: Path) -> list[Result]:
+    """The results so far."""
+    path = work / "results.jsonl"
+    return [Result(**json.loads(line)) for line in path.read_text().splitlines()] if path.exists() else []
+
+
 def run(suite: Path, work: Path, limit: float, only: Sequence[int]) -> None:
     """Put the mutants that have no result yet to the tests. Runs in the interpreter of the suite."""
     tests_of = Map(suite, work)
     results = work / "results.jsonl"
-    done = {json.loads(line)["id"] for line in results.read_text().splitlines()} if results.exists() else set()
+    done = {result.id for result in read_results(work)}
     tree = work / "src"
     shutil.rmtree(tree, ignore_errors=True)
     shutil.copytree(suite / "src", tree, ignore=shutil.ignore_patterns("__pycache__"))
@@ -369,6 +383,15 @@ def run(suite: Path, work: Path, limit: float, only: Sequence[int]) -> None:
         with results.open("a") as file:
             print(json.dumps(asdict(result)), file=file)
         print(f"{mutant.id:3} {result.outcome:9} {result.seconds:6.1f} s {mutant.file} {result.by}", flush=True)
+    print(control(suite, work))
+
+
+def control(suite: Path, work: Path) -> str:
+    """Whether the tests that killed pass without a mutant; otherwise their kills mean nothing."""
+    tests_of = Map(suite, work)
+    killers = sorted({result.by for result in read_results(work) if result.by in tests_of.seconds})
+    outcome, by, n_run = run_tests(killers, work, tests_of.seconds, limit=3600)
+    return f"without a mutant, {n_run} of {len(killers)} tests that killed: {outcome} {by}"
 
 
 def prepare_children(suite: Path, tree: Path) -> None:
@@ -434,7 +457,7 @@ def run_tests(tests: Sequence[str], work: Path, seconds: dict[str, float], limit
         lines = events.read_text().splitlines()
         if len(lines) != n_seen:
             n_seen, last_change, running = len(lines), time.monotonic(), lines[-1].partition(" ")[2]
-        if time.monotonic() - last_change > HANGS_AFTER + 10 * max(seconds.get(running, 0.0), 1.0) + 60 * (not running):
+        if time.monotonic() - last_change > HANGS_AFTER + 5 * seconds.get(running, 10.0):
             hung = True
             os.killpg(child, signal.SIGKILL)
             os.waitpid(child, 0)
@@ -517,7 +540,7 @@ def pytest_in_child(tests: Sequence[str], work: Path, seconds: dict[str, float],
 def report(work: Path) -> str:
     """A table by folder, and the survivors."""
     mutants = {mutant.id: mutant for mutant in read_mutants()}
-    results = [Result(**json.loads(line)) for line in (work / "results.jsonl").read_text().splitlines()]
+    results = read_results(work)
     rows: dict[str, Counter[str]] = {folder: Counter() for folder in (*FOLDERS, "all")}
     for result in results:
         for row in (mutants[result.id].folder, "all"):
