@@ -359,9 +359,10 @@ class Result:
 
 
 def read_results(work: Path) -> list[Result]:
-    """The results so far."""
+    """The results so far, of each mutant the last."""
     path = work / "results.jsonl"
-    return [Result(**json.loads(line)) for line in path.read_text().splitlines()] if path.exists() else []
+    results = [Result(**json.loads(line)) for line in path.read_text().splitlines()] if path.exists() else []
+    return list({result.id: result for result in results}.values())
 
 
 def run(suite: Path, work: Path, limit: float, only: Sequence[int]) -> None:
@@ -377,7 +378,7 @@ def run(suite: Path, work: Path, limit: float, only: Sequence[int]) -> None:
         __import__(name)  # every mutant's process starts with these
     prepare_children(suite, tree)
     for mutant in read_mutants():
-        if mutant.id in done or (only and mutant.id not in only):
+        if mutant.id not in only if only else mutant.id in done:
             continue
         result = judge(mutant, suite, work, tests_of, limit)
         with results.open("a") as file:
@@ -566,7 +567,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--n", type=int, default=80, help="mutants to choose")
     parser.add_argument("--seconds", type=float, default=120, help="limit of the tests of one mutant")
-    parser.add_argument("--only", type=int, nargs="*", default=[], help="ids of mutants")
+    parser.add_argument("--only", type=int, nargs="*", default=[], help="ids of mutants to run, again if need be")
     parser.add_argument("--processes", "-n", default="2", help="processes of the map")
     parser.add_argument("--pytest-args", default="", help="which tests of the suite are mapped")
     arguments = parser.parse_args()
