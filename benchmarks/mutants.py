@@ -256,10 +256,10 @@ def skipped_positions(source: str) -> list[tuple[Position, Position]]:
         elif isinstance(node, ast.ClassDef):
             nodes += node.decorator_list
         elif isinstance(node, ast.AnnAssign) or (isinstance(node, ast.arg) and node.annotation):
-            nodes.append(node.annotation)  # type: ignore[arg-type]
+            nodes.append(node.annotation)
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in {"cast", "isinstance"}:
             nodes += [node.args[0 if node.func.id == "cast" else 1]]
-    return [((n.lineno, n.col_offset), (n.end_lineno, n.end_col_offset)) for n in nodes]  # type: ignore[attr-defined]
+    return [((n.lineno, n.col_offset), (n.end_lineno, n.end_col_offset)) for n in nodes]
 
 
 # The map of tests and lines
@@ -434,11 +434,10 @@ def run_tests(tests: Sequence[str], work: Path, seconds: dict[str, float], limit
     """Outcome, the test that killed, and how many were run, in a forked process that ends at the first failure."""
     events = work / "events.txt"
     events.write_text("")
-    log = work / "last.log"
     child = os.fork()
     if child == 0:
         os.setsid()
-        output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        output = os.open(work / "last.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(output, 1)
         os.dup2(output, 2)
         try:
@@ -448,27 +447,14 @@ def run_tests(tests: Sequence[str], work: Path, seconds: dict[str, float], limit
             code = 99
         sys.stdout.flush()
         os._exit(code)
-    status, hung = None, False
-    last_change, n_seen, running = time.monotonic(), 0, ""
-    while True:
-        pid, code = os.waitpid(child, os.WNOHANG)
-        if pid:
-            status = os.waitstatus_to_exitcode(code)
-            break
-        lines = events.read_text().splitlines()
-        if len(lines) != n_seen:
-            n_seen, last_change, running = len(lines), time.monotonic(), lines[-1].partition(" ")[2]
-        if time.monotonic() - last_change > HANGS_AFTER + 5 * seconds.get(running, 10.0):
-            hung = True
-            os.killpg(child, signal.SIGKILL)
-            os.waitpid(child, 0)
-            break
-        time.sleep(0.05)
-    kill_leftovers(child)
+    try:
+        status, running = wait(child, events, seconds)
+    finally:
+        kill_leftovers(child)
     lines = events.read_text().splitlines()
     n_run = sum(line.startswith("run ") for line in lines)
     failed = next((line.removeprefix("failed ") for line in lines if line.startswith("failed ")), "")
-    if hung:
+    if status is None:
         return "timeout", running or "collection", n_run
     if failed:
         return "killed", failed, n_run
@@ -479,8 +465,22 @@ def run_tests(tests: Sequence[str], work: Path, seconds: dict[str, float], limit
     return "killed", f"exit status {status} after {running or 'the start'}", n_run
 
 
+def wait(child: int, events: Path, seconds: dict[str, float]) -> tuple[int | None, str]:
+    """The exit status of a process of tests, None of one that hangs, and the test that it was at."""
+    last_change, n_seen, running = time.monotonic(), 0, ""
+    while time.monotonic() - last_change < HANGS_AFTER + 5 * seconds.get(running, 10.0):
+        pid, status = os.waitpid(child, os.WNOHANG)
+        if pid:
+            return os.waitstatus_to_exitcode(status), running
+        lines = events.read_text().splitlines()
+        if len(lines) != n_seen:
+            n_seen, last_change, running = len(lines), time.monotonic(), lines[-1].partition(" ")[2]
+        time.sleep(0.05)
+    return None, running
+
+
 def kill_leftovers(group: int) -> None:
-    """End what the tests started and left."""
+    """End a process of tests, and what it started and left."""
     try:
         os.killpg(group, signal.SIGKILL)
     except (ProcessLookupError, PermissionError):
@@ -493,9 +493,9 @@ def pytest_in_child(tests: Sequence[str], work: Path, seconds: dict[str, float],
 
     chosen = set(tests)
     files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
-    total: Counter[str] = Counter()
+    total: dict[str, float] = defaultdict(float)
     for test in tests:
-        total[test.partition("::")[0]] += seconds[test]  # type: ignore[assignment]
+        total[test.partition("::")[0]] += seconds[test]
     started = time.monotonic()
 
     class Events:
@@ -509,7 +509,7 @@ def pytest_in_child(tests: Sequence[str], work: Path, seconds: dict[str, float],
                 key=lambda item: (
                     (0, seconds[item.nodeid], "")
                     if seconds[item.nodeid] < 0.2
-                    else (1, float(total[item.nodeid.partition("::")[0]]), item.nodeid.partition("::")[0])
+                    else (1, total[item.nodeid.partition("::")[0]], item.nodeid.partition("::")[0])
                 ),
             )
 
