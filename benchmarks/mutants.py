@@ -374,6 +374,7 @@ def run(suite: Path, work: Path, limit: float, only: Sequence[int]) -> None:
     shutil.rmtree(tree, ignore_errors=True)
     shutil.copytree(suite / "src", tree, ignore=shutil.ignore_patterns("__pycache__"))
     compileall.compile_dir(tree, quiet=2)
+    os.environ["OMP_NUM_THREADS"] = "1"  # before the imports: threads do not survive a fork
     for name in "numpy pydantic pytest rich sacrebleu safetensors.torch tokenizers torch typer".split():
         __import__(name)  # every mutant's process starts with these
     prepare_children(suite, tree)
@@ -398,7 +399,7 @@ def control(suite: Path, work: Path) -> str:
 def prepare_children(suite: Path, tree: Path) -> None:
     """Import transduce from the copied tree, here only later in forked processes, and in processes of the tests."""
     os.chdir(suite)
-    os.environ.update(PYTHONPATH=str(tree), PYTHONDONTWRITEBYTECODE="1", OMP_NUM_THREADS="1")
+    os.environ.update(PYTHONPATH=str(tree), PYTHONDONTWRITEBYTECODE="1")
     sys.dont_write_bytecode = True
     sys.path[:] = [str(tree), *(path for path in sys.path if path not in {str(HERE), str(suite / "src")})]
     assert "transduce" not in sys.modules
