@@ -16,7 +16,6 @@ from typing import Literal, get_args
 import torch
 from torch.autograd.graph import saved_tensors_hooks
 
-from transduce.config import RunConfig
 from transduce.model.attention import attention, weighted_values
 from transduce.model.compatibility import make_compatibility
 from transduce.model.stack_config import StackConfig
@@ -24,7 +23,7 @@ from transduce.recipes import with_settings
 from transduce_paper.drawing import COLOURS, new_panels, save_svg, set_log_axis
 from transduce_paper.experiments import Experiment, Experiments, RunRecord, machine_description, machines
 from transduce_paper.intervals import Interval, half_width_of_mean, interval_of_difference
-from transduce_paper.report import Cell, Claim, Report, Table, agreement, how_to_reproduce, picture, verdict_line
+from transduce_paper.report import Cell, Claim, Report, Table, agreement, how_to_reproduce, picture
 from transduce_paper.request import Request
 from transduce_paper.sizes import size_description
 from transduce_paper.table3 import row_at_scale
@@ -88,22 +87,16 @@ class Cost:
 
 def make_compatibility_report(experiments: Experiments, request: Request) -> Report:
     """Train a model for each function, d_k and seed, or read their records; measure time and memory."""
-    functions: tuple[Function, ...] = ("scaled", "dot") if request.is_short else FUNCTIONS
-    d_ks = D_KS[:1] if request.is_short else D_KS
+    functions, d_ks = experiments.pick(FUNCTIONS, test=FUNCTIONS[:2]), experiments.pick(D_KS, test=D_KS[:1])
     records = {
-        (function, d_k): [
-            experiments.run(compatibility_experiment(experiments, function, d_k, seed, is_short=request.is_short))
-            for seed in SEEDS
-        ]
+        (function, d_k): [experiments.run(compatibility_experiment(experiments, function, d_k, seed)) for seed in SEEDS]
         for function, d_k in product(functions, d_ks)
     }
-    costs = measured_costs(functions, d_ks, LENGTHS[:1] if request.is_short else LENGTHS)
+    costs = measured_costs(functions, d_ks, experiments.pick(LENGTHS, test=LENGTHS[:1]))
     all_records = [record for of_cell in records.values() for record in of_cell]
     return Report(
-        "compatibility",
         "Compatibility functions of attention",
         (
-            verdict_line(_verdict(records)),
             INTRODUCTION.format(
                 seeds=" and ".join(map(str, SEEDS)),
                 size=size_description(all_records[0].config),
@@ -130,7 +123,9 @@ def make_compatibility_report(experiments: Experiments, request: Request) -> Rep
             _table_of_costs(costs),
         ),
         drawings={"compatibility": lambda path: _draw(records, path)},
-        claims=() if request.is_short else _claims(records, costs),
+        claims=() if experiments.scale == "test" else _claims(records, costs),
+        finding=_verdict(records),
+        name="compatibility",
     )
 
 
@@ -138,19 +133,14 @@ Records = Mapping[tuple[Function, int], Sequence[RunRecord]]
 Costs = Mapping[tuple[Function, int, int], Cost]  # by function, d_k and length
 
 
-def compatibility_experiment(
-    experiments: Experiments, function: Function, d_k: int, seed: int, *, is_short: bool = False
-) -> Experiment:
+def compatibility_experiment(experiments: Experiments, function: Function, d_k: int, seed: int) -> Experiment:
     """Return the run of a function with a d_k and a seed."""
-    name = f"compatibility-{'short-' if is_short else ''}{function}-dk{d_k}-seed{seed}"
-    config = _config(experiments, function, d_k, seed)
-    return Experiment(name, experiments.shortened(config) if is_short else config)
-
-
-def _config(experiments: Experiments, function: Function, d_k: int, seed: int) -> RunConfig:
-    base = row_at_scale("base", experiments.scale, seed=seed)
-    settings = SETTINGS if experiments.scale == "cpu" else ()
-    return with_settings(base, [*settings, f"model.compatibility={function}", f"model.d_k={d_k}"])
+    settings = [] if experiments.scale in ("gpu", "paper") else [*SETTINGS]
+    config = with_settings(
+        row_at_scale("base", experiments.scale, seed=seed),
+        [*settings, f"model.compatibility={function}", f"model.d_k={d_k}"],
+    )
+    return experiments.experiment(f"compatibility-{function}-dk{d_k}-seed{seed}", config)
 
 
 def _parameters(records: Sequence[RunRecord]) -> str:

@@ -11,13 +11,13 @@ import os
 import platform
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from statistics import median
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar, get_args
 
 import torch
 
@@ -37,19 +37,16 @@ from transduce.training import Record, newest_complete, read_state
 from transduce_paper.measurement_cache import MeasuredArrays, read_arrays, read_tables, write_arrays, write_tables
 
 __all__ = [
-    "Experiment",
-    "Experiments",
-    "Follower",
-    "RunRecord",
-    "Scale",
-    "Stopped",
-    "machine_description",
-    "machines",
-    "sustained_flops",
-]
+    "SCALES", "Experiment", "Experiments", "Follower", "RunRecord", "Scale", "Stopped", "machine_description",
+    "machines", "sustained_flops",
+]  # fmt: skip
 
-Scale = Literal["cpu", "gpu", "paper"]
+# test: cpu shortened to seconds, its numbers mean nothing; cpu: small models in minutes; gpu: the paper's sizes on less
+# text; paper: its own runs.
+Scale = Literal["test", "cpu", "gpu", "paper"]
+SCALES: tuple[Scale, ...] = get_args(Scale)
 MeasuredT = TypeVar("MeasuredT")
+T = TypeVar("T")
 LOCK_POLL_SECONDS = 2.0
 RECORD_MIGRATIONS = (config_of_format_1,)
 # Fields of [data] that name files on this machine: records leave them out, since they are shared.
@@ -140,6 +137,25 @@ class Experiments:
         self.data_folder, self.device, self.log = data_folder, torch.device(device), log
         self._follow, self.should_stop, self._while_training = follow, should_stop, while_training
         self._flops: dict[Precision, float] = {}  # FLOP/s of large matrix products, measured once
+
+    def experiment(
+        self,
+        name: str,
+        config: RunConfig,
+        *,
+        test: Sequence[str] = (),
+        starts_from: Experiment | None = None,
+        tokenizer_of: Experiment | None = None,
+        rated_by: Experiment | None = None,
+    ) -> Experiment:
+        """Return a run under its name; at test scale it is shortened, with the settings ``test`` besides."""
+        if self.scale == "test":
+            config = with_settings(self._shortened(config), test)
+        return Experiment(name, config, starts_from, tokenizer_of, rated_by)
+
+    def pick(self, value: T, *, test: T) -> T:
+        """Return a value, or at test scale the other one."""
+        return test if self.scale == "test" else value
 
     def record_path(self, experiment: Experiment) -> Path:
         """Return the path of an experiment's record, whether or not it exists."""
@@ -309,9 +325,9 @@ class Experiments:
         """Return the token store of a text, encoded by the tokenizer of a model; prepare it if missing."""
         return self.store(data.model_copy(update={"tokenizer_from": str(model_folder)}))
 
-    def shortened(self, config: RunConfig) -> RunConfig:
-        """Shorten a run to seconds for tests: six updates on the built-in corpus, evaluated on 12 sentences."""
-        folder, pairs = self.work / "short", list(generate_pairs("dev", n_pairs=12, seed=1))
+    def _shortened(self, config: RunConfig) -> RunConfig:
+        """Shorten a run to seconds: six updates on the built-in corpus, evaluated on 12 sentences."""
+        folder, pairs = self.work / self.scale, list(generate_pairs("dev", n_pairs=12, seed=1))
         folder.mkdir(parents=True, exist_ok=True)
         if config.data.task == "parsing":
             few, kind, lines, max_extra_tokens = folder / "few.ptb", "trees", [pair.tree for pair in pairs], 60

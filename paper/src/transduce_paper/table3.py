@@ -23,7 +23,6 @@ from transduce_paper.report import (
     agreement,
     how_to_reproduce,
     picture,
-    verdict_line,
 )
 from transduce_paper.request import Request
 from transduce_paper.sizes import size_description
@@ -99,13 +98,10 @@ def make_table3(experiments: Experiments, request: Request) -> Report:
     """Train every row, or those of the request, and compare them with the paper's."""
     if request.rows:
         return _report_of_rows(experiments, request)
-    names = ["base", "C-N2"] if request.is_short else list(PRINTED)
-    records = _records(experiments, names, is_short=request.is_short)
+    records = _records(experiments, experiments.pick(list(PRINTED), test=["base", "C-N2"]))
     return Report(
-        "table3",
         "Table 3: variations on the Transformer",
         (
-            verdict_line(_summary(records)),
             _sizes({"base": records["base"]}),
             _effects(records, records["base"]),
             picture("table3", "Perplexity of each row against base: ours with the interval of seeds, the paper's"),
@@ -123,7 +119,9 @@ def make_table3(experiments: Experiments, request: Request) -> Report:
             _about_vocabularies(),
         ),
         drawings={"table3": lambda path: _draw(records, path)},
-        claims=() if request.is_short else _claims(records),
+        claims=() if experiments.scale == "test" else _claims(records),
+        finding=_summary(records),
+        name="table3",
     )
 
 
@@ -185,25 +183,22 @@ def require_rows(names: Sequence[str]) -> None:
             raise ConfigError(f"Table 3 has no row {quoted(name)}; {nearest_name(name, list(PRINTED))}")
 
 
-def _records(experiments: Experiments, names: Sequence[str], *, is_short: bool) -> dict[str, list[RunRecord]]:
+def _records(experiments: Experiments, names: Sequence[str]) -> dict[str, list[RunRecord]]:
     """Train or read rows: every seed of base, one of the others."""
-    return {
-        name: [experiments.run(each) for each in _experiments_of(experiments, name, is_short=is_short)]
-        for name in names
-    }
+    return {name: list(map(experiments.run, _experiments_of(experiments, name))) for name in names}
 
 
-def _experiments_of(experiments: Experiments, name: str, *, is_short: bool) -> list[Experiment]:
-    n_seeds = 1 if name != "base" else 2 if is_short else N_BASE_SEEDS
-    return [_experiment(experiments, name, seed, is_short=is_short) for seed in range(1, 1 + n_seeds)]
+def _experiments_of(experiments: Experiments, name: str) -> list[Experiment]:
+    n_seeds = experiments.pick(N_BASE_SEEDS, test=2) if name == "base" else 1
+    return [row_experiment(experiments, name, seed=seed) for seed in range(1, 1 + n_seeds)]
 
 
 def _report_of_rows(experiments: Experiments, request: Request) -> Report:
     """Report some rows alone. They are compared with base only if all its seeds have been trained."""
     require_rows(request.rows)
     names = tuple(dict.fromkeys(request.rows))
-    records = _records(experiments, names, is_short=request.is_short)
-    seeds = _experiments_of(experiments, "base", is_short=request.is_short)
+    records = _records(experiments, names)
+    seeds = _experiments_of(experiments, "base")
     has_base = all(experiments.record_path(each).exists() for each in seeds)
     base = [experiments.run(each) for each in seeds] if has_base else None
     sections: list[str | Table] = [_sizes(records), _effects(records, base)]
@@ -221,7 +216,7 @@ def _report_of_rows(experiments: Experiments, request: Request) -> Report:
             hardware=machines(record for row in records.values() for record in row),
         )
     )
-    return Report("table3-rows", f"Table 3, rows {', '.join(names)}", tuple(sections))
+    return Report(f"Table 3, rows {', '.join(names)}", tuple(sections), name="table3-rows")
 
 
 def _summary(records: Mapping[str, Sequence[RunRecord]]) -> str:
@@ -286,7 +281,8 @@ def _draw(records: Mapping[str, Sequence[RunRecord]], path: Path) -> None:
 def row_at_scale(name: str, scale: Scale, *, seed: int = 1) -> RunConfig:
     """Return the run of a row at a scale.
 
-    paper: the paper's own run; gpu: its model sizes on less text; cpu: the same ratios of sizes, trained in minutes.
+    paper: the paper's own run; gpu: its model sizes on less text; cpu: the same ratios of sizes, trained in minutes;
+    test: as cpu, to be shortened.
     """
     row = with_settings(TABLE_3[name](), [f"training.seed={seed}", *AS_IN_SECTION_6_2])
     match scale:
@@ -294,7 +290,7 @@ def row_at_scale(name: str, scale: Scale, *, seed: int = 1) -> RunConfig:
             return with_settings(row, ['data.corpus="wmt14-en-de"', "training.checkpoint_every_updates=1400"])
         case "gpu":
             return with_settings(row, _at_gpu_scale(row))
-        case "cpu":
+        case "cpu" | "test":
             return with_settings(row, _at_cpu_scale(row))
         case _:
             assert_never(scale)
@@ -340,16 +336,9 @@ def _at_cpu_scale(row: RunConfig) -> list[str]:
     ]
 
 
-def row_experiment(name: str, scale: Scale, *, seed: int) -> Experiment:
+def row_experiment(experiments: Experiments, name: str, *, seed: int) -> Experiment:
     """Return the run of a row under the name of its record."""
-    return Experiment(f"table3-{name}-seed{seed}", row_at_scale(name, scale, seed=seed))
-
-
-def _experiment(experiments: Experiments, name: str, seed: int, *, is_short: bool) -> Experiment:
-    full = row_experiment(name, experiments.scale, seed=seed)
-    if not is_short:
-        return full
-    return Experiment(f"table3-short-{name}-seed{seed}", experiments.shortened(full.config))
+    return experiments.experiment(f"table3-{name}-seed{seed}", row_at_scale(name, experiments.scale, seed=seed))
 
 
 def _bleu(record: RunRecord, metric: str = "sacrebleu") -> float:

@@ -11,9 +11,9 @@ from transduce.corpora import WSJ
 from transduce.errors import ConfigError
 from transduce.recipes import with_settings
 from transduce_paper.experiments import Experiment, Experiments, RunRecord, machines
-from transduce_paper.parsers import parser_at_scale
-from transduce_paper.parsing_variants import parsing_variants_section
-from transduce_paper.report import Cell, Report, Table, how_to_reproduce, picture, verdict_line
+from transduce_paper.parsers import SMALL_PARSER, parser_at_scale
+from transduce_paper.parsing_variants import make_parsing_variants
+from transduce_paper.report import Cell, Report, Table, how_to_reproduce, picture
 from transduce_paper.request import Request
 from transduce_paper.sizes import corpus_description, model_description, size_description
 from transduce_paper.table_plots import BarGroup, draw_f1
@@ -45,14 +45,11 @@ def make_table4(experiments: Experiments, request: Request) -> Report:
     if experiments.scale == "paper" and request.treebank is None:
         raise ConfigError("table4 at --scale paper needs --treebank, the folder of the Penn Treebank")
     records = [
-        experiments.run(_experiment(experiments, name, request)) for name in names[: 1 if request.is_short else 2]
+        experiments.run(_experiment(experiments, name, request)) for name in experiments.pick(names, test=names[:1])
     ]
-    variants = parsing_variants_section(experiments, request)
     return Report(
-        "table4",
         "Table 4: English constituency parsing",
         (
-            verdict_line(_verdict(records)),
             f"Paper: {_paper_size()}. Ours: {_our_sizes(records)}. The test sets differ as well, so the F1 scores"
             " cannot be compared with each other.",
             _measured(records),
@@ -66,10 +63,11 @@ def make_table4(experiments: Experiments, request: Request) -> Report:
             _details(records),
             "## The paper's numbers\n\nF1 on section 23 of the Wall Street Journal.",
             printed_and_ours(records),
-            *variants.sections,
+            *make_parsing_variants(experiments),
         ),
-        claims=variants.claims,
         drawings={"table4": lambda path: _draw(records, path)},
+        finding=_verdict(records),
+        name="table4",
     )
 
 
@@ -123,10 +121,7 @@ def _experiment(experiments: Experiments, name: str, request: Request) -> Experi
     config = parser_at_scale(name, experiments.scale)
     if name == "wsj" and request.treebank is not None:
         config = with_settings(config, [f"data.treebank={json.dumps(str(request.treebank))}"])
-    if request.is_short:
-        small = ["model.n_encoder_layers=1", "model.n_decoder_layers=1", "data.recombination=0.0"]
-        return Experiment(f"table4-short-{name}-seed1", with_settings(experiments.shortened(config), small))
-    return Experiment(f"table4-{name}-seed1", config)
+    return experiments.experiment(f"table4-{name}-seed1", config, test=SMALL_PARSER)
 
 
 def _details(records: Sequence[RunRecord]) -> str:

@@ -37,7 +37,6 @@ from transduce_paper.report import (
     agreement,
     how_to_reproduce,
     picture,
-    verdict_line,
 )
 from transduce_paper.request import Request
 
@@ -50,7 +49,7 @@ FIRST_WORD_ID = 4  # after the special tokens
 
 def make_figure1(experiments: Experiments, request: Request) -> Report:
     """Build the base model; report its parts, the shapes of one sentence, and checks of section 3."""
-    config = tiny().model.with_vocabulary(50, 50) if request.is_short else base().model
+    config = experiments.pick(base().model, test=tiny().model.with_vocabulary(50, 50))
     assert isinstance(config, TransformerConfig)
     with torch.random.fork_rng():
         torch.manual_seed(1)
@@ -62,10 +61,8 @@ def make_figure1(experiments: Experiments, request: Request) -> Report:
     svg = architecture_svg(architecture, title="The Transformer as built")
     checks = check_wiring(model, recorded, src_1S, tgt_1T)
     return Report(
-        "figure1",
         "Figure 1: the architecture of the Transformer",
         (
-            verdict_line(_verdict(checks, architecture)),
             picture("figure1", "Encoder and decoder with the weights and shapes of every part"),
             how_to_reproduce(
                 "figure1",
@@ -81,6 +78,8 @@ def make_figure1(experiments: Experiments, request: Request) -> Report:
         claims=tuple(
             Claim(check.claim, f"section {check.section}", agreement(check.holds), check.measured) for check in checks
         ),
+        finding=_verdict(checks, architecture),
+        name="figure1",
     )
 
 

@@ -14,7 +14,7 @@ from transduce.config import LanguageModelConfig
 from transduce.model import TransformerLM
 from transduce.training.memory import PeakMemory
 from transduce_paper.experiments import Experiments, machine_description
-from transduce_paper.report import Claim, Table, agreement
+from transduce_paper.report import Claim, Section, Table, agreement
 
 __all__ = ["exponent", "lengths_section"]
 
@@ -25,24 +25,23 @@ LENGTHS: Mapping[Attention, tuple[int, ...]] = {
     "restricted": (4096, 8192, 16_384, 32_768),
     "full": (1024, 2048, 4096, 8192),
 }
-SHORT_LENGTHS: Mapping[Attention, tuple[int, ...]] = {"restricted": (64, 128), "full": (64, 128)}
+TEST_LENGTHS: Mapping[Attention, tuple[int, ...]] = {"restricted": (64, 128), "full": (64, 128)}
 N_ROUNDS = 3
 AIMED_EXPONENT = 1.1
 
 
-def lengths_section(experiments: Experiments, *, is_short: bool) -> tuple[tuple[str | Table, ...], tuple[Claim, ...]]:
-    """Measure the gradient of one sequence, or read the measurement; return the section and its claim."""
-    lengths = SHORT_LENGTHS if is_short else LENGTHS
-    sizes: dict[str, int | str] = {"r": R, "layers": N_LAYERS, "d_model": 16 if is_short else D_MODEL}
+def lengths_section(experiments: Experiments) -> Section:
+    """Measure the gradient of one sequence, or read the measurement."""
+    lengths, d_model, n_rounds = experiments.pick((LENGTHS, D_MODEL, N_ROUNDS), test=(TEST_LENGTHS, 16, 1))
     rows = experiments.measurement(
-        f"future{'-short' if is_short else ''}",
+        "future",
         "lengths",
         lambda: [
-            _measured(experiments, attention, n, d_model=int(sizes["d_model"]), n_rounds=1 if is_short else N_ROUNDS)
+            _measured(experiments, attention, n, d_model=d_model, n_rounds=n_rounds)
             for attention, of_attention in lengths.items()
             for n in of_attention
         ],
-        settings={**sizes, "lengths": str(lengths)},
+        settings={"r": R, "layers": N_LAYERS, "d_model": d_model, "lengths": str(lengths)},
     )
     exponents = {
         (attention, what): exponent(
@@ -57,8 +56,8 @@ def lengths_section(experiments: Experiments, *, is_short: bool) -> tuple[tuple[
         for attention in lengths
     )
     introduction = (
-        f"## Restricted attention: time and memory\n\nThe gradient of one sequence of n tokens in a causal model of"
-        f" {N_LAYERS} layers, d_model {sizes['d_model']}, r = {R}, in fp32 on {rows[0]['machine']}; the fastest"
+        f"The gradient of one sequence of n tokens in a causal model of"
+        f" {N_LAYERS} layers, d_model {d_model}, r = {R}, in fp32 on {rows[0]['machine']}; the fastest"
         f" kernel of each. Memory is the peak of all tensors. Growth: {summary}. Longer sequences, in processes of"
         " their own, and decoding: `benchmarks/long_sequences.py`."
     )
@@ -75,7 +74,8 @@ def lengths_section(experiments: Experiments, *, is_short: bool) -> tuple[tuple[
         agreement(max(near) <= AIMED_EXPONENT),
         f"From {rows[0]['n']:,} tokens on, time grows as n^{near[0]:.2f} and memory as n^{near[1]:.2f}.",
     )
-    return (introduction, Table("-lengths", columns, cells, formats=formats)), (claim,)
+    table = Table("-lengths", columns, cells, formats=formats)
+    return Section("Restricted attention: time and memory", (introduction, table), claims=(claim,))
 
 
 def _measured(experiments: Experiments, attention: Attention, n: int, *, d_model: int, n_rounds: int) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from transduce_paper.drawing import INK, new_figure, save_svg
 from transduce_paper.experiments import Experiment, Experiments, machines
 from transduce_paper.future.pixel_baselines import N_STEPS, Images, baseline_rows, images_of
 from transduce_paper.measurement_cache import MeasuredArrays
-from transduce_paper.report import Claim, Draw, Table, agreement, picture
+from transduce_paper.report import Claim, Section, Table, agreement, picture
 
 __all__ = ["PIXELS", "pixels_experiment", "pixels_section"]
 
@@ -35,18 +35,16 @@ PIXELS = (
     "training.eps_ls=0.0", "training.validate_every_updates=100", "training.checkpoint_every_updates=100",
     "training.average_last=1",
 )  # fmt: skip
-SHORT = (
+TEST = (
     "model.n_layers=1", "model.d_model=16", "model.d_ff=16", "model.n_heads=1", "data.max_pairs=40",
     "training.max_updates=2", "training.validate_every_updates=2", "training.checkpoint_every_updates=1",
     "training.max_tokens_per_batch=600",
 )  # fmt: skip
 N_DRAWN, N_SHOWN = 20, 8  # images of each class that are measured, and drawn in the picture
-TITLE = "## Output other than text: digits, pixel by pixel"
-MISSING = f"{TITLE}\n\nscikit-learn, which has the digits, was not installed."
+TITLE = "Output other than text: digits, pixel by pixel"
+MISSING = "scikit-learn, which has the digits, was not installed."
 
 ABOUT = """\
-{title}
-
 {finding} The model ({n_layers} layers of width {d_model}; {updates:,} updates, {minutes:.1f} minutes) reads the class
 of a digit, then predicts its {n_pixels} pixels of {n_levels} grey levels one after the other, row by row. It learns
 from {n_train:,} digits; dev and test are the 400 after them. The baselines know the class, too, and are fitted to the
@@ -60,29 +58,26 @@ knows the training digits gives {drawn:.1%} of {n:,} drawn digits their class, a
 drawn digit differs from the nearest training digit by {drawn_distance:.2f} levels a pixel, a test digit by
 {real_distance:.2f}; {copies}. {machine}."""
 
-Section = tuple[tuple[str | Table, ...], dict[str, Draw], tuple[Claim, ...]]
 
-
-def pixels_experiment(*, is_short: bool) -> Experiment:
+def pixels_experiment(experiments: Experiments) -> Experiment:
     """Return the run of the model of pixels."""
-    config = with_settings(preset("tiny"), [*PIXELS, *(SHORT if is_short else ())])
-    return Experiment(f"future-{'short-' if is_short else ''}pixels-seed1", config)
+    config = with_settings(preset("tiny"), [*PIXELS, *experiments.pick((), test=TEST)])
+    return Experiment("future-pixels-seed1", config)
 
 
-def pixels_section(experiments: Experiments, *, is_short: bool) -> Section:
-    """Train the model and fit the baselines, or read what was measured; return section, drawings and claim."""
-    run = pixels_experiment(is_short=is_short)
+def pixels_section(experiments: Experiments) -> Section:
+    """Train the model and fit the baselines, or read what was measured."""
+    run = pixels_experiment(experiments)
     if not experiments.record_path(run).exists() and find_spec("sklearn") is None:
-        return (MISSING,), {}, ()
+        return Section(TITLE, (MISSING,))
     record = experiments.run(run)
-    n_steps = 2 if is_short else N_STEPS
+    n_steps, n_drawn = experiments.pick((N_STEPS, N_DRAWN), test=(2, 2))
     baselines = experiments.measurement(
-        f"future{'-short' if is_short else ''}-pixels",
+        "future-pixels",
         "baselines",
         lambda: baseline_rows({split: images_of(split) for split in ("train", "dev", "test")}, n_steps=n_steps),
         settings={"n_steps": n_steps},
     )
-    n_drawn = 2 if is_short else N_DRAWN
     drawn = experiments.cached_arrays(
         run, "samples", lambda folder: _drawn(experiments, folder, n_drawn), settings={"n_drawn": n_drawn, "seed": 1}
     )
@@ -97,7 +92,6 @@ def pixels_section(experiments: Experiments, *, is_short: bool) -> Section:
     formats = {"parameters": ",", **dict.fromkeys(columns[2:], ".3f")}
     best = min(float(row["test"]) for row in baselines)
     about = ABOUT.format(
-        title=TITLE,
         finding=f"A test digit has {ours['test']:.3f} bits per dimension; the best baseline has {best:.3f}.",
         n_layers=record.config["model"]["n_layers"],
         d_model=record.config["model"]["d_model"],
@@ -123,7 +117,12 @@ def pixels_section(experiments: Experiments, *, is_short: bool) -> Section:
         f" {best:.3f}.",
     )
     table = Table("-pixels", columns, rows, formats=formats)
-    return (about, table, shown), {"future-pixels": lambda path: _draw(drawn.arrays, path)}, (claim,)
+    return Section(
+        TITLE,
+        (about, table, shown),
+        drawings={"future-pixels": lambda path: _draw(drawn.arrays, path)},
+        claims=(claim,),
+    )
 
 
 def _are_new(values: Mapping[str, Any]) -> bool:

@@ -24,17 +24,16 @@ from transduce.tasks import Translator
 from transduce.text import BOS_ID, EOS_ID, normalise
 from transduce.training import cross_entropy_reference, smoothing_weights
 from transduce_paper.drawing import COLOURS, GREY, new_panels, save_svg
-from transduce_paper.experiments import Experiment, Experiments, RunRecord
-from transduce_paper.notes.part import Part
+from transduce_paper.experiments import Experiments, RunRecord
 from transduce_paper.notes.tiny import BATCH_SIZE, GrammarText, grammar_text, language_batch, next_token_loss, trained
-from transduce_paper.report import Cell, Claim, Table, agreement, picture
+from transduce_paper.report import Cell, Claim, Section, Table, agreement, picture
 from transduce_paper.sizes import size_description
 from transduce_paper.table3 import PRINTED, row_at_scale, row_experiment
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["EPSILONS", "best_logits", "experiment_with", "make_smoothing"]
+__all__ = ["EPSILONS", "best_logits", "make_smoothing"]
 
 # eps_ls -> row of Table 3.
 EPSILONS: Mapping[float, str] = {0.0: "D-smooth0", 0.1: "base", 0.2: "D-smooth2"}
@@ -63,19 +62,16 @@ such runs also differ by chance."""
 N_BINS = 10
 
 
-def make_smoothing(experiments: Experiments, *, is_short: bool) -> Part:
+def make_smoothing(experiments: Experiments) -> Section:
     """Check the worked example, three runs on real text, and three models that overfit on purpose."""
-    epsilons = [0.1] if is_short else list(EPSILONS)
-    runs = {eps_ls: _measured_run(experiments, eps_ls, is_short=is_short) for eps_ls in epsilons}
-    sizes = SHORT if is_short else FULL
+    epsilons = experiments.pick(list(EPSILONS), test=[0.1])
+    runs = {eps_ls: _measured_run(experiments, eps_ls) for eps_ls in epsilons}
+    sizes = experiments.pick(FULL, test=TEST)
     text = grammar_text(n_train=sizes.n_sentences // 2, n_dev=sizes.n_dev // 2, vocab_size=sizes.vocab_size)
     overfitted = {eps_ls: _overfitted(text, eps_ls, sizes) for eps_ls in EPSILONS}
     record, bins = runs[0.1]
-    return Part(
+    return Section(
         "Label smoothing",
-        "does label smoothing make a model's probabilities match its accuracy?",
-        _summary(record.dev_text, {eps_ls: bins for eps_ls, (_, bins) in runs.items()}, overfitted),
-        _finding(record.dev_text, {eps_ls: bins for eps_ls, (_, bins) in runs.items()}, overfitted),
         (
             THE_EXAMPLE,
             _table_of_the_example(),
@@ -93,7 +89,10 @@ def make_smoothing(experiments: Experiments, *, is_short: bool) -> Part:
             LIMITATIONS,
             picture("notes-calibration", "Accuracy over predicted probability, for three values of label smoothing"),
         ),
-        {
+        finding=_finding(record.dev_text, {eps_ls: bins for eps_ls, (_, bins) in runs.items()}, overfitted),
+        question="does label smoothing make a model's probabilities match its accuracy?",
+        summary=_summary(record.dev_text, {eps_ls: bins for eps_ls, (_, bins) in runs.items()}, overfitted),
+        drawings={
             "notes-calibration": lambda path: _draw(
                 {
                     record.dev_text: {eps_ls: bins for eps_ls, (_, bins) in runs.items()},
@@ -102,7 +101,9 @@ def make_smoothing(experiments: Experiments, *, is_short: bool) -> Part:
                 path,
             )
         },
-        () if is_short else _claims({eps_ls: bins for eps_ls, (_, bins) in runs.items()}, overfitted),
+        claims=()
+        if experiments.scale == "test"
+        else _claims({eps_ls: bins for eps_ls, (_, bins) in runs.items()}, overfitted),
     )
 
 
@@ -175,15 +176,9 @@ def _log_ratio(weights: tuple[float, float]) -> float:
     return log((right + every) / every)
 
 
-def experiment_with(eps_ls: float, experiments: Experiments, *, is_short: bool) -> Experiment:
-    """Return the run with an ``eps_ls`` of EPSILONS, a row of Table 3."""
-    row = row_experiment(EPSILONS[eps_ls], experiments.scale, seed=1)
-    return Experiment(f"notes-short-eps{eps_ls}", experiments.shortened(row.config)) if is_short else row
-
-
-def _measured_run(experiments: Experiments, eps_ls: float, *, is_short: bool) -> tuple[RunRecord, tuple[Bin, ...]]:
+def _measured_run(experiments: Experiments, eps_ls: float) -> tuple[RunRecord, tuple[Bin, ...]]:
     """Return the record of a run and its reliability bins, cached beside the record."""
-    experiment = experiment_with(eps_ls, experiments, is_short=is_short)
+    experiment = row_experiment(experiments, EPSILONS[eps_ls], seed=1)
 
     def measure(model_folder: Path) -> list[dict[str, Any]]:
         translator = Translator.load(model_folder, device=experiments.device)
@@ -231,7 +226,7 @@ class Sizes:
 
 
 FULL = Sizes(n_sentences=120, n_dev=600, vocab_size=600, n_updates=200)
-SHORT = Sizes(n_sentences=20, n_dev=20, vocab_size=300, n_updates=3)
+TEST = Sizes(n_sentences=20, n_dev=20, vocab_size=300, n_updates=3)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,13 +16,12 @@ from transduce_paper.report import (
     agreement,
     how_to_reproduce,
     picture,
-    verdict_line,
 )
 from transduce_paper.request import Request
 from transduce_paper.table1.compared_layers import COMPARED, D_K, KERNEL_WIDTH, NEIGHBOURHOOD, ComparedLayer
 from transduce_paper.table1.convolutions import about_convolutions, claims_about_convolutions, count_convolutions
 from transduce_paper.table1.drawing import draw_costs, draw_crossing
-from transduce_paper.table1.layer_comparison import ATTENTION, FULL, RECURRENT, SHORT, Measured, Sizes, measure
+from transduce_paper.table1.layer_comparison import ATTENTION, FULL, RECURRENT, TEST, Measured, Sizes, measure
 from transduce_paper.table1.layer_costs import Case
 
 __all__ = ["make_table1"]
@@ -46,17 +45,15 @@ def make_table1(experiments: Experiments, request: Request) -> Report:
 
     Times are of the device of ``experiments``; the other quantities are counted and do not depend on a machine.
     """
-    sizes = SHORT if request.is_short else FULL
+    sizes = experiments.pick(FULL, test=TEST)
     with torch.random.fork_rng():
         torch.manual_seed(1)
         measured = measure(sizes, experiments.device)
         convolutions = count_convolutions(ATTENTION, sizes.of_convolutions, k=KERNEL_WIDTH)
     hardware = machine_description(experiments.device)
     return Report(
-        "table1",
         "Table 1: complexity, sequential operations and path length of a layer",
         (
-            verdict_line(_verdict(measured)),
             _summary(measured),
             picture("table1", "Time and operations of each layer over n and d"),
             how_to_reproduce("table1", scale=experiments.scale, seeds="seed 1", hardware=hardware),
@@ -73,6 +70,8 @@ def make_table1(experiments: Experiments, request: Request) -> Report:
             "table1-crossover": lambda path: draw_crossing(measured, path),
         },
         claims=(*_claims(measured), *claims_about_convolutions(convolutions)),
+        finding=_verdict(measured),
+        name="table1",
     )
 
 

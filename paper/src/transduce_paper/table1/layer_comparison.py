@@ -11,7 +11,7 @@ from transduce_paper.table1.compared_layers import COMPARED, ComparedLayer, roun
 from transduce_paper.table1.graph_measures import longest_chain, longest_path
 from transduce_paper.table1.layer_costs import Case, Operations, count_operations, median_times_ms
 
-__all__ = ["ATTENTION", "FULL", "RECURRENT", "SHORT", "Measured", "Sizes", "measure"]
+__all__ = ["ATTENTION", "FULL", "RECURRENT", "TEST", "Measured", "Sizes", "measure"]
 
 ATTENTION, RECURRENT = COMPARED[0], COMPARED[1]
 
@@ -58,7 +58,7 @@ FULL = Sizes(
     n_repetitions=15,
     of_convolutions=((32, 512), (512, 512), (2048, 512), (1024, 128)),
 )
-SHORT = Sizes(
+TEST = Sizes(
     n=(32, 64),
     at_d=16,
     d=(16, 32),

@@ -8,10 +8,9 @@ from math import sqrt
 from pathlib import Path
 from statistics import mean, variance
 
-from transduce.recipes import with_settings
 from transduce_paper.drawing import COLOURS, new_panels, save_svg, set_log_axis
-from transduce_paper.experiments import Experiment, Experiments, RunRecord, machines
-from transduce_paper.report import Cell, Claim, Report, Table, agreement, how_to_reproduce, picture, verdict_line
+from transduce_paper.experiments import Experiments, RunRecord, machines
+from transduce_paper.report import Cell, Claim, Report, Table, agreement, how_to_reproduce, picture
 from transduce_paper.request import Request
 from transduce_paper.sizes import size_description
 from transduce_paper.table2.printed import (
@@ -22,7 +21,7 @@ from transduce_paper.table2.printed import (
     claims_of_the_paper,
     printed_table,
 )
-from transduce_paper.table2.systems import SYSTEMS, experiment, systems_at_scale
+from transduce_paper.table2.systems import SYSTEMS, system_experiment, systems_at_scale
 from transduce_paper.table3 import T_95, learning_rate_description, row_at_scale
 from transduce_paper.table_plots import FlopsPoint, draw_bleu_over_flops
 from transduce_paper.training_curves import ValidationPoint, training_curve
@@ -48,13 +47,11 @@ class Trained:
 
 def make_table2(experiments: Experiments, request: Request) -> Report:
     """Train every system on the same text with the same tokenizer, search and number of updates."""
-    systems = _trained(experiments, is_short=request.is_short)
+    systems = _trained(experiments)
     transformer = systems[TRANSFORMER].records[0]
     return Report(
-        "table2",
         "Table 2: BLEU and the cost of training",
         (
-            verdict_line(_verdict(systems)),
             f"Transformer of the paper (base): {size_description(row_at_scale('base', 'paper'))}. Ours:"
             f" {size_description(transformer.config)}. Numbers of different sizes cannot be compared with each other,"
             " only the order of the systems.",
@@ -82,41 +79,27 @@ def make_table2(experiments: Experiments, request: Request) -> Report:
             "table2-curves": lambda path: _draw_curves(systems, path),
         },
         claims=(_claim(systems), *claims_of_the_paper()),
+        finding=_verdict(systems),
+        name="table2",
     )
 
 
-def _trained(experiments: Experiments, *, is_short: bool) -> dict[str, Trained]:
+def _trained(experiments: Experiments) -> dict[str, Trained]:
     """Train every system with seed 1; at cpu scale the Transformer and the best of the others with more seeds."""
-    names = ["LSTM without attention", TRANSFORMER] if is_short else systems_at_scale(experiments.scale)
-    first = {name: experiments.run(_experiment(experiments, name, seed=1, is_short=is_short)) for name in names}
+    names = systems_at_scale(experiments.scale)
+    first = {name: experiments.run(system_experiment(experiments, name)) for name in names}
     leading = (TRANSFORMER, max((name for name in names if name != TRANSFORMER), key=lambda name: _bleu(first[name])))
-    has_more = experiments.scale == "cpu" and not is_short
-    more = range(2, N_SEEDS_OF_THE_BEST + 1) if has_more else ()
+    more = range(2, N_SEEDS_OF_THE_BEST + 1) if experiments.scale == "cpu" else ()
     return {
         name: Trained(
             [
                 record,
-                *(
-                    experiments.run(_experiment(experiments, name, seed=n, is_short=False))
-                    for n in more
-                    if name in leading
-                ),
+                *(experiments.run(system_experiment(experiments, name, seed=n)) for n in more if name in leading),
             ],
-            training_curve(experiments, _experiment(experiments, name, seed=1, is_short=is_short)),
+            training_curve(experiments, system_experiment(experiments, name)),
         )
         for name, record in first.items()
     }
-
-
-def _experiment(experiments: Experiments, name: str, *, seed: int, is_short: bool) -> Experiment:
-    full = experiment(name, experiments.scale, seed=seed)
-    if not is_short:
-        return full
-    config = with_settings(
-        experiments.shortened(full.config),
-        ["model.n_encoder_layers=1", "model.n_decoder_layers=1", "training.log_every_updates=3"],
-    )
-    return Experiment(full.name.replace("table2-", "table2-short-"), config)
 
 
 def _bleu(record: RunRecord) -> float:
