@@ -26,7 +26,10 @@ def test_the_page_lists_every_claim_and_counts_verdicts(tmp_path: Path) -> None:
         Claim("h | 8", "section 3", "agrees", "It has 8 heads."),
         Claim("bigger is better", "section 6", "agrees", "2 of 2."),
     )
-    reports = {"table9": Report("table9", "Table 9", (), claims=claims), "figure9": Report("figure9", "Figure 9", ())}
+    reports = {
+        "table9": Report("Table 9", (), claims=claims, name="table9"),
+        "figure9": Report("Figure 9", (), name="figure9"),
+    }
     path = write_claims(reports, tmp_path, scale="cpu")
     text = path.read_text(encoding="utf-8")
     assert path.name == "claims.md"
@@ -40,12 +43,12 @@ def test_the_page_lists_every_claim_and_counts_verdicts(tmp_path: Path) -> None:
 
 def test_claims_of_reports_without_training(tmp_path: Path) -> None:
     """Figures 1 and 2 and table 1 decide each of their claims, at any size."""
-    experiments = Experiments(tmp_path / "runs", tmp_path / "work", scale="cpu")
+    experiments = Experiments(tmp_path / "runs", tmp_path / "work", scale="test")
     for name, least in (("figure1", 10), ("figure2", 2), ("table1", 6)):
-        claims = ARTEFACTS[name](experiments, Request(is_short=True)).claims
+        claims = ARTEFACTS[name](experiments, Request()).claims
         assert len(claims) >= least
         assert all(claim.found.endswith(".") or name == "figure1" for claim in claims)
-    of_figure1 = ARTEFACTS["figure1"](experiments, Request(is_short=True)).claims
+    of_figure1 = ARTEFACTS["figure1"](experiments, Request()).claims
     assert {claim.verdict for claim in of_figure1} == {"agrees"}
 
 
@@ -100,4 +103,4 @@ def test_claims_that_the_paper_decides_by_itself() -> None:
 
 
 def test_a_report_has_no_claims_unless_it_lists_them() -> None:
-    assert Report("table9", "Table 9", (Table("", ("a",), ()),)).claims == ()
+    assert Report("Table 9", (Table("", ("a",), ()),), name="table9").claims == ()

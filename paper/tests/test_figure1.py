@@ -255,8 +255,8 @@ def test_elements_lie_within_the_view_box() -> None:
 
 
 def test_short_report(tmp_path: Path) -> None:
-    experiments = Experiments(tmp_path / "runs", tmp_path / "work", scale="cpu")
-    report = ARTEFACTS["figure1"](experiments, Request(is_short=True, sentence="Two words"))
+    experiments = Experiments(tmp_path / "runs", tmp_path / "work", scale="test")
+    report = ARTEFACTS["figure1"](experiments, Request(sentence="Two words"))
     paths = write_report(report, tmp_path / "out")
     assert [path.name for path in paths] == [
         "figure1.md",

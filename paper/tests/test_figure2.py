@@ -107,8 +107,8 @@ def test_layers_match_the_formulas_and_an_unscaled_kernel_does_not(monkeypatch: 
 
 
 def test_short_report(tmp_path: Path) -> None:
-    experiments = Experiments(tmp_path / "runs", tmp_path / "work", scale="cpu")
-    report = ARTEFACTS["figure2"](experiments, Request(is_short=True))
+    experiments = Experiments(tmp_path / "runs", tmp_path / "work", scale="test")
+    report = ARTEFACTS["figure2"](experiments, Request())
     names = {path.name for path in write_report(report, tmp_path / "out")}
     assert names == {
         "figure2.md",
@@ -119,6 +119,6 @@ def test_short_report(tmp_path: Path) -> None:
     }
     with (tmp_path / "out" / "figure2-multi-head.csv").open(encoding="utf-8", newline="") as lines:
         assert all(float(row["largest difference"]) < 1e-13 for row in csv.DictReader(lines))
-    again = write_report(ARTEFACTS["figure2"](experiments, Request(is_short=True)), tmp_path / "again")
+    again = write_report(ARTEFACTS["figure2"](experiments, Request()), tmp_path / "again")
     for path in again:
         assert path.read_bytes() == (tmp_path / "out" / path.name).read_bytes()

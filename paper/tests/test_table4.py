@@ -19,8 +19,8 @@ RECIPES = Path(__file__).parents[2] / "recipes"
 
 
 def test_short_report(tmp_path: Path) -> None:
-    experiments = Experiments(tmp_path / "runs", tmp_path / "work", scale="cpu")
-    report = ARTEFACTS["table4"](experiments, Request(is_short=True))
+    experiments = Experiments(tmp_path / "runs", tmp_path / "work", scale="test")
+    report = ARTEFACTS["table4"](experiments, Request())
     measured, printed = report.table(), report.table("-printed")
     rows = [dict(zip(measured.columns, row, strict=True)) for row in measured.rows]
     assert len(rows) == 2  # dev and test
@@ -30,7 +30,7 @@ def test_short_report(tmp_path: Path) -> None:
     text = write_report(report, tmp_path / "out")[0].read_text(encoding="utf-8")
     assert "| Transformer (4 layers) | semi-supervised | 92.7 |" in text
     # After six updates all scores are 0; a record with distinct scores checks the columns.
-    (path,) = (tmp_path / "runs" / "cpu").glob("table4-*.json")
+    (path,) = (tmp_path / "runs" / "test").glob("table4-*.json")
     record = json.loads(path.read_text(encoding="utf-8"))
     columns = ("recall", "precision", "our F1", "complete match", "our F1, at most 40 words")
     for row, split in zip(rows, ("dev_scores", "test_scores"), strict=True):
@@ -41,7 +41,7 @@ def test_short_report(tmp_path: Path) -> None:
     record["test_scores"] |= {"recall": 20.0, "precision": 80.0, "f1": 32.0, "complete_match": 0.0, "skipped": 2}
     record["dev_scores"]["length_40"]["f1"], record["test_scores"]["length_40"]["f1"] = 51.0, 33.0
     path.write_text(json.dumps(record), encoding="utf-8")
-    again = ARTEFACTS["table4"](experiments, Request(is_short=True)).table()
+    again = ARTEFACTS["table4"](experiments, Request()).table()
     assert [again.column(column) for column in columns] == [[60, 20], [40, 80], [48, 32], [25, 0], [51, 33]]
     assert (again.column("errors"), again.column("skipped")) == ([1, 0], [0, 2])
 
@@ -56,9 +56,9 @@ def test_parsers_match_the_recipes(name: str, recipe: str) -> None:
 
 
 def test_only_scores_on_section_23_join_the_printed_rows(tmp_path: Path) -> None:
-    experiments = Experiments(tmp_path / "runs", tmp_path / "work", scale="cpu")
-    ARTEFACTS["table4"](experiments, Request(is_short=True))
-    (path,) = (tmp_path / "runs" / "cpu").glob("table4-*.json")
+    experiments = Experiments(tmp_path / "runs", tmp_path / "work", scale="test")
+    ARTEFACTS["table4"](experiments, Request())
+    (path,) = (tmp_path / "runs" / "test").glob("table4-*.json")
     values = json.loads(path.read_text(encoding="utf-8"))
     assert values.pop("format") == 1
     record = RunRecord(**values)

@@ -477,7 +477,6 @@ def test_every_verb_and_flag_is_known() -> None:
             "--row",
             "--scale",
             "--sentence",
-            "--short",
             "--treebank",
             "--work",
         ],
@@ -584,11 +583,11 @@ def test_every_verb_and_flag_is_known() -> None:
 def test_paper(transduce: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib")
     out = tmp_path / "out"
-    told = json.loads(transduce("paper", "figure1", "--short", "--out", out, "--json").out)
-    assert told["scale"] == "cpu"
-    assert all(Path(path).is_relative_to(out / "short") and Path(path).exists() for path in told["written"]["figure1"])
+    told = json.loads(transduce("paper", "figure1", "--scale", "test", "--out", out, "--json").out)
+    assert told["scale"] == "test"
+    assert all(Path(path).is_relative_to(out / "test") and Path(path).exists() for path in told["written"]["figure1"])
     assert says(transduce("paper", "table5").err, "'table5'")
-    assert says(transduce("paper", "table1", "--scale", "big").err, "--scale", "cpu", "gpu", "paper", "big")
+    assert says(transduce("paper", "table1", "--scale", "big").err, "--scale", "test", "cpu", "gpu", "paper", "big")
     assert says(transduce("paper", "all", "--scale", "paper", "--out", out).err, "--treebank")
     assert says(transduce("paper", "figure3", "--sentence", " ", "--out", out).err, "--sentence")
 
@@ -616,7 +615,7 @@ def test_paper_all_goes_on_after_what_cannot_be_made(
         raise DataError("there is no text")
 
     def succeed(experiments: object, request: object) -> Report:
-        return Report("figure1", "Figure 1", ("a drawing",))
+        return Report("Figure 1", ("a drawing",), name="figure1")
 
     def stop(experiments: object, request: object) -> Report:
         raise Stopped

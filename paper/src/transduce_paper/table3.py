@@ -14,6 +14,7 @@ from transduce.errors import ConfigError, quoted
 from transduce.model import cost_of
 from transduce.recipes import TABLE_3, with_settings
 from transduce_paper.experiments import Experiment, Experiments, RunRecord, Scale, machines
+from transduce_paper.intervals import student_t
 from transduce_paper.report import (
     Cell,
     Claim,
@@ -83,8 +84,6 @@ AS_IN_SECTION_6_2 = ("training.average_last=1", "training.validation_bleu=false"
 # Only base has several seeds; they give the interval of seed noise. With 4 seeds an effect would have to exceed 3.6
 # standard deviations, with 8 it is 2.5.
 N_BASE_SEEDS = 8
-# Student's t for a two-sided 95 % interval, by degrees of freedom.
-T_95 = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365}
 # Differences in the paper up to these count as no effect: it has one run per row and calls E "nearly identical".
 NEGLIGIBLE_PPL, NEGLIGIBLE_BLEU = 0.02, 0.1
 UPDATES_AT_CPU_SCALE = 1_500
@@ -460,7 +459,7 @@ def verdict(printed_effect: float, ours: float, base: Sequence[float], *, neglig
 
 def _margin(base: Sequence[float]) -> float:
     """Return the half width of the 95 % prediction interval of one more run around the mean of these."""
-    return T_95[len(base) - 1] * stdev(base) * sqrt(1 + 1 / len(base))
+    return student_t(len(base) - 1) * stdev(base) * sqrt(1 + 1 / len(base))
 
 
 def _parameters() -> Table:

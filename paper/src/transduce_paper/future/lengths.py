@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from statistics import median
 from typing import Any, Literal
 
@@ -14,9 +13,10 @@ from transduce.config import LanguageModelConfig
 from transduce.model import TransformerLM
 from transduce.training.memory import PeakMemory
 from transduce_paper.experiments import Experiments, machine_description
+from transduce_paper.growth import exponent
 from transduce_paper.report import Claim, Section, Table, agreement
 
-__all__ = ["exponent", "lengths_section"]
+__all__ = ["lengths_section"]
 
 Attention = Literal["full", "restricted"]
 
@@ -106,15 +106,3 @@ def _measured(experiments: Experiments, attention: Attention, n: int, *, d_model
     return {
         "attention": attention, "n": n, "seconds": median(seconds), "megabytes": peak.bytes / 1e6, "machine": machine,
     }  # fmt: skip
-
-
-def exponent(x: Sequence[float], y: Sequence[float]) -> float:
-    """Return the slope of the least-squares line through the logarithms: b of y = a x^b.
-
-    >>> round(exponent([1, 2, 4], [3, 12, 48]), 6)
-    2.0
-    """
-    log_x, log_y = [math.log(each) for each in x], [math.log(each) for each in y]
-    mean_x, mean_y = sum(log_x) / len(x), sum(log_y) / len(y)
-    products = sum((a - mean_x) * (b - mean_y) for a, b in zip(log_x, log_y, strict=True))
-    return products / sum((a - mean_x) ** 2 for a in log_x)

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
 from pathlib import Path
-from statistics import mean, variance
+from statistics import mean
 
 from transduce_paper.drawing import COLOURS, new_panels, save_svg, set_log_axis
 from transduce_paper.experiments import Experiments, RunRecord, machines
+from transduce_paper.intervals import half_width_of_mean
 from transduce_paper.report import Cell, Claim, Report, Table, agreement, how_to_reproduce, picture
 from transduce_paper.request import Request
 from transduce_paper.sizes import size_description
@@ -22,7 +23,7 @@ from transduce_paper.table2.printed import (
     printed_table,
 )
 from transduce_paper.table2.systems import SYSTEMS, system_experiment, systems_at_scale
-from transduce_paper.table3 import T_95, learning_rate_description, row_at_scale
+from transduce_paper.table3 import learning_rate_description, row_at_scale
 from transduce_paper.table_plots import FlopsPoint, draw_bleu_over_flops
 from transduce_paper.training_curves import ValidationPoint, training_curve
 
@@ -114,8 +115,7 @@ def _margin(systems: Mapping[str, Trained]) -> float | None:
     several = [list(map(_bleu, each.records)) for each in systems.values() if len(each.records) > 1]
     if not several:
         return None
-    n = len(several[0])
-    return T_95[sum(len(each) - 1 for each in several)] * sqrt(mean(map(variance, several)) * 2 / n)
+    return half_width_of_mean(len(several[0]), several) * sqrt(2)
 
 
 def _verdict(systems: Mapping[str, Trained]) -> str:
