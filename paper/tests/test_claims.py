@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from transduce_paper import ARTEFACTS, Experiments, Report, Request, Table, write_claims
+from transduce_paper.printed import PRINTED
 from transduce_paper.report import Claim, agreement
-from transduce_paper.table2.printed import CAPACITIES, PRINTED, capacities_table, claims_of_the_paper
-from transduce_paper.table3 import PRINTED as ROWS
+from transduce_paper.table2.papers_table import capacities_table, claims_of_the_paper, flops_by_rule
 from transduce_paper.table3 import TESTED_BY
 
 COMMITTED = Path(__file__).parents[2] / "paper" / "reports"
@@ -64,7 +64,7 @@ def test_claims_of_table_3_follow_from_its_records() -> None:
         )
     )
     for _, where, names in TESTED_BY:
-        assert set(names) <= set(ROWS)
+        assert set(names) <= set(PRINTED.table3)
         of_rows = {effects[name] for name in names}
         if of_rows <= {"as in the paper", "none in either"}:
             assert claims[where].verdict == "agrees"
@@ -78,12 +78,12 @@ def test_claims_of_table_3_follow_from_its_records() -> None:
 
 
 def test_flops_of_the_paper_by_its_rule() -> None:
-    assert CAPACITIES == {"K80": 2.8, "K40": 3.7, "M40": 6.0, "P100": 9.5}
-    of_base, of_big = (PRINTED[f"Transformer ({size})"].trained for size in ("base", "big"))
+    assert PRINTED.tflops == {"K80": 2.8, "K40": 3.7, "M40": 6.0, "P100": 9.5}
+    of_base, of_big = (PRINTED.table2[f"Transformer ({size})"].trained for size in ("base", "big"))
     assert of_base is not None
     assert of_big is not None
-    assert of_base.flops == pytest.approx(3.283e18, rel=1e-3)
-    assert of_big.flops == pytest.approx(2.298e19, rel=1e-3)
+    assert flops_by_rule(of_base) == pytest.approx(3.283e18, rel=1e-3)
+    assert flops_by_rule(of_big) == pytest.approx(2.298e19, rel=1e-3)
 
 
 def test_gpu_days_of_the_printed_flops() -> None:
@@ -91,7 +91,7 @@ def test_gpu_days_of_the_printed_flops() -> None:
     rows = {(row[0], row[1]): dict(zip(table.columns, row, strict=True)) for row in table.rows}
     assert rows[("Transformer (big)", "en-de")]["P100, 9.5 TFLOPS"] == pytest.approx(28, rel=0.01)  # 3.5 days on 8
     assert rows[("MoE", "en-fr")]["K40, 3.7 TFLOPS"] == pytest.approx(1.2e20 / 3.7e12 / 86_400)
-    n_printed = sum((row.flops_de is not None) + (row.flops_fr is not None) for row in PRINTED.values())
+    n_printed = sum((row.flops_de is not None) + (row.flops_fr is not None) for row in PRINTED.table2.values())
     assert len(rows) == n_printed
 
 

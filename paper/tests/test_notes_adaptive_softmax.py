@@ -227,7 +227,7 @@ def test_losses_are_measured_once(tmp_path: Path) -> None:
 
 
 def test_verdicts_follow_from_the_numbers() -> None:
-    times = [_times(vocab_size, TEST) for vocab_size in SHORT.timed]
+    times = [_times(vocab_size, TEST) for vocab_size in TEST.timed]
     slow = [
         type(each)(each.vocab_size, each.rare, each.vocab_size, each.vocab_size, 9.0, dict.fromkeys(LAYOUTS, 1e9),
                    dict.fromkeys(LAYOUTS, 1.0))

@@ -16,7 +16,8 @@ from transduce.errors import ConfigError
 from transduce.model import cost_of
 from transduce.recipes import TABLE_3
 from transduce_paper import ARTEFACTS, Experiments, Request, Scale, write_report
-from transduce_paper.table3 import PRINTED, row_at_scale, verdict, vocabularies_that_fit
+from transduce_paper.printed import PRINTED
+from transduce_paper.table3 import row_at_scale, verdict, vocabularies_that_fit
 
 
 def experiments_in(folder: Path, scale: Scale = "test") -> Experiments:
@@ -94,16 +95,16 @@ def test_every_row_keeps_the_papers_ratios() -> None:
 
 
 def test_fitting_vocabularies_round_to_the_printed_counts() -> None:
-    names = [name for name in PRINTED if name != "big"]
+    names = [name for name in PRINTED.table3 if name != "big"]
     sizes = vocabularies_that_fit(names)
     assert sizes is not None
     for size, is_inside in ((sizes[0] - 1, False), (sizes[0], True), (sizes[1], True), (sizes[1] + 1, False)):
         rounded = {
             name: round(cost_of(TABLE_3[name]().model.with_vocabulary(size, size)).parameters / 1e6) for name in names
         }
-        fits = all(PRINTED[name].millions in (None, millions) for name, millions in rounded.items())
+        fits = all(PRINTED.table3[name].millions in (None, millions) for name, millions in rounded.items())
         assert fits is is_inside, size
-    assert vocabularies_that_fit(list(PRINTED)) is None
+    assert vocabularies_that_fit(list(PRINTED.table3)) is None
 
 
 @pytest.mark.parametrize(

@@ -26,9 +26,10 @@ from transduce.training import cross_entropy_reference, smoothing_weights
 from transduce_paper.drawing import COLOURS, GREY, new_panels, save_svg
 from transduce_paper.experiments import Experiments, RunRecord
 from transduce_paper.notes.tiny import BATCH_SIZE, GrammarText, grammar_text, language_batch, next_token_loss, trained
+from transduce_paper.printed import PRINTED
 from transduce_paper.report import Cell, Claim, Section, Table, agreement, picture
 from transduce_paper.sizes import size_description
-from transduce_paper.table3 import PRINTED, row_at_scale, row_experiment
+from transduce_paper.table3 import row_at_scale, row_experiment
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -264,9 +265,9 @@ def _table_of_runs(runs: Mapping[float, tuple[RunRecord, tuple[Bin, ...]]]) -> T
     rows = tuple(
         (
             f"{eps_ls}",
-            PRINTED[EPSILONS[eps_ls]].perplexity,
+            PRINTED.table3[EPSILONS[eps_ls]].perplexity,
             record.dev_perplexity,
-            PRINTED[EPSILONS[eps_ls]].bleu,
+            PRINTED.table3[EPSILONS[eps_ls]].bleu,
             float(record.dev_scores["sacrebleu"]["score"]),
             *_calibration(bins),
         )

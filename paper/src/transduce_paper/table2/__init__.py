@@ -11,17 +11,11 @@ from statistics import mean
 from transduce_paper.drawing import COLOURS, new_panels, save_svg, set_log_axis
 from transduce_paper.experiments import Experiments, RunRecord, machines
 from transduce_paper.intervals import half_width_of_mean
+from transduce_paper.printed import PRINTED, PrintedSystem
 from transduce_paper.report import Cell, Claim, Report, Table, agreement, how_to_reproduce, picture
 from transduce_paper.request import Request
 from transduce_paper.sizes import size_description
-from transduce_paper.table2.printed import (
-    PRINTED,
-    TEXT_BLEU_FR,
-    Printed,
-    capacities_table,
-    claims_of_the_paper,
-    printed_table,
-)
+from transduce_paper.table2.papers_table import capacities_table, claims_of_the_paper, printed_table
 from transduce_paper.table2.systems import SYSTEMS, system_experiment, systems_at_scale
 from transduce_paper.table3 import learning_rate_description, row_at_scale
 from transduce_paper.table_plots import FlopsPoint, draw_bleu_over_flops
@@ -69,9 +63,9 @@ def make_table2(experiments: Experiments, request: Request) -> Report:
             _details(transformer),
             _curves(systems),
             "## The paper's numbers\n\nBLEU on newstest2014; ensembles as printed. The text of section 6.1 has"
-            f" {TEXT_BLEU_FR} BLEU for the big model's English to French, the table"
-            f" {PRINTED['Transformer (big)'].bleu_fr}. For the paper's own models, the last two columns are FLOPs by"
-            " its rule (training time x number of GPUs x sustained FLOP/s) and by counting matrix products.",
+            f" {PRINTED.text_bleu_fr} BLEU for the big model's English to French, the table"
+            f" {PRINTED.table2['Transformer (big)'].bleu_fr}. For the paper's own models, the last two columns are"
+            " FLOPs by its rule (training time x number of GPUs x sustained FLOP/s) and by counting matrix products.",
             printed_table(),
             capacities_table(),
         ),
@@ -222,7 +216,7 @@ def _minutes(each: Trained) -> float:
 def _measured(systems: Mapping[str, Trained]) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for name, each in systems.items():
-        record, theirs = each.records[0], PRINTED.get(SYSTEMS[name].row, Printed())
+        record, theirs = each.records[0], PRINTED.table2.get(SYSTEMS[name].row, PrintedSystem())
         layers = f"{record.config['model']['n_encoder_layers']} + {record.config['model']['n_decoder_layers']}"
         tokenised = mean(float((one.test_scores or one.dev_scores)["paper_bleu"]["score"]) for one in each.records)
         is_french = SYSTEMS[name].direction == "en-fr"
@@ -287,7 +281,7 @@ def _draw(systems: Mapping[str, Trained], path: Path) -> None:
     ]
     printed = [
         FlopsPoint(name, row.flops_de, row.bleu_de, name.startswith(TRANSFORMER))
-        for name, row in PRINTED.items()
+        for name, row in PRINTED.table2.items()
         if row.flops_de is not None and row.bleu_de is not None
     ]
     flops = "training FLOPs (time x sustained FLOP/s)"
