@@ -13,7 +13,7 @@ import torch
 
 from said import naming
 from transduce.errors import DataError
-from transduce.model.embedding import sinusoid
+from transduce.model import sinusoid
 from transduce.tasks import Translator
 from transduce.text import BOS_ID, EOS_ID, Tokenizers, normalise, train_bpe
 from transduce_paper import ARTEFACTS, Experiments, Request, write_report

@@ -18,8 +18,7 @@ from transduce.errors import ConfigError, DataError
 from transduce.files import write_lines
 from transduce.metrics import TOKENISED_BLEUS
 from transduce.recipes import read_recipe, with_settings
-from transduce.tasks import Translator, evaluate, log_probabilities, open_prepared
-from transduce.tasks.run_lock import run_lock
+from transduce.tasks import Translator, evaluate, log_probabilities, open_prepared, run_lock
 from transduce.text import normalise
 from transduce.training import Record, UpdateRecord
 from transduce_paper import Experiment, Experiments, Stopped

@@ -18,10 +18,7 @@ import transduce.model.stack
 from said import naming, says
 from transduce.config import ModelConfig
 from transduce.errors import ShapeError
-from transduce.model import EncoderOutput, Transformer, cost_of
-from transduce.model.embedding import TokenEmbedding
-from transduce.model.layers import FeedForward
-from transduce.model.padding import causal_mask
+from transduce.model import EncoderOutput, FeedForward, TokenEmbedding, Transformer, causal_mask, cost_of
 from transduce.tasks.word_positions import WordPositionFrontEnd
 from transduce_paper import ARTEFACTS, Experiments, Request, write_report
 from transduce_paper.figure1.architecture import Architecture, leaves, read_architecture, record_forward_pass

@@ -8,7 +8,7 @@ from itertools import combinations
 import pytest
 import torch
 
-from transduce.model.embedding import sinusoid
+from transduce.model import sinusoid
 from transduce_paper.notes.positions import (
     OPTIONS,
     cosine_with_word,

@@ -12,8 +12,7 @@ from typing import Any
 import torch
 
 from transduce.recipes import preset, with_settings
-from transduce.tasks import Translator, dev_perplexity, evaluate, open_prepared
-from transduce.tasks.model_folder import read_model_folder
+from transduce.tasks import Translator, dev_perplexity, evaluate, open_prepared, read_model_folder
 from transduce_paper.experiments import Experiment, Experiments, machines
 from transduce_paper.notes.pretraining.translation import SHORT
 from transduce_paper.notes.study import Study
