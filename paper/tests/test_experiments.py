@@ -11,13 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from said import naming, says
-from transduce.config import DataConfig
-from transduce.corpora import generate_pairs
+from messages import naming, says
+from transduce.config import DataConfig, RunConfig
 from transduce.errors import ConfigError, DataError
-from transduce.files import write_lines
 from transduce.metrics import TOKENISED_BLEUS
-from transduce.recipes import read_recipe, with_settings
+from transduce.recipes import with_settings
 from transduce.tasks import Translator, evaluate, log_probabilities, open_prepared, run_lock
 from transduce.text import normalise
 from transduce.training import Record, UpdateRecord
@@ -25,15 +23,9 @@ from transduce_paper import Experiment, Experiments, Stopped
 
 
 @pytest.fixture
-def experiment(micro_recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> Experiment:
-    """A short run, evaluated on a few sentences."""
-    few = tmp_path_factory.mktemp("text") / "few.tsv"
-    write_lines(few, (f"{pair.en}\t{pair.de}" for pair in generate_pairs("dev", n_pairs=40, seed=1)))
-    settings = [
-        "training.max_updates=6", "training.checkpoint_every_updates=2", "training.validation_bleu=false",
-        *(f"data.{split}_tsv={json.dumps(str(few))}" for split in ("dev", "test")),
-    ]  # fmt: skip
-    return Experiment("base-seed1", read_recipe(micro_recipe, settings))
+def experiment(micro_config: RunConfig) -> Experiment:
+    """A run of six updates, evaluated on 12 sentences."""
+    return Experiment("base-seed1", micro_config)
 
 
 def experiments_in(folder: Path, log: list[str], *, stop_after: int | None = None) -> Experiments:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from transduce.cli.machine import chosen_device
+    from transduce.cli.main import run
     from transduce.cli.options import Data as DataOption
     from transduce.cli.options import Device as DeviceOption
     from transduce.cli.options import Json as JsonOption
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DataOption", "DeviceOption", "JsonOption", "StopRequest", "TrainingProgress", "TreebankOption", "chosen_device",
-    "echo", "echo_error", "print_json", "print_line", "require_folder", "require_utf8_name",
+    "echo", "echo_error", "print_json", "print_line", "require_folder", "require_utf8_name", "run",
 ]  # fmt: skip
 
 _LAZY_IMPORTS = {
@@ -42,6 +43,7 @@ _LAZY_IMPORTS = {
     "print_line": "output:print_line",
     "require_folder": "paths:require_folder",
     "require_utf8_name": "paths:require_utf8_name",
+    "run": "main:run",
 }
 
 
