@@ -11,7 +11,7 @@ import pytest
 
 from transduce.cli import run
 from transduce.config import RunConfig
-from transduce.recipes import read_recipe
+from transduce.recipes import read_recipe, with_settings
 from transduce.tasks import train
 from transduce_paper import Experiments
 
@@ -42,7 +42,7 @@ def micro_config(tmp_path_factory: pytest.TempPathFactory) -> RunConfig:
 def micro_model(micro_config: RunConfig, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The model folder of a finished run. Read only."""
     folder = tmp_path_factory.mktemp("runs") / "micro"
-    train(micro_config, folder)
+    train(with_settings(micro_config, ["training.max_updates=30", "training.warmup_steps=10"]), folder)
     return folder / "model"
 
 
