@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 import typer
 
-from transduce.cli.verbs import make_app
+from transduce.cli.verbs import ELSEWHERE, make_app
 
 ROOT = Path(__file__).parents[1]
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("paper/**/*.md")])
 # Pages that may be linked before they exist.
 LATER = ("CHANGELOG.md", "CONTRIBUTING.md", "docs/glossary.md", "docs/paper-to-code.md")
 PLOT = ROOT / "benchmarks" / "plot_results.py"
@@ -70,9 +70,9 @@ def test_extras_exist(page: Path) -> None:
 @each_page
 def test_files_in_backticks_exist(page: Path) -> None:
     spans = re.findall(r"`([^`\s]+)`", _prose(page.read_text(encoding="utf-8")))
-    paths = [span for span in spans if re.match(r"(src|tests|docs|benchmarks|recipes|scripts)/[\w./-]*\Z", span)]
+    paths = [span for span in spans if re.match(r"(src|tests|docs|benchmarks|recipes|scripts|paper)/[\w./-]*\Z", span)]
     modules = [span for span in spans if re.match(r"[a-z_]+/[a-z_0-9/]+\.py\Z", span) and span not in paths]
-    homes = ROOT, ROOT / "src" / "transduce"
+    homes = ROOT, ROOT / "src" / "transduce", ROOT / "paper" / "src"
     assert [path for path in [*paths, *modules] if not any((home / path).exists() for home in homes)] == []
 
 
@@ -142,6 +142,8 @@ def _transduce_commands(page: Path) -> Iterator[tuple[str, list[str], set[str]]]
                 verb, *words = list(lexer)
             except ValueError:  # an apostrophe in a sentence
                 verb, *words = call[1].split()
+            if verb in ELSEWHERE and verb not in _verbs():
+                continue
             known = _options(verb, words)
             yield verb, [word.partition("=")[0] for word in words if re.match(r"--[a-z]", word)], known
 

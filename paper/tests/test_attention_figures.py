@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 import torch
 
-from said import naming, says
+from messages import naming, says
 from transduce.corpora import generate_pairs
 from transduce.errors import DataError
 from transduce.model import Transformer

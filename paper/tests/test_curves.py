@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from said import naming
+from messages import naming
 from transduce.errors import DataError
-from transduce.model.embedding import sinusoid
+from transduce.model import sinusoid
 from transduce.tasks import Translator
 from transduce.text import BOS_ID, EOS_ID, Tokenizers, normalise, train_bpe
 from transduce_paper import ARTEFACTS, Experiments, Request, write_report
@@ -22,13 +21,10 @@ from transduce_paper.curves.extrapolation import CLASSES, MAX_TRAINED, by_length
 
 
 @pytest.fixture(scope="module")
-def experiments(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Experiments]:
-    """Experiments shared by all tests, with small dev and test texts."""
+def experiments(tmp_path_factory: pytest.TempPathFactory) -> Experiments:
+    """Experiments shared by all tests."""
     folder = tmp_path_factory.mktemp("experiments")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("transduce.corpora.parallel_text.GRAMMAR_DEV_PAIRS", 60)
-        patch.setattr("transduce.corpora.parallel_text.GRAMMAR_TEST_PAIRS", 5)
-        yield Experiments(folder / "runs", folder / "work", scale="test")
+    return Experiments(folder / "runs", folder / "work", scale="test")
 
 
 def test_the_peaks_of_equation_3() -> None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import csv
 import math
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
-import transduce.model.attention
 from transduce.config import ModelConfig
 from transduce_paper import ARTEFACTS, Experiments, Request, write_report
 from transduce_paper.figure2 import COMPONENTS, _softmax_statistics, saturation, variance_of_products
@@ -98,10 +99,8 @@ def test_layers_match_the_formulas_and_an_unscaled_kernel_does_not(monkeypatch: 
     assert len(right) == 6
     assert all(each.difference < 1e-13 < 1e-2 < each.difference_unscaled for each in right)
 
-    def without_factor(q: Tensor, k: Tensor, v: Tensor, **others: object) -> Tensor:
-        return torch.nn.functional.scaled_dot_product_attention(q, k, v, scale=1.0)
-
-    monkeypatch.setattr(transduce.model.attention, "fused_attention", without_factor)
+    without_factor = partial(F.scaled_dot_product_attention, scale=1.0)
+    monkeypatch.setattr(F, "scaled_dot_product_attention", without_factor)
     wrong = {each.use: each for each in agreements(config) if each.kernel == "fused"}
     assert all(each.difference > 1e-2 for each in wrong.values())
 

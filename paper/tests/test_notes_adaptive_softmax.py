@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from said import naming
+from messages import naming
 from transduce.corpora import BUILT_IN
 from transduce.errors import ConfigError, DataError
 from transduce_paper import Experiments

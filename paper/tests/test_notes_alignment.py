@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from transduce.config import RunConfig
-from transduce.corpora.responses import read_rankings
+from transduce.corpora import read_rankings
 from transduce.recipes import read_recipe
 from transduce_paper import Experiments
 from transduce_paper.notes.alignment import Point, _finding, make_alignment

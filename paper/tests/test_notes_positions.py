@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from transduce.model.embedding import sinusoid
+from transduce.model import sinusoid
 from transduce_paper import Experiments
 from transduce_paper.notes.positions import (
     OPTIONS,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from said import says
+from messages import says
 from transduce.config import RunConfig
 from transduce.corpora import read_trees
 from transduce.linearisation import PUNCTUATION_TAGS

@@ -13,7 +13,7 @@ import torch
 from transduce.config import RunConfig
 from transduce.errors import ConfigError
 from transduce.model import TransformerLM
-from transduce.tasks.model_folder import read_saved_weights
+from transduce.tasks import read_saved_weights
 from transduce.text import BOS_ID, byte_tokenizer
 from transduce_paper import Experiments
 from transduce_paper.notes.pretraining import make_pretraining
@@ -136,7 +136,7 @@ def test_a_probe_finds_what_is_linear_and_nothing_else() -> None:
 
 
 def test_states_are_those_at_the_last_token_of_each_word() -> None:
-    from transduce.model.stack_config import StackConfig
+    from transduce.model import StackConfig
 
     torch.manual_seed(0)
     tokenizer = byte_tokenizer()

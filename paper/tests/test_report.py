@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from said import naming
+from messages import naming
 from transduce_paper import Report, Table, write_report
 from transduce_paper.report import Claim, Section
 

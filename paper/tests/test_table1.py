@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from said import naming
+from messages import naming
 from transduce.model.sequence_layers import Convolution, FullSelfAttention, Recurrent, SequenceLayer
 from transduce_paper import ARTEFACTS, Experiments, Request, write_report
 from transduce_paper.growth import crossing, exponent, per_unit

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from said import naming
+from messages import naming
 from transduce.errors import ConfigError
 from transduce.model import cost_of
 from transduce.recipes import TABLE_3

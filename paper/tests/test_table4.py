@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from said import naming
+from messages import naming
 from transduce.errors import ConfigError, DataError
 from transduce.recipes import read_recipe
 from transduce_paper import ARTEFACTS, Experiments, Request, RunRecord, write_report

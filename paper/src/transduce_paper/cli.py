@@ -7,10 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from transduce.cli import options
-from transduce.cli.machine import chosen_device
-from transduce.cli.output import echo, echo_error, print_json
-from transduce.cli.paths import require_folder, require_utf8_name
+from transduce.cli import (
+    DataOption,
+    DeviceOption,
+    JsonOption,
+    TreebankOption,
+    chosen_device,
+    echo,
+    echo_error,
+    print_json,
+    require_folder,
+    require_utf8_name,
+)
 from transduce.errors import ConfigError, TransduceError, quoted
 
 if TYPE_CHECKING:
@@ -53,10 +61,10 @@ def paper(
     sentence: Annotated[
         str | None, Option(help="Show this sentence in the attention figures, beside the paper's.", show_default=False)
     ] = None,
-    treebank: options.Treebank = None,
-    data: options.Data = None,
-    device: options.Device = "auto",
-    json: options.Json = False,
+    treebank: TreebankOption = None,
+    data: DataOption = None,
+    device: DeviceOption = "auto",
+    json: JsonOption = False,
 ) -> int:
     """Reproduce a table or figure of the paper: our numbers beside the printed ones, as Markdown, CSV and SVG.
 
@@ -64,8 +72,7 @@ def paper(
 
     Trains the models that are missing and resumes interrupted runs.
     """
-    from transduce.cli.progress import TrainingProgress
-    from transduce.cli.signals import StopRequest
+    from transduce.cli import StopRequest, TrainingProgress
     from transduce.config import nearest_name
     from transduce_paper import ARTEFACTS, ON_REQUEST, Experiments, Report, Request, Stopped, write_claims, write_report
     from transduce_paper.experiments import SCALES
@@ -141,4 +148,4 @@ def _require_inputs(names: list[str], scale: Scale, treebank: Path | None, sente
     if sentence is not None and not sentence.strip():
         raise ConfigError("--sentence is empty")
     if find_spec("matplotlib") is None:
-        raise ConfigError("plots need matplotlib, which is not installed; install transduce[plot]")
+        raise ConfigError("plots need matplotlib, which is not installed; install matplotlib")

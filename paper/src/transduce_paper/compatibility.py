@@ -16,9 +16,7 @@ from typing import Literal, get_args
 import torch
 from torch.autograd.graph import saved_tensors_hooks
 
-from transduce.model.attention import attention, weighted_values
-from transduce.model.compatibility import make_compatibility
-from transduce.model.stack_config import StackConfig
+from transduce.model import StackConfig, dot_product_attention, make_compatibility, weighted_values
 from transduce.recipes import with_settings
 from transduce_paper.drawing import COLOURS, new_panels, save_svg, set_log_axis
 from transduce_paper.experiments import Experiment, Experiments, RunRecord, machine_description, machines
@@ -272,7 +270,7 @@ def cost_of_function(function: Function, d_k: int, length: int) -> Cost:
     started = time.perf_counter()
     with saved_tensors_hooks(keep, lambda tensor: tensor):
         if compatibility is None:
-            out_BHTK, _ = attention(q_BHTK, k_BHSK, v_BHSK)
+            out_BHTK, _ = dot_product_attention(q_BHTK, k_BHSK, v_BHSK)
         else:
             out_BHTK, _ = weighted_values(compatibility(q_BHTK, k_BHSK), v_BHSK)
         total = out_BHTK.sum()

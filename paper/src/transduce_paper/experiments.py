@@ -21,18 +21,34 @@ from typing import Any, Literal, Protocol, TypeVar, get_args
 
 import torch
 
-from transduce.config import ALIGNMENT_TASKS, SPLITS, DataConfig, Precision, RunConfig, config_from_mapping
-from transduce.config.migrations import config_of_format_1
+from transduce.config import (
+    ALIGNMENT_TASKS,
+    SPLITS,
+    DataConfig,
+    Precision,
+    RunConfig,
+    config_from_mapping,
+    config_of_format_1,
+)
 from transduce.corpora import data_folders, generate_pairs
-from transduce.corpora.grammar.instructions import generate_instructions
+from transduce.corpora.grammar import generate_instructions
 from transduce.errors import ConfigError, DataError, TrainingError
 from transduce.files import migrated, read_json, sha256_of_file, write_json, write_lines
 from transduce.metrics import TOKENISED_BLEUS
 from transduce.recipes import with_settings
-from transduce.tasks import RunResult, dev_perplexity, open_prepared, prepare, task_of, train
-from transduce.tasks.model_folder import WEIGHTS_FILE, read_model_folder
-from transduce.tasks.run_file import CHECKPOINTS, holds_run
-from transduce.tasks.run_lock import run_lock
+from transduce.tasks import (
+    CHECKPOINTS,
+    WEIGHTS_FILE,
+    RunResult,
+    dev_perplexity,
+    holds_run,
+    open_prepared,
+    prepare,
+    read_model_folder,
+    run_lock,
+    task_of,
+    train,
+)
 from transduce.training import Record, newest_complete, read_state
 from transduce_paper.measurement_cache import MeasuredArrays, read_arrays, read_tables, write_arrays, write_tables
 

@@ -20,7 +20,7 @@ from transduce.files import write_lines
 from transduce.linearisation import ANY_TAG, ending_token
 from transduce.recipes import with_settings
 from transduce.tasks import Parser, tagged_words
-from transduce.text.treebank_words import treebank_words
+from transduce.text import treebank_words
 from transduce.trees import escape_brackets, sentence_of_words
 from transduce_paper.experiments import Experiment, Experiments, RunRecord, Stopped, machines
 from transduce_paper.intervals import Interval, interval_of_difference

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from transduce.config import RunConfig
-from transduce.model.embedding import sinusoid
+from transduce.model import sinusoid
 from transduce.recipes import preset
 from transduce.training import inverse_sqrt_lr
 from transduce_paper.curves.extrapolation import CLASSES, MAX_TRAINED, ClassScores, Positions, by_length, experiment

@@ -11,9 +11,7 @@ from torch import Tensor, nn
 
 from transduce.config import TransformerConfig
 from transduce.files import write_text
-from transduce.model import Transformer, cost_of
-from transduce.model.attention import CrossAttention, SelfAttention
-from transduce.model.dropout import Dropout
+from transduce.model import CrossAttention, Dropout, SelfAttention, Transformer, cost_of
 from transduce.recipes import base, tiny
 from transduce.text import BOS_ID, EOS_ID
 from transduce_paper.experiments import Experiments

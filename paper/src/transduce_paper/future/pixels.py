@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from transduce.corpora.digits import CLASSES, LEVELS, N_PIXELS, SIDE
+from transduce.corpora import DIGIT_CLASSES, DIGIT_LEVELS, DIGIT_PIXELS, DIGIT_SIDE
 from transduce.recipes import preset, with_settings
 from transduce.tasks import PixelModel
 from transduce_paper.drawing import INK, new_figure, save_svg
@@ -97,14 +97,14 @@ def pixels_section(experiments: Experiments) -> Section:
         d_model=record.config["model"]["d_model"],
         updates=record.updates,
         minutes=record.minutes,
-        n_pixels=N_PIXELS,
-        n_levels=len(LEVELS),
+        n_pixels=DIGIT_PIXELS,
+        n_levels=len(DIGIT_LEVELS),
         n_train=drawn.values["n_train"],
     )
     shown = SAMPLES.format(
         picture=picture("future-pixels", "Test digits, and digits that the model draws, by class"),
         n_shown=min(n_drawn, N_SHOWN),
-        n=n_drawn * len(CLASSES),
+        n=n_drawn * len(DIGIT_CLASSES),
         copies="so they are no copies" if _are_new(drawn.values) else "so many are nearly copies",
         machine=machines([record]),
         **{name: drawn.values[name] for name in ("drawn", "real", "drawn_distance", "real_distance")},
@@ -135,18 +135,18 @@ def _drawn(experiments: Experiments, folder: Path, n_drawn: int) -> MeasuredArra
     from sklearn.linear_model import LogisticRegression
 
     model = PixelModel.load(folder, device=experiments.device)
-    classes = np.repeat(np.arange(len(CLASSES)), n_drawn)
+    classes = np.repeat(np.arange(len(DIGIT_CLASSES)), n_drawn)
     images = model.draw(classes.tolist(), seed=1)
-    drawn = Images(images.reshape(len(images), N_PIXELS).astype(np.int64), classes)
+    drawn = Images(images.reshape(len(images), DIGIT_PIXELS).astype(np.int64), classes)
     train, test = images_of("train"), images_of("test")
-    classifier = LogisticRegression(max_iter=500).fit(train.levels_NP / (len(LEVELS) - 1), train.classes_N)
+    classifier = LogisticRegression(max_iter=500).fit(train.levels_NP / (len(DIGIT_LEVELS) - 1), train.classes_N)
     values: dict[str, Any] = {"n_train": len(train.classes_N)}
     for name, each in (("drawn", drawn), ("real", test)):
-        found = classifier.predict(each.levels_NP / (len(LEVELS) - 1))
+        found = classifier.predict(each.levels_NP / (len(DIGIT_LEVELS) - 1))
         values[name] = float((found == each.classes_N).mean())
         values[f"{name}_distance"] = nearest_distance(each.levels_NP, train.levels_NP)
-    pairs = np.stack([test.levels_NP[test.classes_N == digit][:2] for digit in range(len(CLASSES))])
-    return MeasuredArrays(values, {"drawn": images, "real": pairs.reshape(-1, SIDE, SIDE).astype(np.uint8)})
+    pairs = np.stack([test.levels_NP[test.classes_N == digit][:2] for digit in range(len(DIGIT_CLASSES))])
+    return MeasuredArrays(values, {"drawn": images, "real": pairs.reshape(-1, DIGIT_SIDE, DIGIT_SIDE).astype(np.uint8)})
 
 
 def nearest_distance(images_NP: NDArray[np.int64], others_NP: NDArray[np.int64]) -> float:
@@ -160,20 +160,20 @@ def nearest_distance(images_NP: NDArray[np.int64], others_NP: NDArray[np.int64])
 
 def _draw(arrays: Mapping[str, NDArray[Any]], path: Path) -> None:
     """Draw real digits and drawn ones, a row for each class."""
-    real = arrays["real"].reshape(len(CLASSES), -1, SIDE, SIDE)
-    drawn = arrays["drawn"].reshape(len(CLASSES), -1, SIDE, SIDE)[:, :N_SHOWN]
+    real = arrays["real"].reshape(len(DIGIT_CLASSES), -1, DIGIT_SIDE, DIGIT_SIDE)
+    drawn = arrays["drawn"].reshape(len(DIGIT_CLASSES), -1, DIGIT_SIDE, DIGIT_SIDE)[:, :N_SHOWN]
     gap, n_real = 1, real.shape[1]
     columns = [*np.moveaxis(real, 1, 0), None, *np.moveaxis(drawn, 1, 0)]
-    parts = [np.zeros((len(CLASSES), SIDE, SIDE // 2)) if each is None else each for each in columns]
+    parts = [np.zeros((len(DIGIT_CLASSES), DIGIT_SIDE, DIGIT_SIDE // 2)) if each is None else each for each in columns]
     framed = [np.pad(part, ((0, 0), (gap, gap), (gap, gap))) for part in parts]
-    grid = np.concatenate(framed, axis=2).reshape(len(CLASSES) * (SIDE + 2 * gap), -1)
+    grid = np.concatenate(framed, axis=2).reshape(len(DIGIT_CLASSES) * (DIGIT_SIDE + 2 * gap), -1)
     figure = new_figure(grid.shape[1] / 22, grid.shape[0] / 22 + 0.3)
     panel = figure.add_subplot()
-    panel.imshow(grid, cmap="gray_r", vmin=0, vmax=len(LEVELS) - 1, interpolation="nearest")
+    panel.imshow(grid, cmap="gray_r", vmin=0, vmax=len(DIGIT_LEVELS) - 1, interpolation="nearest")
     panel.set_axis_off()
-    cell = SIDE + 2 * gap
-    for x, label in ((n_real * cell / 2, "test"), ((grid.shape[1] + n_real * cell + SIDE // 2) / 2, "drawn")):
+    cell = DIGIT_SIDE + 2 * gap
+    for x, label in ((n_real * cell / 2, "test"), ((grid.shape[1] + n_real * cell + DIGIT_SIDE // 2) / 2, "drawn")):
         panel.text(x, -2, label, ha="center", va="bottom", color=INK, fontsize=9)
-    for number, digit in enumerate(CLASSES):
+    for number, digit in enumerate(DIGIT_CLASSES):
         panel.text(-2, (number + 0.5) * cell, digit, ha="right", va="center", color=INK, fontsize=9)
     save_svg(figure, path)

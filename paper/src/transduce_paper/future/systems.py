@@ -17,10 +17,15 @@ from transduce.corpora import CleaningReport, ParallelText
 from transduce.errors import DataError
 from transduce.files import atomic_write
 from transduce.recipes import base, with_settings
-from transduce.tasks import Prepared, Translator, open_prepared
-from transduce.tasks.distillation import DistilledCounts, distilled_pairs
-from transduce.tasks.shortlists import write_shortlist
-from transduce.tasks.translator import greedy_unless_sampled
+from transduce.tasks import (
+    DistilledCounts,
+    Prepared,
+    Translator,
+    distilled_pairs,
+    greedy_unless_sampled,
+    open_prepared,
+    write_shortlist,
+)
 from transduce.text import normalise
 from transduce_paper.experiments import Experiment, Experiments
 

@@ -10,9 +10,9 @@ from random import Random
 from typing import Any
 
 from transduce.config import RunConfig
-from transduce.corpora.plain_text import PlainText
+from transduce.corpora import PlainText
 from transduce.recipes import preset, with_settings
-from transduce.search.sampling import Sampling
+from transduce.search import Sampling
 from transduce.tasks import LanguageModel
 from transduce.text import MASK_TOKEN, Tokenizer, normalise
 from transduce_paper.experiments import Experiment, Experiments, RunRecord

@@ -15,9 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transduce.model import TransformerLM
-from transduce.model.embedding import sinusoid
-from transduce.model.stack_config import LAYER_NORM_EPS
+from transduce.model import LAYER_NORM_EPS, TransformerLM, sinusoid
 from transduce.text import SPECIAL_TOKENS
 from transduce_paper.drawing import COLOURS, GREY, new_panels, save_svg, set_log_axis
 from transduce_paper.experiments import Experiments

@@ -19,7 +19,7 @@ from transduce.corpora import ParallelText
 from transduce.data import pad_rows, plan_by_length
 from transduce.errors import DataError
 from transduce.loss import Smoothing
-from transduce.metrics.calibration import Bin, expected_calibration_error, overconfidence, reliability
+from transduce.metrics import ReliabilityBin, expected_calibration_error, overconfidence, reliability_bins
 from transduce.tasks import Translator
 from transduce.text import BOS_ID, EOS_ID, normalise
 from transduce.training import cross_entropy_reference, smoothing_weights
@@ -108,7 +108,9 @@ def make_smoothing(experiments: Experiments) -> Section:
     )
 
 
-def _claims(runs: Mapping[float, Sequence[Bin]], overfitted: Mapping[float, Overfitted]) -> tuple[Claim, ...]:
+def _claims(
+    runs: Mapping[float, Sequence[ReliabilityBin]], overfitted: Mapping[float, Overfitted]
+) -> tuple[Claim, ...]:
     """Return the worked example of the notes, and their sentences about calibration."""
     logits = best_logits(0.1, 3, "uniform")
     right = float(logits.softmax(dim=0)[0])
@@ -177,7 +179,7 @@ def _log_ratio(weights: tuple[float, float]) -> float:
     return log((right + every) / every)
 
 
-def _measured_run(experiments: Experiments, eps_ls: float) -> tuple[RunRecord, tuple[Bin, ...]]:
+def _measured_run(experiments: Experiments, eps_ls: float) -> tuple[RunRecord, tuple[ReliabilityBin, ...]]:
     """Return the record of a run and its reliability bins, cached beside the record."""
     experiment = row_experiment(experiments, EPSILONS[eps_ls], seed=1)
 
@@ -185,12 +187,12 @@ def _measured_run(experiments: Experiments, eps_ls: float) -> tuple[RunRecord, t
         translator = Translator.load(model_folder, device=experiments.device)
         pairs = list(ParallelText(experiment.config.data, experiments.data_folder).pairs("dev"))
         confidence, is_right = zip(*_predictions(translator, pairs), strict=True)
-        bins = reliability(np.concatenate(confidence), np.concatenate(is_right), n_bins=N_BINS)
+        bins = reliability_bins(np.concatenate(confidence), np.concatenate(is_right), n_bins=N_BINS)
         return [asdict(each) for each in bins]
 
     measured = experiments.cached_measurement(experiment, "calibration", measure, settings={"n_bins": N_BINS})
     try:
-        bins = tuple(Bin(**each) for each in measured)
+        bins = tuple(ReliabilityBin(**each) for each in measured)
     except TypeError as error:
         raise DataError(f"{experiment.name}: the cached calibration is not of this version ({error})") from error
     return experiments.run(experiment), bins  # read again: it changes if the model had to be retrained
@@ -236,7 +238,7 @@ class Overfitted:
 
     train_nats: float
     dev_nats: float
-    bins: tuple[Bin, ...]
+    bins: tuple[ReliabilityBin, ...]
 
 
 def _overfitted(text: GrammarText, eps_ls: float, sizes: Sizes) -> Overfitted:
@@ -244,7 +246,7 @@ def _overfitted(text: GrammarText, eps_ls: float, sizes: Sizes) -> Overfitted:
     with torch.no_grad():
         train_loss, dev_loss = (next_token_loss(model, language_batch(rows)) for rows in (text.train, text.dev))
         batch = language_batch(text.dev)
-        bins = reliability(
+        bins = reliability_bins(
             *_confidence_and_correctness(model.output.logits(model(batch.ids_BT)), batch.targets_N), n_bins=N_BINS
         )
         return Overfitted(
@@ -252,13 +254,13 @@ def _overfitted(text: GrammarText, eps_ls: float, sizes: Sizes) -> Overfitted:
         )
 
 
-def _calibration(bins: Sequence[Bin]) -> tuple[float, float, float]:
+def _calibration(bins: Sequence[ReliabilityBin]) -> tuple[float, float, float]:
     """Return accuracy, mean probability and ECE."""
     accuracy = sum(each.n * each.accuracy for each in bins if each.accuracy is not None) / sum(each.n for each in bins)
     return accuracy, accuracy + overconfidence(bins), expected_calibration_error(bins)
 
 
-def _table_of_runs(runs: Mapping[float, tuple[RunRecord, tuple[Bin, ...]]]) -> Table:
+def _table_of_runs(runs: Mapping[float, tuple[RunRecord, tuple[ReliabilityBin, ...]]]) -> Table:
     columns = (
         "ε", "PPL, paper", "PPL, ours", "BLEU, paper", "BLEU, ours", "accuracy", "mean probability", "ECE",
     )  # fmt: skip
@@ -295,7 +297,7 @@ def _formats(columns: Sequence[str]) -> dict[str, str]:
     return {column: ".1%" if column in shares else ".1f" if column.startswith("BLEU") else ".2f" for column in columns}
 
 
-def _summary(text: str, runs: Mapping[float, Sequence[Bin]], overfitted: Mapping[float, Overfitted]) -> str:
+def _summary(text: str, runs: Mapping[float, Sequence[ReliabilityBin]], overfitted: Mapping[float, Overfitted]) -> str:
     """Summarise the effect of the largest ε on the ECE."""
     pairs = ((text, runs), ("overfitted models", {eps_ls: each.bins for eps_ls, each in overfitted.items()}))
     return "label smoothing changes the calibration error " + " and ".join(
@@ -305,10 +307,10 @@ def _summary(text: str, runs: Mapping[float, Sequence[Bin]], overfitted: Mapping
     )
 
 
-def _finding(text: str, runs: Mapping[float, Sequence[Bin]], overfitted: Mapping[float, Overfitted]) -> str:
+def _finding(text: str, runs: Mapping[float, Sequence[ReliabilityBin]], overfitted: Mapping[float, Overfitted]) -> str:
     """Summarise the ECE over ε, of the runs and of the overfitted models."""
 
-    def listed(bins_of: Mapping[float, Sequence[Bin]]) -> str:
+    def listed(bins_of: Mapping[float, Sequence[ReliabilityBin]]) -> str:
         return ", ".join(f"{expected_calibration_error(bins):.1%} at {eps_ls}" for eps_ls, bins in bins_of.items())
 
     return (
@@ -317,7 +319,7 @@ def _finding(text: str, runs: Mapping[float, Sequence[Bin]], overfitted: Mapping
     )
 
 
-def _verdict(who: str, bins_of: Mapping[float, Sequence[Bin]]) -> str:
+def _verdict(who: str, bins_of: Mapping[float, Sequence[ReliabilityBin]]) -> str:
     """Summarise the calibration of some models: the best ECE, and the mean over- or underconfidence."""
     errors = {eps_ls: expected_calibration_error(bins) for eps_ls, bins in bins_of.items()}
     best = min(errors, key=errors.__getitem__)
@@ -328,7 +330,7 @@ def _verdict(who: str, bins_of: Mapping[float, Sequence[Bin]]) -> str:
     return f"Of {who}, the one with ε = {best} is best calibrated. On average they are {', '.join(leaning)}."
 
 
-def _draw(panels: Mapping[str, Mapping[float, Sequence[Bin]]], path: Path) -> None:
+def _draw(panels: Mapping[str, Mapping[float, Sequence[ReliabilityBin]]], path: Path) -> None:
     figure, axes = new_panels(9.5, 4.4, n_columns=len(panels))
     for panel, (title, bins_of) in zip(axes, panels.items(), strict=True):
         _draw_reliability(panel, bins_of)
@@ -336,7 +338,7 @@ def _draw(panels: Mapping[str, Mapping[float, Sequence[Bin]]], path: Path) -> No
     save_svg(figure, path)
 
 
-def _draw_reliability(panel: Axes, bins_of: Mapping[float, Sequence[Bin]]) -> None:
+def _draw_reliability(panel: Axes, bins_of: Mapping[float, Sequence[ReliabilityBin]]) -> None:
     """Plot accuracy over probability: on the diagonal a model is calibrated; larger points have more predictions."""
     panel.plot((0, 1), (0, 1), "--", color=GREY, linewidth=1, label="calibrated; below: overconfident")
     colours = dict(zip(EPSILONS, (COLOURS[1], COLOURS[0], COLOURS[2]), strict=True))

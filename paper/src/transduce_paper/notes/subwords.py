@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from transduce.corpora import generate_pairs
-from transduce.text import WORD_START, Tokenizer, train_bpe, train_wordpiece
-from transduce.text.wordpiece_trainer import split_characters
+from transduce.text import WORD_START, Tokenizer, split_characters, train_bpe, train_wordpiece
 from transduce_paper.drawing import COLOURS, GREY, INK, new_panels, save_svg, set_log_axis
 from transduce_paper.experiments import Experiments
 from transduce_paper.report import Cell, Claim, Section, Table, agreement, picture

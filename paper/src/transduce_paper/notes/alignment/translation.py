@@ -9,9 +9,15 @@ from typing import Any
 import numpy as np
 
 from transduce.metrics import chrf_score, paired_bootstrap, sacrebleu_score, sentence_chrf_scores
-from transduce.tasks import RewardModel, Translator
-from transduce.tasks.best_of_samples import drawn_segments, rewards_of_translations, seeds_of_draws
-from transduce.tasks.translator import greedy_unless_sampled, sampling_like
+from transduce.tasks import (
+    RewardModel,
+    Translator,
+    drawn_segments,
+    greedy_unless_sampled,
+    rewards_of_translations,
+    sampling_like,
+    seeds_of_draws,
+)
 from transduce_paper.experiments import Experiments, machines
 from transduce_paper.notes.alignment.translation_runs import (
     N_RANKED,

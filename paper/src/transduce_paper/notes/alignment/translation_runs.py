@@ -13,13 +13,11 @@ from itertools import islice
 from pathlib import Path
 
 from transduce.config import Split
-from transduce.corpora import CleaningReport, ParallelText
-from transduce.corpora.responses import Ranking
+from transduce.corpora import CleaningReport, ParallelText, Ranking
 from transduce.errors import DataError
 from transduce.files import write_lines
 from transduce.recipes import preset, with_settings
-from transduce.tasks import RankedCounts, Translator, open_prepared, ranked_translations
-from transduce.tasks.translator import sampling_like
+from transduce.tasks import RankedCounts, Translator, open_prepared, ranked_translations, sampling_like
 from transduce.text import normalise
 from transduce_paper.experiments import Experiment, Experiments
 from transduce_paper.notes.alignment.pipeline import MODEL, TEST

@@ -13,8 +13,7 @@ import torch
 
 from transduce.corpora import BUILT_IN
 from transduce.recipes import preset, with_settings
-from transduce.tasks import Translator, dev_perplexity, evaluate, open_prepared
-from transduce.tasks.model_folder import read_model_folder
+from transduce.tasks import Translator, dev_perplexity, evaluate, open_prepared, read_model_folder
 from transduce_paper.experiments import Experiment, Experiments, machines
 from transduce_paper.notes.pretraining.translation import TEST
 from transduce_paper.report import Cell, Section, Table
