@@ -35,7 +35,9 @@ def micro_config(tmp_path_factory: pytest.TempPathFactory) -> RunConfig:
     folder = tmp_path_factory.mktemp("micro")
     recipe = folder / "micro.toml"
     recipe.write_text(MICRO_RECIPE)
-    return Experiments(folder / "runs", folder / "work", scale="test").experiment("micro", read_recipe(recipe)).config
+    experiments = Experiments(folder / "runs", folder / "work", scale="test")
+    experiments._write_few()
+    return experiments.experiment("micro", read_recipe(recipe)).config
 
 
 @pytest.fixture(scope="session")

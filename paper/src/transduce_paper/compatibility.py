@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from operator import attrgetter
 from pathlib import Path
 from statistics import mean, median
 from typing import Literal, get_args
@@ -146,17 +147,9 @@ def _parameters(records: Sequence[RunRecord]) -> str:
     return f"{sizes[0] / 1e6:.2f} to {sizes[-1] / 1e6:.2f} million parameters"
 
 
-def _bleu(record: RunRecord) -> float:
-    return float((record.test_scores or record.dev_scores)["sacrebleu"]["score"])
-
-
-def _perplexity(record: RunRecord) -> float:
-    return record.dev_perplexity
-
-
 def _difference(records: Records, function: Function, other: Function, d_k: int, *, of_bleu: bool) -> Interval:
     """Return how much a function differs from another at one d_k, with the interval of seeds."""
-    value = _bleu if of_bleu else _perplexity
+    value = attrgetter("bleu") if of_bleu else attrgetter("dev_perplexity")
     groups = {cell: [value(record) for record in of_cell] for cell, of_cell in records.items()}
     return interval_of_difference(groups[(function, d_k)], groups[(other, d_k)], groups.values())
 
@@ -164,7 +157,9 @@ def _difference(records: Records, function: Function, other: Function, d_k: int,
 def _verdict(records: Records) -> str:
     largest = max(d_k for _, d_k in records)
     perplexities = {
-        function: mean(map(_perplexity, of_cell)) for (function, d_k), of_cell in records.items() if d_k == largest
+        function: mean(map(attrgetter("dev_perplexity"), of_cell))
+        for (function, d_k), of_cell in records.items()
+        if d_k == largest
     }
     listed = ", ".join(f"{function} {perplexity:.2f}" for function, perplexity in perplexities.items())
     difference = _difference(records, "dot", "scaled", largest, of_bleu=False)
@@ -183,8 +178,8 @@ def _table(records: Records) -> Table:
         (
             function,
             FORMULAS[function],
-            *(mean(map(_perplexity, records[(function, d_k)])) for d_k in d_ks),
-            *(mean(map(_bleu, records[(function, d_k)])) for d_k in d_ks),
+            *(mean(map(attrgetter("dev_perplexity"), records[(function, d_k)])) for d_k in d_ks),
+            *(mean(map(attrgetter("bleu"), records[(function, d_k)])) for d_k in d_ks),
         )
         for function in functions
     ]
@@ -204,7 +199,7 @@ def _table_of_differences(records: Records) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for function, d_k in product(functions, d_ks):
         perplexity, bleu = (_difference(records, function, "scaled", d_k, of_bleu=of_bleu) for of_bleu in (False, True))
-        rows.append((function, d_k, perplexity.difference, perplexity.half_width, bleu.difference, bleu.half_width))
+        rows.append((function, d_k, *perplexity.cells, *bleu.cells))
     columns = ("function", "d_k", "PPL, difference", "±", "BLEU, difference", "± BLEU")
     formats = {columns[2]: "+.2f", columns[3]: ".2f", columns[4]: "+.1f", columns[5]: ".1f"}
     return Table("-differences", columns, tuple(rows), "Differences from the scaled dot product.", formats)
@@ -214,7 +209,9 @@ def _draw(records: Records, path: Path) -> None:
     d_ks = sorted({d_k for _, d_k in records})
     functions = list(dict.fromkeys(function for function, _ in records))
     figure, panels = new_panels(9.5, 3.9, n_columns=2)
-    for panel, value, label in zip(panels, (_perplexity, _bleu), ("perplexity on dev", "BLEU"), strict=True):
+    for panel, value, label in zip(
+        panels, (attrgetter("dev_perplexity"), attrgetter("bleu")), ("perplexity on dev", "BLEU"), strict=True
+    ):
         half_width = half_width_of_mean(len(SEEDS), [list(map(value, of_cell)) for of_cell in records.values()])
         for number, (function, colour) in enumerate(zip(functions, COLOURS, strict=False)):
             values = [[value(record) for record in records[(function, d_k)]] for d_k in d_ks]

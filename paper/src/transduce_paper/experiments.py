@@ -117,6 +117,11 @@ class RunRecord:
     tokenizer_of: str | None = None  # name of the record whose tokenizer it has; None: its own, or that of starts_from
     rated_by: str | None = None  # name of the record of the reward model
 
+    @property
+    def bleu(self) -> float:
+        """The sacreBLEU on the test text, or without one on the dev text."""
+        return float((self.test_scores or self.dev_scores)["sacrebleu"]["score"])
+
 
 class Follower(Protocol):
     """A progress display of one run."""
@@ -342,29 +347,34 @@ class Experiments:
         return self.store(data.model_copy(update={"tokenizer_from": str(model_folder)}))
 
     def _shortened(self, config: RunConfig) -> RunConfig:
-        """Shorten a run to seconds: six updates on the built-in corpus, evaluated on 12 sentences."""
-        folder, pairs = self.work / self.scale, list(generate_pairs("dev", n_pairs=12, seed=1))
-        folder.mkdir(parents=True, exist_ok=True)
+        """Shorten a run to seconds: six updates on the built-in corpus, evaluated on a few sentences."""
         if config.data.task == "parsing":
-            few, kind, lines, max_extra_tokens = folder / "few.ptb", "trees", [pair.tree for pair in pairs], 60
+            few, kind, max_extra_tokens = "few.ptb", "trees", 60
         elif config.data.task in ALIGNMENT_TASKS:
-            instructions = generate_instructions("dev", n=12, seed=1)
-            lines = [f"{each.prompt}\t{each.response}\t{each.response[:-2]}" for each in instructions]
-            few, kind, max_extra_tokens = folder / "few-rankings.tsv", "prompts", 1
-        elif config.data.language is not None:
-            few, kind, lines, max_extra_tokens = folder / "few.txt", "text", [pair.en for pair in pairs], 1
+            few, kind, max_extra_tokens = "few-rankings.tsv", "prompts", 1
         else:
-            few, kind, lines, max_extra_tokens = folder / "few.tsv", "tsv", [f"{p.en}\t{p.de}" for p in pairs], 1
-        write_lines(few, lines)
+            few, kind = ("few.txt", "text") if config.data.language is not None else ("few.tsv", "tsv")
+            max_extra_tokens = 1
+        path = json.dumps(str(self.work / self.scale / few))
         return with_settings(
             config,
             [
-                "data.corpus=grammar", "data.n_pairs=300", "data.vocab_size=400", f"data.dev_{kind}='{few}'",
-                f"data.test_{kind}='{few}'", "training.max_updates=6", "training.validate_every_updates=6",
+                "data.corpus=grammar", "data.n_pairs=300", "data.vocab_size=400", f"data.dev_{kind}={path}",
+                f"data.test_{kind}={path}", "training.max_updates=6", "training.validate_every_updates=6",
                 "training.checkpoint_every_updates=2", "training.max_tokens_per_batch=400", "search.beam_size=1",
                 f"search.max_extra_tokens={max_extra_tokens}",
             ],
         )  # fmt: skip
+
+    def _write_few(self) -> None:
+        """Write the 12 sentences of each kind on which shortened runs are evaluated."""
+        folder, pairs = self.work / self.scale, list(generate_pairs("dev", n_pairs=12, seed=1))
+        rankings = generate_instructions("dev", n=12, seed=1)
+        folder.mkdir(parents=True, exist_ok=True)
+        write_lines(folder / "few.ptb", [pair.tree for pair in pairs])
+        write_lines(folder / "few.txt", [pair.en for pair in pairs])
+        write_lines(folder / "few.tsv", [f"{pair.en}\t{pair.de}" for pair in pairs])
+        write_lines(folder / "few-rankings.tsv", [f"{r.prompt}\t{r.response}\t{r.response[:-2]}" for r in rankings])
 
     def _read(self, path: Path, experiment: Experiment) -> RunRecord:
         values = migrated(read_json(path), RECORD_MIGRATIONS, where=path)
@@ -413,6 +423,8 @@ class Experiments:
         if not store.exists():
             with self._locked(name):
                 if not store.exists():
+                    if self.scale == "test":
+                        self._write_few()
                     prepare(data, store, data_folder=self.data_folder, log=self.log)
         return store
 

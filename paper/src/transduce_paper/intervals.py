@@ -11,8 +11,12 @@ from statistics import mean
 from scipy.stats import t
 
 __all__ = [
-    "Interval", "half_width_of_mean", "half_width_of_share", "interval_of_difference", "pooled_deviation", "student_t",
+    "NO_CELLS", "Interval", "half_width_of_mean", "half_width_of_share", "interval_of_difference",
+    "pooled_deviation", "student_t",
 ]  # fmt: skip
+
+
+NO_CELLS = (None, None)  # of a row without an interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +30,11 @@ class Interval:
     def is_above_zero(self) -> bool | None:
         """Whether the whole interval is above zero (True) or below it (False); None if it includes zero."""
         return None if abs(self.difference) <= self.half_width else self.difference > 0
+
+    @property
+    def cells(self) -> tuple[float, float]:
+        """The difference and the half width, for a table."""
+        return self.difference, self.half_width
 
     def __str__(self) -> str:
         return f"{self.difference:+.2f} ± {self.half_width:.2f}"

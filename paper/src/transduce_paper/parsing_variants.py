@@ -23,7 +23,7 @@ from transduce.tasks import Parser, tagged_words
 from transduce.text import treebank_words
 from transduce.trees import escape_brackets, sentence_of_words
 from transduce_paper.experiments import Experiment, Experiments, RunRecord, Stopped, machines
-from transduce_paper.intervals import Interval, interval_of_difference
+from transduce_paper.intervals import NO_CELLS, Interval, interval_of_difference
 from transduce_paper.parsers import SMALL_PARSER, parser_at_scale
 from transduce_paper.report import Cell, Claim, Section, Table, agreement
 
@@ -217,11 +217,7 @@ def _table(records: Mapping[Variant, Sequence[RunRecord]], intervals: Intervals)
                 VARIANTS[variant],
                 mean(record.minutes for record in of_variant),
                 *(f1 for split in SCORED for f1 in _f1(of_variant, split)),
-                *(
-                    cell
-                    for each in differences
-                    for cell in ((None, None) if each is None else (each.difference, each.half_width))
-                ),
+                *(cell for each in differences for cell in (each.cells if each else NO_CELLS)),
             )
         )
     formats = {name: "+.2f" if name.endswith("difference") else ".2f" for name in columns[1:]} | {"minutes": ".1f"}

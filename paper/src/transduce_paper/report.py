@@ -13,7 +13,7 @@ from transduce.files import write_text
 
 __all__ = [
     "Cell", "Claim", "Draw", "Report", "Section", "Table", "Verdict", "agreement", "how_to_reproduce", "picture",
-    "write_report",
+    "sentence", "write_report",
 ]  # fmt: skip
 
 Cell = str | int | float | None  # None: not printed by the paper, or not measured
@@ -152,6 +152,15 @@ class Report(Section):
 
     name: str  # table1, figure2, notes, ...
     pages: Mapping[str, str] = field(default_factory=dict)  # other files: name -> content
+
+
+def sentence(clause: str) -> str:
+    """Return a clause as a sentence.
+
+    >>> sentence("it works")
+    'It works.'
+    """
+    return f"{clause[0].upper()}{clause[1:]}."
 
 
 def picture(name: str, alt: str) -> str:

@@ -32,7 +32,7 @@ MAX_TRAINED = 12  # tokens with EOS, on either side
 N_IN_CLASS, N_TEST = 200, 8000  # pairs per class, and pairs of all lengths from which they are taken
 TEST = (
     "model.d_model=32", "model.d_ff=64", "model.d_k=8", "model.d_v=8", "data.n_pairs=1000", "data.vocab_size=1000",
-    "search.max_extra_tokens=2",
+    "data.max_length=60", "search.max_extra_tokens=2",
 )  # fmt: skip
 
 

@@ -79,7 +79,7 @@ def make_recurrence(experiments: Experiments) -> Section:
     sizes = experiments.pick(FULL, test=TEST)
     recalls = {kind: [recall(kind, seed, sizes) for seed in RECALL_SEEDS] for kind in KINDS}
     accuracy = {kind: median([each.accuracies[-1] for each in of_kind]) for kind, of_kind in recalls.items()}
-    bleu = {attention: mean(map(_bleu, of_kind)) for attention, of_kind in records.items()}
+    bleu = {attention: mean(record.bleu for record in of_kind) for attention, of_kind in records.items()}
     listed = ", ".join(f"{NAMES[kind]} {value:.0%}" for kind, value in accuracy.items())
     return Section(
         "Recurrent networks and attention",
@@ -112,10 +112,6 @@ def make_recurrence(experiments: Experiments) -> Section:
         if experiments.scale == "test"
         else (*claims_on_recall(recalls, sizes), *claims_on_attention(records, scores)),
     )
-
-
-def _bleu(record: RunRecord) -> float:
-    return float((record.test_scores or record.dev_scores)["sacrebleu"]["score"])
 
 
 # ---- recall
@@ -334,7 +330,7 @@ def _draw_lengths(scores: LengthScores, path: Path) -> None:
 
 def claims_on_attention(records: Mapping[Attention, Sequence[RunRecord]], scores: LengthScores) -> tuple[Claim, ...]:
     """Return the notes' sentences on the bottleneck of the last state and on attention as its solution."""
-    bleus = {attention: [_bleu(record) for record in of_kind] for attention, of_kind in records.items()}
+    bleus = {attention: [record.bleu for record in of_kind] for attention, of_kind in records.items()}
     lead = interval_of_difference(bleus["additive"], bleus["none"], bleus.values())
     with_attention, without = (_bleus(scores, attention) for attention in ATTENTIONS)
     lead_at_longest = interval_of_difference(with_attention[-1], without[-1], [*with_attention, *without])

@@ -37,7 +37,7 @@ class Trained:
     @property
     def bleu(self) -> float:
         """Mean BLEU over the seeds."""
-        return mean(map(_bleu, self.records))
+        return mean(record.bleu for record in self.records)
 
 
 def make_table2(experiments: Experiments, request: Request) -> Report:
@@ -83,7 +83,7 @@ def _trained(experiments: Experiments) -> dict[str, Trained]:
     """Train every system with seed 1; at cpu scale the Transformer and the best of the others with more seeds."""
     names = systems_at_scale(experiments.scale)
     first = {name: experiments.run(system_experiment(experiments, name)) for name in names}
-    leading = (TRANSFORMER, max((name for name in names if name != TRANSFORMER), key=lambda name: _bleu(first[name])))
+    leading = (TRANSFORMER, max((name for name in names if name != TRANSFORMER), key=lambda name: first[name].bleu))
     more = range(2, N_SEEDS_OF_THE_BEST + 1) if experiments.scale == "cpu" else ()
     return {
         name: Trained(
@@ -97,16 +97,12 @@ def _trained(experiments: Experiments) -> dict[str, Trained]:
     }
 
 
-def _bleu(record: RunRecord) -> float:
-    return float((record.test_scores or record.dev_scores)["sacrebleu"]["score"])
-
-
 def _margin(systems: Mapping[str, Trained]) -> float | None:
     """Return the half width of the 95 % interval of the difference of two means over seeds; None with one seed each.
 
     Student's t with the variance pooled over the systems that have several seeds.
     """
-    several = [list(map(_bleu, each.records)) for each in systems.values() if len(each.records) > 1]
+    several = [[record.bleu for record in each.records] for each in systems.values() if len(each.records) > 1]
     if not several:
         return None
     return half_width_of_mean(len(several[0]), several) * sqrt(2)
@@ -169,7 +165,7 @@ def _about_seeds(systems: Mapping[str, Trained]) -> str:
     if margin is None:
         return "One seed each, so small differences mean nothing."
     scores = "; ".join(
-        f"{name} {', '.join(f'{_bleu(record):.1f}' for record in each.records)}"
+        f"{name} {', '.join(f'{record.bleu:.1f}' for record in each.records)}"
         for name, each in systems.items()
         if len(each.records) > 1
     )

@@ -14,7 +14,7 @@ from typing import Any
 
 from transduce_paper.drawing import COLOURS, new_panels, save_svg
 from transduce_paper.experiments import Experiment, Experiments, RunRecord, machines
-from transduce_paper.intervals import Interval, interval_of_difference
+from transduce_paper.intervals import NO_CELLS, Interval, interval_of_difference
 from transduce_paper.notes.alignment.course import draw_rollouts, rollouts_of, samples_table
 from transduce_paper.notes.alignment.judging import Judgement, best_of_n_kl, judge, judge_best_of
 from transduce_paper.notes.alignment.pipeline import (
@@ -26,7 +26,7 @@ from transduce_paper.notes.alignment.pipeline import (
     reward_model,
 )
 from transduce_paper.notes.alignment.translation import study_translation
-from transduce_paper.report import Cell, Claim, Section, Table, agreement, picture
+from transduce_paper.report import Cell, Claim, Section, Table, agreement, picture, sentence
 
 __all__ = ["make_alignment"]
 
@@ -144,7 +144,7 @@ def make_alignment(experiments: Experiments) -> Section:
             samples_table(experiments, fine_tuned(stages[seeds[0]]), policy(stages[seeds[0]], BETA)),
             of_translation,
         ),
-        finding=f"{summary[0].upper()}{summary[1:]}; {of_translation.summary}.",
+        finding=sentence(f"{summary}; {of_translation.summary}"),
         question=(
             "what do supervised fine-tuning, a reward model and PPO each add, and when is the reward over-optimised?"
         ),
@@ -254,7 +254,7 @@ def _comparison(
         gain = gains.get(name)
         rows.append(
             (
-                name, mean(each.quality for each in of_seeds), *_of_interval(gain),
+                name, mean(each.quality for each in of_seeds), *(gain.cells if gain else NO_CELLS),
                 mean(each.exact for each in of_seeds), mean(each.greedy_exact for each in of_seeds),
                 mean(each.reward for each in of_seeds), mean(each.kl for each in of_seeds),
                 mean(each.length for each in of_seeds), mean(each.wins for each in of_seeds),
@@ -264,7 +264,7 @@ def _comparison(
         of_size = [of_seed[size] for of_seed in bests.values()]
         rows.append(
             (
-                of_size[0].name, mean(each.quality for each in of_size), *_of_interval(gains[of_size[0].name]),
+                of_size[0].name, mean(each.quality for each in of_size), *gains[of_size[0].name].cells,
                 mean(each.exact for each in of_size), None, mean(each.reward for each in of_size), of_size[0].kl, None,
                 None,
             )
@@ -272,10 +272,6 @@ def _comparison(
     formats = dict.fromkeys(columns[1:], ".3f") | {"difference": "+.3f", "KL, nats": ".2f", "tokens": ".1f"}
     formats |= {"ideal responses": ".1%", "ideal, greedy": ".1%", "wins": ".1%", "reward": ".2f"}
     return Table("-alignment", columns, tuple(rows), formats=formats)
-
-
-def _of_interval(interval: Interval | None) -> tuple[Cell, Cell]:
-    return (None, None) if interval is None else (interval.difference, interval.half_width)
 
 
 def _curve(points: Sequence[Point]) -> Table:

@@ -27,7 +27,7 @@ from transduce_paper.notes.alignment.translation_runs import (
     reward_experiment,
     translator_experiment,
 )
-from transduce_paper.report import Section, Table
+from transduce_paper.report import Section, Table, sentence
 
 __all__ = ["best_of_rows", "study_translation"]
 
@@ -68,7 +68,7 @@ def study_translation(experiments: Experiments) -> Section:
     )  # fmt: skip
     summary = _finding(rows)
     about = ABOUT.format(
-        finding=f"{summary[0].upper()}{summary[1:]}.",
+        finding=sentence(summary),
         n_pairs=translator.config["data"]["max_pairs"],
         n_ranked=N_RANKED,
         high=TEMPERATURES[0],

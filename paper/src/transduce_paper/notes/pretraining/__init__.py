@@ -10,7 +10,7 @@ from transduce_paper.notes.pretraining.forgetting import study_forgetting
 from transduce_paper.notes.pretraining.parsing import study_parsing
 from transduce_paper.notes.pretraining.probe import study_probe
 from transduce_paper.notes.pretraining.translation import study_translation
-from transduce_paper.report import Section
+from transduce_paper.report import Section, sentence
 
 __all__ = ["make_pretraining"]
 
@@ -22,14 +22,14 @@ bring for the tasks of this project, with models and texts of its size?"""
 def make_pretraining(experiments: Experiments) -> Section:
     """Make the chapter; its models are trained or read from their records."""
     studies = [study(experiments) for study in (study_translation, study_parsing, study_probe, study_forgetting)]
-    first, *others = (study.summary for study in studies)
+    summaries = [study.summary for study in studies]
     return Section(
         "What pre-training is worth",
         (INTRODUCTION, *studies),
-        finding=f"{first[0].upper()}{first[1:]}; {'; '.join(others)}.",
+        finding=sentence("; ".join(summaries)),
         question=(
             "how much do a translator and a parser gain from text without labels, what do the layers know, and what is"
             " forgotten?"
         ),
-        summary=first,
+        summary=summaries[0],
     )

@@ -16,7 +16,7 @@ from transduce.recipes import preset, with_settings
 from transduce.tasks import Translator, dev_perplexity, evaluate, open_prepared, read_model_folder
 from transduce_paper.experiments import Experiment, Experiments, machines
 from transduce_paper.notes.pretraining.translation import TEST
-from transduce_paper.report import Cell, Section, Table
+from transduce_paper.report import Cell, Section, Table, sentence
 
 __all__ = ["STAGES", "forgetting_experiment", "study_forgetting"]
 
@@ -94,7 +94,7 @@ def study_forgetting(experiments: Experiments) -> Section:
         f" with replay to {bleu['help-replay'][old]:.1f}"
     )
     about = ABOUT.format(
-        finding=f"{summary[0].upper()}{summary[1:]}.",
+        finding=sentence(summary),
         captions_updates=records["captions"][0].updates,
         help_updates=records["help"][0].updates,
         back_updates=records["back"][0].updates,

@@ -8,7 +8,7 @@ from statistics import mean
 from transduce.config import Split
 from transduce.recipes import preset, with_settings
 from transduce_paper.experiments import Experiment, Experiments, RunRecord, machines
-from transduce_paper.intervals import Interval, interval_of_difference
+from transduce_paper.intervals import NO_CELLS, Interval, interval_of_difference
 from transduce_paper.parsers import parser_at_scale
 from transduce_paper.report import Cell, Section, Table
 
@@ -87,7 +87,7 @@ def study_parsing(experiments: Experiments) -> Section:
                 "from the masked model" if is_pretrained else "from scratch",
                 mean(record.minutes for record in records),
                 *(mean(_f1(record, split) for record in records) for split in SPLITS),
-                *((None, None) if gain is None else (gain.difference, gain.half_width)),
+                *(gain.cells if gain else NO_CELLS),
             )
         )
     formats = dict.fromkeys(columns, ".2f") | {"minutes": ".1f", "test F1, difference": "+.2f"}

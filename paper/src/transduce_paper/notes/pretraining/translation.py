@@ -9,8 +9,8 @@ from typing import Literal
 
 from transduce.recipes import preset, with_settings
 from transduce_paper.experiments import Experiment, Experiments, RunRecord, machines
-from transduce_paper.intervals import Interval, interval_of_difference
-from transduce_paper.report import Cell, Section, Table
+from transduce_paper.intervals import NO_CELLS, Interval, interval_of_difference
+from transduce_paper.report import Cell, Section, Table, sentence
 
 __all__ = ["STARTS", "TEST", "UPDATES", "spans_experiment", "study_translation", "translator_experiment"]
 
@@ -100,10 +100,10 @@ def study_translation(experiments: Experiments) -> Section:
         }
         for n_pairs in tuple(UPDATES)[: experiments.pick(None, test=1)]
     }
-    groups = [[_bleu(record) for record in records] for of_size in runs.values() for records in of_size.values()]
+    groups = [[record.bleu for record in records] for of_size in runs.values() for records in of_size.values()]
     gains = {
         (n_pairs, text): interval_of_difference(
-            [_bleu(record) for record in of_size[text]], [_bleu(record) for record in of_size["scratch"]], groups
+            [record.bleu for record in of_size[text]], [record.bleu for record in of_size["scratch"]], groups
         )
         for n_pairs, of_size in runs.items()
         for text in texts
@@ -114,7 +114,7 @@ def study_translation(experiments: Experiments) -> Section:
         for text in texts
     )
     about = ABOUT.format(
-        finding=f"{summary[0].upper()}{summary[1:]}.",
+        finding=sentence(summary),
         news=news,
         captions=captions,
         most=max(UPDATES),
@@ -123,11 +123,6 @@ def study_translation(experiments: Experiments) -> Section:
         reason=REASON,
     )
     return Section("Translation from few pairs", (about, _table(runs, gains)), summary=summary)
-
-
-def _bleu(record: RunRecord) -> float:
-    assert record.test_scores is not None
-    return float(record.test_scores["sacrebleu"]["score"])
 
 
 def _table(runs: Runs, gains: Mapping[tuple[int, Text], Interval]) -> Table:
@@ -141,8 +136,8 @@ def _table(runs: Runs, gains: Mapping[tuple[int, Text], Interval]) -> Table:
             rows.append(
                 (
                     n_pairs, STARTS[start], records[0].updates, len(records), mean(each.minutes for each in records),
-                    mean(_bleu(each) for each in records),
-                    *((None, None) if gain is None else (gain.difference, gain.half_width)),
+                    mean(each.bleu for each in records),
+                    *(gain.cells if gain else NO_CELLS),
                     mean(each.dev_perplexity for each in records),
                 )
             )  # fmt: skip
