@@ -60,13 +60,13 @@ def main() -> None:
     """Measure, print and draw."""
     parser = argparse.ArgumentParser(description="Growth of a training step's time and memory.")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--plot", type=Path, help="also plot to this SVG file; needs matplotlib")
+    parser.add_argument("--plot", type=Path, help="also plot to this SVG file; needs transduce-paper")
     parser.add_argument("--precision", choices=["bf16", "fp32"], default="bf16")
     parser.add_argument("--axes", nargs="+", choices=AXES, default=list(AXES))
     parser.add_argument("--points", type=int, default=99, help="largest number of points per axis")
     arguments = parser.parse_args()
-    if arguments.plot is not None and importlib.util.find_spec("matplotlib") is None:
-        parser.error('--plot needs matplotlib: pip install -e ".[bench]"')
+    if arguments.plot is not None and importlib.util.find_spec("transduce_paper") is None:
+        parser.error("--plot needs transduce-paper: pip install ./paper")
     costs: dict[str, list[Cost]] = {}
     for axis in arguments.axes:
         costs[axis] = []

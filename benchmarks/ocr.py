@@ -33,7 +33,6 @@ from transduce.corpora.ocr_digits import OcrDigits
 from transduce.corpora.ocr_lines import OcrLines
 from transduce.metrics import character_error_rate, error_rates
 from transduce.recipes import read_recipe
-from transduce_paper.drawing import new_panels, save_svg
 
 SCALES = (1, 2, 3)
 N_LINES = 1000
@@ -138,7 +137,9 @@ def best_of_scales(by_scale: dict[int, list[str]], lines: Sequence[TestLine]) ->
 
 
 def draw(lines: Sequence[TestLine], readings: dict[str, Sequence[str]], path: Path) -> None:
-    """Draw each line with its text and what each system reads."""
+    """Draw each line with its text and what each system reads. Needs transduce-paper."""
+    from transduce_paper.drawing import new_panels, save_svg
+
     figure, panels = new_panels(9.0, 0.75 * len(lines), n_rows=len(lines), n_columns=2)
     for row, line in enumerate(lines):
         image, said = panels[2 * row : 2 * row + 2]

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import typer
 
-from transduce.cli.verbs import make_app
+from transduce.cli.verbs import ELSEWHERE, make_app
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("paper/**/*.md")])
@@ -25,7 +25,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("pape
 LATER = ("CHANGELOG.md", "CONTRIBUTING.md", "docs/glossary.md", "docs/paper-to-code.md")
 PLOT = ROOT / "benchmarks" / "plot_results.py"
 FOLDERS = "src|tests|docs|benchmarks|recipes|scripts|paper"
-HOMES = (ROOT, ROOT / "src" / "transduce", ROOT / "paper" / "src" / "transduce_paper")
+HOMES = (ROOT, ROOT / "src" / "transduce", ROOT / "paper" / "src")
 has_benchmarks = pytest.mark.skipif(not PLOT.exists(), reason="an installed package has no benchmarks")
 
 
@@ -159,6 +159,8 @@ def _transduce_commands(page: Path) -> Iterator[tuple[str, list[str], set[str]]]
                 verb, *words = list(lexer)
             except ValueError:  # an apostrophe in a sentence
                 verb, *words = call[1].split()
+            if verb in ELSEWHERE and verb not in _verbs():
+                continue
             known = _options(verb, words)
             yield verb, [word.partition("=")[0] for word in words if re.match(r"--[a-z]", word)], known
 

@@ -16,7 +16,7 @@ from transduce.tasks.shortlists import write_shortlist
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-FOLDERS = "src|tests|docs|recipes|scripts|benchmarks|.ci|.github"
+FOLDERS = "src|tests|docs|recipes|scripts|benchmarks|paper|.ci|.github"
 PATHS = sorted(set(re.findall(rf"`((?:{FOLDERS})(?:/[\w./-]*)?|[\w.-]+\.(?:md|toml|txt|cff|yaml))`", PAGE)))
 SYMBOLS = sorted(set(re.findall(rf"`([A-Za-z_]\w*)`(?:,|\s)\s*in `((?:{FOLDERS})/[\w./-]+)`", " ".join(PAGE.split()))))
 

@@ -8,16 +8,14 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from math import sqrt
 from pathlib import Path
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import Any
 
 import pytest
 
 from transduce.model import Cost, cost_of
 from transduce.recipes import preset
-from transduce_paper.table3 import T_95
 
 ROOT = Path(__file__).parents[1]
 RECORDS = ROOT / "docs" / "records"
@@ -322,31 +320,6 @@ def test_the_table_of_predicted_costs_has_the_recorded_numbers() -> None:
     ):
         [row] = re.findall(rf"^\| {re.escape(start)}[^|]*\| (.*) \|$", page, re.M)
         assert row.split(" | ") == [form.format(run["values"][key]).replace("e+", "e") for run in runs]
-
-
-def test_the_reading_of_table_2_follows_from_the_seeds() -> None:
-    runs = ROOT / "paper" / "reports" / "runs" / "cpu"
-
-    def bleu(slug: str, n_seeds: int) -> list[float]:
-        paths = [runs / f"table2-9000-{slug}-seed{seed}.json" for seed in range(1, n_seeds + 1)]
-        return [json.loads(path.read_text(encoding="utf-8"))["test_scores"]["sacrebleu"]["score"] for path in paths]
-
-    text = (ROOT / "paper" / "reports" / "README.md").read_text(encoding="utf-8").replace("\n", " ")
-    lstm, transformer = bleu("recurrent", 3), bleu("transformer", 3)
-    s = sqrt((stdev(lstm) ** 2 + stdev(transformer) ** 2) / 2)
-    of_means, of_runs = (T_95[4] * s * sqrt(2 / n) for n in (3, 1))
-    assert f"differ by chance by up to {of_means:.1f} BLEU" in text
-    assert f"single runs by up to {of_runs:.1f}." in text
-    assert f"one run explains ({T_95[4] * s * sqrt(1 + 1 / 3):.1f})" in text
-    assert f"with attention ({fmean(lstm):.1f}) is better than the Transformer ({fmean(transformer):.1f})" in text
-    for name, slug in (
-        ("The mixture of experts", "experts"),
-        ("gated convolutions", "convs2s"),
-        ("Dilated convolutions", "bytenet"),
-        ("the LSTM without attention", "last-state"),
-    ):
-        [score] = bleu(slug, 1)
-        assert f"{name} ({score:.1f}" in text
 
 
 def _cost(name: str, vocab_size: int) -> Cost:

@@ -17,14 +17,14 @@ import numpy as np
 import pytest
 import torch
 
-from said import naming, says
+from messages import naming, says
 from transduce.corpora import generate_pairs
 from transduce.errors import DataError
 from transduce.model import Transformer
 from transduce.tasks import Translator
 from transduce.text import EOS_ID, train_bpe, train_wordpiece
 from transduce.trees import parse_tree
-from transduce_paper import ARTEFACTS, Experiments, Report, Request, Table, write_report
+from transduce_paper import ARTEFACTS, Experiment, Experiments, Report, Request, Scale, Table, write_report
 from transduce_paper.attention import figure4
 from transduce_paper.attention.antecedents import Anaphor, find_anaphors
 from transduce_paper.attention.dependencies import dependencies
@@ -49,7 +49,7 @@ from transduce_paper.attention.heads import (
 )
 from transduce_paper.attention.inputs import PAGE
 from transduce_paper.attention.measurements import with_one_model
-from transduce_paper.attention.models import attention_experiment, six_layers
+from transduce_paper.attention.models import attention_experiment
 from transduce_paper.attention.sentences import DEFAULT_SENTENCE, GOVERNMENTS, LAW, OWN, drawn_sentence
 from transduce_paper.attention.structure import (
     RelationResult,
@@ -66,7 +66,7 @@ from transduce_paper.attention.word_attention import (
     split_into_words,
     untrained,
 )
-from transduce_paper.table3 import row_experiment
+from transduce_paper.table3 import row_at_scale
 
 N_LAYERS, N_HEADS = 2, 3
 
@@ -496,16 +496,20 @@ def test_heads_to_draw_differ_in_head_and_relation() -> None:
     assert heads_to_draw([]) == []
 
 
-def test_attention_experiment_at_each_scale() -> None:
-    model, training = six_layers().config.model, six_layers().config.training
+def test_attention_experiment_at_each_scale(tmp_path: Path) -> None:
+    def at_scale(scale: Scale) -> Experiment:
+        return attention_experiment(Experiments(tmp_path, tmp_path, scale=scale))
+
+    config = at_scale("cpu").config
+    model, training = config.model, config.training
     assert (model.n_encoder_layers, model.n_decoder_layers) == (6, 6)
     assert (model.d_model, model.d_ff, model.n_heads, model.d_k, model.norm) == (256, 512, 8, 32, "pre")
     assert (training.max_updates, training.max_tokens_per_batch) == (3200, 2048)
     assert (training.optimiser, training.precision, training.decay) == ("muon", "bf16", "linear")
-    assert six_layers().config.data.weights.keys() == {"multi30k", "tatoeba"}
-    assert attention_experiment("cpu", is_short=False) == six_layers()
+    assert config.data.weights.keys() == {"multi30k", "tatoeba"}
     for scale in ("gpu", "paper"):  # the same run as Table 3
-        assert attention_experiment(scale, is_short=False) == row_experiment("base", scale, seed=1)
+        assert at_scale(scale).config == row_at_scale("base", scale)
+        assert at_scale(scale).name == "table3-base-seed1"
 
 
 def test_comparison_text_has_accuracy_interval_and_baseline() -> None:
@@ -521,11 +525,11 @@ def test_comparison_text_has_accuracy_interval_and_baseline() -> None:
 @pytest.fixture(scope="module")
 def experiments(tmp_path_factory: pytest.TempPathFactory) -> Experiments:
     folder = tmp_path_factory.mktemp("experiments")
-    return Experiments(folder / "runs", folder / "work", scale="cpu")
+    return Experiments(folder / "runs", folder / "work", scale="test")
 
 
 def made(experiments: Experiments, name: str, sentence: str | None = None) -> Report:
-    return ARTEFACTS[name](experiments, Request(is_short=True, sentence=sentence))
+    return ARTEFACTS[name](experiments, Request(sentence=sentence))
 
 
 FIGURES = ("figure3", "figure4", "figure5")
@@ -557,7 +561,7 @@ def test_short_report_has_drawings_and_a_page(experiments: Experiments, name: st
     assert re.search(r"^ours.*\b2 \+ 1 layers, d_model 32\b", columns[2])
     page = (tmp_path / PAGE).read_text(encoding="utf-8")
     assert "attention-data" in page
-    tables = [section for section in report.sections if isinstance(section, Table)]
+    tables = [section for section in report.blocks() if isinstance(section, Table)]
     assert tables
     assert all(table.rows for table in tables)
     again = write_report(made(experiments, name), tmp_path / "again")
@@ -569,7 +573,7 @@ def test_report_needs_neither_model_nor_text(experiments: Experiments, name: str
     """Records and arrays are enough for the same files."""
     paths = write_report(made(experiments, name), tmp_path / "out")
     shutil.copytree(experiments.records, tmp_path / "runs")
-    alone = Experiments(tmp_path / "runs", tmp_path / "work", scale="cpu", data_folder=tmp_path / "no-data")
+    alone = Experiments(tmp_path / "runs", tmp_path / "work", scale="test", data_folder=tmp_path / "no-data")
     again = write_report(made(alone, name), tmp_path / "again")
     assert [path.name for path in again] == [path.name for path in paths]
     assert [path.read_bytes() for path in again] == [path.read_bytes() for path in paths]
@@ -580,10 +584,10 @@ def test_a_sentence_of_the_user_needs_the_model(experiments: Experiments, tmp_pa
     made(experiments, "figure5")
     shutil.copytree(experiments.records, tmp_path / "runs")
     log: list[str] = []
-    alone = Experiments(tmp_path / "runs", tmp_path / "work", scale="cpu", log=log.append)
+    alone = Experiments(tmp_path / "runs", tmp_path / "work", scale="test", log=log.append)
     report = made(alone, "figure5", "The old dog sleeps in the garden.")
-    assert any(says(line, "attention-short", "model") for line in log)  # trained again
-    assert (tmp_path / "work" / "cpu" / "attention-short" / "model").exists()
+    assert any(says(line, "attention-6", "model") for line in log)  # trained again
+    assert (tmp_path / "work" / "test" / "attention-6" / "model").exists()
     assert list(report.drawings) == ["figure5-papers-sentence", "figure5", "figure5-all-heads"]
 
 
@@ -622,7 +626,7 @@ def test_the_page_has_every_drawn_sentence(experiments: Experiments) -> None:
 
 
 def test_cached_weights_are_those_of_the_model(experiments: Experiments, tmp_path: Path) -> None:
-    experiment = attention_experiment("cpu", is_short=True)
+    experiment = attention_experiment(experiments)
     made(experiments, "figure3")
     translator = Translator.load(experiments.model_folder(experiment))
     for sentence in (OWN, GOVERNMENTS, LAW):
@@ -653,15 +657,15 @@ def test_cached_weights_are_those_of_the_model(experiments: Experiments, tmp_pat
 def test_damaged_caches_are_named(experiments: Experiments, tmp_path: Path, what: str, values: Any) -> None:
     made(experiments, "figure5")
     shutil.copytree(experiments.records, tmp_path / "runs")
-    path = tmp_path / "runs" / "cpu" / f"attention-short.{what}.json"
+    path = tmp_path / "runs" / "test" / f"attention-6.{what}.json"
     content = json.loads(path.read_text(encoding="utf-8"))
     if isinstance(values, dict):
         content["values"].update(values)
     else:
         content[what] = values
     path.write_text(json.dumps(content), encoding="utf-8")
-    damaged = Experiments(tmp_path / "runs", tmp_path / "work", scale="cpu")
-    with pytest.raises(DataError, match=naming(f"attention-short.{what}.json")):
+    damaged = Experiments(tmp_path / "runs", tmp_path / "work", scale="test")
+    with pytest.raises(DataError, match=naming(f"attention-6.{what}.json")):
         made(damaged, "figure5")
 
 
@@ -678,7 +682,7 @@ def test_everything_is_collected_again_if_the_model_changes_meanwhile() -> None:
         collected.append(len(collected))
         return len(collected)
 
-    assert with_one_model(Changing(), six_layers(), collect) == 2  # type: ignore[arg-type]
+    assert with_one_model(Changing(), None, collect) == 2  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -695,7 +699,7 @@ def test_report_says_when_nothing_can_be_drawn(
 ) -> None:
     report = made(experiments, name, sentence)
     assert list(report.drawings) == [f"{name}-papers-sentence", f"{name}-all-heads"]
-    assert any(re.search(expected_text, section) for section in report.sections if isinstance(section, str))
+    assert any(re.search(expected_text, section) for section in report.blocks() if isinstance(section, str))
 
 
 def test_figure_4_measures_heads_if_there_are_enough_pronouns(
@@ -721,7 +725,7 @@ def test_figure_4_measures_heads_if_there_are_enough_pronouns(
 def test_a_pronoun_without_agreeing_noun_is_drawn_and_reported(experiments: Experiments) -> None:
     report = made(experiments, "figure4", "The law is right, but its use is not.")
     assert "figure4" in report.drawings
-    assert any(re.search(r"\bnoun\b.*\bagrees\b", str(section)) for section in report.sections)
+    assert any(re.search(r"\bnoun\b.*\bagrees\b", str(section)) for section in report.blocks())
 
 
 def test_sentences_that_cannot_be_drawn_are_refused(experiments: Experiments) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from transduce_paper import ARTEFACTS, Experiments, Report, Request, Table, write_claims
+from transduce_paper.printed import PRINTED
 from transduce_paper.report import Claim, agreement
-from transduce_paper.table2.printed import CAPACITIES, PRINTED, capacities_table, claims_of_the_paper
-from transduce_paper.table3 import PRINTED as ROWS
+from transduce_paper.table2.papers_table import capacities_table, claims_of_the_paper, flops_by_rule
 from transduce_paper.table3 import TESTED_BY
 
 COMMITTED = Path(__file__).parents[2] / "paper" / "reports"
@@ -26,7 +26,10 @@ def test_the_page_lists_every_claim_and_counts_verdicts(tmp_path: Path) -> None:
         Claim("h | 8", "section 3", "agrees", "It has 8 heads."),
         Claim("bigger is better", "section 6", "agrees", "2 of 2."),
     )
-    reports = {"table9": Report("table9", "Table 9", (), claims=claims), "figure9": Report("figure9", "Figure 9", ())}
+    reports = {
+        "table9": Report("Table 9", (), claims=claims, name="table9"),
+        "figure9": Report("Figure 9", (), name="figure9"),
+    }
     path = write_claims(reports, tmp_path, scale="cpu")
     text = path.read_text(encoding="utf-8")
     assert path.name == "claims.md"
@@ -40,12 +43,12 @@ def test_the_page_lists_every_claim_and_counts_verdicts(tmp_path: Path) -> None:
 
 def test_claims_of_reports_without_training(tmp_path: Path) -> None:
     """Figures 1 and 2 and table 1 decide each of their claims, at any size."""
-    experiments = Experiments(tmp_path / "runs", tmp_path / "work", scale="cpu")
+    experiments = Experiments(tmp_path / "runs", tmp_path / "work", scale="test")
     for name, least in (("figure1", 10), ("figure2", 2), ("table1", 6)):
-        claims = ARTEFACTS[name](experiments, Request(is_short=True)).claims
+        claims = ARTEFACTS[name](experiments, Request()).claims
         assert len(claims) >= least
         assert all(claim.found.endswith(".") or name == "figure1" for claim in claims)
-    of_figure1 = ARTEFACTS["figure1"](experiments, Request(is_short=True)).claims
+    of_figure1 = ARTEFACTS["figure1"](experiments, Request()).claims
     assert {claim.verdict for claim in of_figure1} == {"agrees"}
 
 
@@ -61,7 +64,7 @@ def test_claims_of_table_3_follow_from_its_records() -> None:
         )
     )
     for _, where, names in TESTED_BY:
-        assert set(names) <= set(ROWS)
+        assert set(names) <= set(PRINTED.table3)
         of_rows = {effects[name] for name in names}
         if of_rows <= {"as in the paper", "none in either"}:
             assert claims[where].verdict == "agrees"
@@ -75,12 +78,12 @@ def test_claims_of_table_3_follow_from_its_records() -> None:
 
 
 def test_flops_of_the_paper_by_its_rule() -> None:
-    assert CAPACITIES == {"K80": 2.8, "K40": 3.7, "M40": 6.0, "P100": 9.5}
-    of_base, of_big = (PRINTED[f"Transformer ({size})"].trained for size in ("base", "big"))
+    assert PRINTED.tflops == {"K80": 2.8, "K40": 3.7, "M40": 6.0, "P100": 9.5}
+    of_base, of_big = (PRINTED.table2[f"Transformer ({size})"].trained for size in ("base", "big"))
     assert of_base is not None
     assert of_big is not None
-    assert of_base.flops == pytest.approx(3.283e18, rel=1e-3)
-    assert of_big.flops == pytest.approx(2.298e19, rel=1e-3)
+    assert flops_by_rule(of_base) == pytest.approx(3.283e18, rel=1e-3)
+    assert flops_by_rule(of_big) == pytest.approx(2.298e19, rel=1e-3)
 
 
 def test_gpu_days_of_the_printed_flops() -> None:
@@ -88,7 +91,7 @@ def test_gpu_days_of_the_printed_flops() -> None:
     rows = {(row[0], row[1]): dict(zip(table.columns, row, strict=True)) for row in table.rows}
     assert rows[("Transformer (big)", "en-de")]["P100, 9.5 TFLOPS"] == pytest.approx(28, rel=0.01)  # 3.5 days on 8
     assert rows[("MoE", "en-fr")]["K40, 3.7 TFLOPS"] == pytest.approx(1.2e20 / 3.7e12 / 86_400)
-    n_printed = sum((row.flops_de is not None) + (row.flops_fr is not None) for row in PRINTED.values())
+    n_printed = sum((row.flops_de is not None) + (row.flops_fr is not None) for row in PRINTED.table2.values())
     assert len(rows) == n_printed
 
 
@@ -100,4 +103,4 @@ def test_claims_that_the_paper_decides_by_itself() -> None:
 
 
 def test_a_report_has_no_claims_unless_it_lists_them() -> None:
-    assert Report("table9", "Table 9", (Table("", ("a",), ()),)).claims == ()
+    assert Report("Table 9", (Table("", ("a",), ()),), name="table9").claims == ()

@@ -1,18 +1,22 @@
-"""The committed pages of docs/paper are what the code of today makes."""
+"""The committed pages of paper/reports are what the code of today makes."""
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
+from math import sqrt
 from pathlib import Path
+from statistics import fmean, stdev
 
 import pytest
 
 import transduce.view
 from transduce_paper import ARTEFACTS, Experiments, Request, write_report
-from transduce_paper.attention.models import six_layers
+from transduce_paper.intervals import student_t
 
-COMMITTED = Path(__file__).parents[2] / "paper" / "reports"
+COMMITTED = Path(__file__).parents[1] / "reports"
+RECORDS = COMMITTED / "runs" / "cpu"
 
 
 @pytest.mark.parametrize("name", ["table2", "table3", "table4"])
@@ -30,7 +34,7 @@ def test_tables_follow_from_the_records(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["figure3", "figure4", "figure5"])
 def test_attention_figures_follow_from_records_and_arrays(name: str, tmp_path: Path) -> None:
-    arrays = list((COMMITTED / "runs" / "cpu").glob(f"{six_layers().name}.*.npy"))
+    arrays = list(RECORDS.glob("attention-6.*.npy"))
     if not arrays:
         pytest.skip("the attention weights of the drawn sentences are not committed")
     of_paper = "governments" if name == "figure3" else "law"
@@ -48,3 +52,30 @@ def test_attention_figures_follow_from_records_and_arrays(name: str, tmp_path: P
 def test_the_attention_page_has_the_assets_of_today(name: str) -> None:
     asset = (Path(transduce.view.__file__).parent / name).read_text(encoding="utf-8")
     assert asset.strip() in (COMMITTED / "attention.html").read_text(encoding="utf-8")
+
+
+def test_the_reading_of_table_2_follows_from_the_seeds() -> None:
+    def bleu(slug: str, n_seeds: int) -> list[float]:
+        paths = [RECORDS / f"table2-9000-{slug}-seed{seed}.json" for seed in range(1, n_seeds + 1)]
+        return [json.loads(path.read_text(encoding="utf-8"))["test_scores"]["sacrebleu"]["score"] for path in paths]
+
+    text = (COMMITTED / "README.md").read_text(encoding="utf-8").replace("\n", " ")
+    lstm, transformer = bleu("recurrent", 3), bleu("transformer", 3)
+    s = sqrt((stdev(lstm) ** 2 + stdev(transformer) ** 2) / 2)
+    of_means, of_runs = (student_t(4) * s * sqrt(2 / n) for n in (3, 1))
+    assert f"differ by chance by up to {of_means:.1f} BLEU" in text
+    assert f"single runs by up to {of_runs:.1f}." in text
+    assert f"one run explains ({student_t(4) * s * sqrt(1 + 1 / 3):.1f})" in text
+    assert f"with attention ({fmean(lstm):.1f}) is better than the Transformer ({fmean(transformer):.1f})" in text
+    for name, slug in (
+        ("The mixture of experts", "experts"),
+        ("gated convolutions", "convs2s"),
+        ("Dilated convolutions", "bytenet"),
+        ("the LSTM without attention", "last-state"),
+    ):
+        [score] = bleu(slug, 1)
+        assert f"{name} ({score:.1f}" in text
+
+
+def test_every_record_has_the_number_of_its_format() -> None:
+    assert all("format" in json.loads(path.read_text(encoding="utf-8")) for path in RECORDS.rglob("*.json"))

@@ -27,12 +27,12 @@ from transduce_paper.intervals import Interval
 
 @pytest.fixture
 def experiments(tmp_path: Path) -> Experiments:
-    return Experiments(tmp_path / "runs", tmp_path / "work", scale="cpu")
+    return Experiments(tmp_path / "runs", tmp_path / "work", scale="test")
 
 
 def test_short_report(experiments: Experiments, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    report = make_compatibility_report(experiments, Request(is_short=True))
+    report = make_compatibility_report(experiments, Request())
     assert report.table().column("function") == ["scaled", "dot"]
     assert report.table("-differences").column("function") == ["dot"]
     perplexities = report.table().column("PPL, d_k = 8")
@@ -41,7 +41,8 @@ def test_short_report(experiments: Experiments, tmp_path: Path) -> None:
     assert "compatibility.svg" in {path.name for path in write_report(report, tmp_path / "out")}
 
 
-def test_the_runs_differ_in_function_d_k_and_seed_only(experiments: Experiments) -> None:
+def test_the_runs_differ_in_function_d_k_and_seed_only(tmp_path: Path) -> None:
+    experiments = Experiments(tmp_path, tmp_path, scale="cpu")
     runs = [compatibility_experiment(experiments, f, d_k, seed) for f in FUNCTIONS for d_k in D_KS for seed in (1, 2)]
     assert len({run.name for run in runs}) == len(runs) == 32
     for run in runs:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from said import naming
+from messages import naming
 from transduce.errors import DataError
-from transduce.model.embedding import sinusoid
+from transduce.model import sinusoid
 from transduce.tasks import Translator
 from transduce.text import BOS_ID, EOS_ID, Tokenizers, normalise, train_bpe
 from transduce_paper import ARTEFACTS, Experiments, Request, write_report
@@ -22,13 +21,10 @@ from transduce_paper.curves.extrapolation import CLASSES, MAX_TRAINED, by_length
 
 
 @pytest.fixture(scope="module")
-def experiments(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Experiments]:
-    """Experiments shared by all tests, with small dev and test texts."""
+def experiments(tmp_path_factory: pytest.TempPathFactory) -> Experiments:
+    """Experiments shared by all tests."""
     folder = tmp_path_factory.mktemp("experiments")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("transduce.corpora.parallel_text.GRAMMAR_DEV_PAIRS", 60)
-        patch.setattr("transduce.corpora.parallel_text.GRAMMAR_TEST_PAIRS", 5)
-        yield Experiments(folder / "runs", folder / "work", scale="cpu")
+    return Experiments(folder / "runs", folder / "work", scale="test")
 
 
 def test_the_peaks_of_equation_3() -> None:
@@ -56,8 +52,9 @@ def test_a_wrong_matrix_has_a_large_deviation() -> None:
     assert deviation_of_shift(shift_matrix(3, 16).T, 3, 100) > 0.1
 
 
-def test_the_two_experiments_differ_in_their_positions_only() -> None:
-    one, other = experiment("sinusoidal"), experiment("learned")
+def test_the_two_experiments_differ_in_their_positions_only(tmp_path: Path) -> None:
+    experiments = Experiments(tmp_path, tmp_path, scale="cpu")
+    one, other = (experiment(experiments, positions) for positions in ("sinusoidal", "learned"))
     assert one.name != other.name
     assert one.config.model.model_copy(update={"positions": "learned"}) == other.config.model
     assert (one.config.data, one.config.training, one.config.search) == (
@@ -85,8 +82,8 @@ def test_scores_by_length_are_cached_beside_the_record(
 ) -> None:
     log: list[str] = []
     monkeypatch.setattr(experiments, "log", log.append)
-    short = experiment("sinusoidal", is_short=True)
-    scores = by_length(experiments, short, is_short=True)
+    short = experiment(experiments, "sinusoidal")
+    scores = by_length(experiments, short)
     assert len(scores) == len(CLASSES)
     translator = Translator.load(experiments.model_folder(short))
     for each, pairs in zip(scores, pairs_of_classes(translator.tokenizers, n_pairs=300, n_in_class=2), strict=True):
@@ -102,7 +99,7 @@ def test_scores_by_length_are_cached_beside_the_record(
         assert each.perplexity == pytest.approx(math.exp(nats / n_tokens), rel=1e-4)
     assert any(short.name in line for line in log)
     log.clear()
-    assert by_length(experiments, short, is_short=True) == scores
+    assert by_length(experiments, short) == scores
     assert log == []
     record = experiments.record_path(short)
     cache = record.with_suffix(".by_length.json")
@@ -111,21 +108,21 @@ def test_scores_by_length_are_cached_beside_the_record(
     for changed in (original.replace(weights, "0" * 64), original.replace('"n_in_class": 2', '"n_in_class": 3')):
         assert changed != original
         cache.write_text(changed, encoding="utf-8")  # changed weights or settings: measured again
-        assert by_length(experiments, short, is_short=True) == scores
+        assert by_length(experiments, short) == scores
         assert any(short.name in line for line in log)
         assert cache.read_text(encoding="utf-8") == original
         log.clear()
     cache.write_text(original.replace('"bleu"', '"blue"'), encoding="utf-8")
     with pytest.raises(DataError, match=naming(short.name, "'blue'")):
-        by_length(experiments, short, is_short=True)
+        by_length(experiments, short)
     cache.write_text(original.replace('"by_length"', '"by_size"'), encoding="utf-8")
     with pytest.raises(DataError, match=naming("by_length")):
-        by_length(experiments, short, is_short=True)
+        by_length(experiments, short)
     cache.write_text(original, encoding="utf-8")
 
 
 def test_short_report(experiments: Experiments, tmp_path: Path) -> None:
-    report = ARTEFACTS["curves"](experiments, Request(is_short=True))
+    report = ARTEFACTS["curves"](experiments, Request())
     names = {path.name for path in write_report(report, tmp_path / "out")}
     assert names == {
         "curves.md",

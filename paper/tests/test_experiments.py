@@ -11,30 +11,31 @@ from pathlib import Path
 
 import pytest
 
-from said import naming, says
-from transduce.config import DataConfig
-from transduce.corpora import generate_pairs
+from messages import naming, says
+from transduce.config import DataConfig, RunConfig, config_from_mapping
 from transduce.errors import ConfigError, DataError
-from transduce.files import write_lines
 from transduce.metrics import TOKENISED_BLEUS
-from transduce.recipes import read_recipe, with_settings
-from transduce.tasks import Translator, evaluate, log_probabilities, open_prepared
-from transduce.tasks.run_lock import run_lock
+from transduce.recipes import with_settings
+from transduce.tasks import Translator, evaluate, log_probabilities, open_prepared, run_lock
 from transduce.text import normalise
 from transduce.training import Record, UpdateRecord
 from transduce_paper import Experiment, Experiments, Stopped
 
+RECORDS = Path(__file__).parents[1] / "reports" / "runs" / "cpu"
+
 
 @pytest.fixture
-def experiment(micro_recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> Experiment:
-    """A short run, evaluated on a few sentences."""
-    few = tmp_path_factory.mktemp("text") / "few.tsv"
-    write_lines(few, (f"{pair.en}\t{pair.de}" for pair in generate_pairs("dev", n_pairs=40, seed=1)))
-    settings = [
-        "training.max_updates=6", "training.checkpoint_every_updates=2", "training.validation_bleu=false",
-        *(f"data.{split}_tsv={json.dumps(str(few))}" for split in ("dev", "test")),
-    ]  # fmt: skip
-    return Experiment("base-seed1", read_recipe(micro_recipe, settings))
+def experiment(micro_config: RunConfig) -> Experiment:
+    """A run of six updates, evaluated on 12 sentences."""
+    return Experiment("base-seed1", micro_config)
+
+
+@pytest.fixture(scope="module")
+def finished(micro_config: RunConfig, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Records and work folder after the run. Read only."""
+    folder = tmp_path_factory.mktemp("finished")
+    experiments_in(folder, []).run(Experiment("base-seed1", micro_config))
+    return folder
 
 
 def experiments_in(folder: Path, log: list[str], *, stop_after: int | None = None) -> Experiments:
@@ -96,8 +97,8 @@ def test_a_run_is_recorded_once_with_its_settings_and_scores(experiment: Experim
     assert log == []
 
 
-def test_an_interrupted_run_resumes(experiment: Experiment, tmp_path: Path) -> None:
-    whole = experiments_in(tmp_path / "whole", []).run(experiment)
+def test_an_interrupted_run_resumes(experiment: Experiment, finished: Path, tmp_path: Path) -> None:
+    whole = experiments_in(finished, []).run(experiment)
     with pytest.raises(Stopped):
         experiments_in(tmp_path / "cut", [], stop_after=3).run(experiment)
     log: list[str] = []
@@ -106,9 +107,9 @@ def test_an_interrupted_run_resumes(experiment: Experiment, tmp_path: Path) -> N
     assert (resumed.dev_perplexity, resumed.dev_scores) == (whole.dev_perplexity, whole.dev_scores)
 
 
-def test_a_record_of_other_settings_is_refused(experiment: Experiment, tmp_path: Path) -> None:
+def test_a_record_of_other_settings_is_refused(experiment: Experiment, finished: Path, tmp_path: Path) -> None:
+    shutil.copytree(finished, tmp_path, dirs_exist_ok=True)
     experiments = experiments_in(tmp_path, [])
-    experiments.run(experiment)
     other = Experiment(experiment.name, with_settings(experiment.config, ["training.eps_ls=0.2"]))
     with pytest.raises(
         ConfigError,
@@ -120,11 +121,12 @@ def test_a_record_of_other_settings_is_refused(experiment: Experiment, tmp_path:
         experiments.run(experiment)
 
 
-def test_a_model_is_trained_again_if_only_its_record_is_left(experiment: Experiment, tmp_path: Path) -> None:
+def test_a_model_is_trained_again_if_only_its_record_is_left(
+    experiment: Experiment, finished: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(finished / "runs", tmp_path / "runs")
     experiments = experiments_in(tmp_path, [])
     record = experiments.run(experiment)
-    for path in sorted((tmp_path / "work").rglob("*"), reverse=True):
-        path.unlink() if path.is_file() else path.rmdir()
     assert (experiments.model_folder(experiment) / "model.safetensors").exists()
     assert experiments.run(experiment).dev_scores == record.dev_scores
     # A model with other weights is not used; the old record stays until the new one replaces it.
@@ -172,3 +174,27 @@ def test_a_record_names_texts_without_the_folder_of_the_experiments(tmp_path: Pa
     experiments = Experiments(tmp_path / "runs", tmp_path / "work", scale="cpu")
     assert experiments._text_name(str(tmp_path / "work" / "rankings" / "dev.jsonl")) == "rankings/dev.jsonl"
     assert experiments._text_name("grammar dev") == "grammar dev"
+
+
+@pytest.mark.parametrize("name", ["table2-9000-bytenet-seed1", "table2-9000-transformer-seed1", "table4-gum-seed1"])
+def test_a_record_of_before_is_that_of_the_same_experiment(tmp_path: Path, name: str) -> None:
+    """As ``config`` was before formats had numbers: fields of all systems, and none for what the search is."""
+    now = json.loads((RECORDS / f"{name}.json").read_text(encoding="utf-8"))
+    experiments = Experiments(tmp_path / "runs", tmp_path / "work", scale="cpu")
+    experiment = Experiment(name, config_from_mapping(RunConfig, now["config"], where="record"))
+    path = experiments.record_path(experiment)
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(now), encoding="utf-8")
+    record = experiments.run(experiment)
+    before = {each: value for each, value in now.items() if each != "format"}
+    data, model = before["config"]["data"], before["config"]["model"]
+    data["target"] = {"translation": "text", "parsing": "trees"}[data.pop("task")]
+    before["config"]["model"] = {"d_ff": 2048, "n_heads": 8, "n_experts": 1, "kernel_width": 3} | model
+    if model["system"] == "transformer":
+        del before["config"]["model"]["system"]
+    del before["config"]["search"]["kind"]
+    path.write_text(json.dumps(before), encoding="utf-8")
+    assert experiments.run(experiment) == record
+    path.write_text(json.dumps(before | {"format": 2}), encoding="utf-8")
+    with pytest.raises(DataError, match=naming(path, "format", 2, "0 to 1")):
+        experiments.run(experiment)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import csv
 import math
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
-import transduce.model.attention
 from transduce.config import ModelConfig
 from transduce_paper import ARTEFACTS, Experiments, Request, write_report
 from transduce_paper.figure2 import COMPONENTS, _softmax_statistics, saturation, variance_of_products
@@ -98,17 +99,15 @@ def test_layers_match_the_formulas_and_an_unscaled_kernel_does_not(monkeypatch: 
     assert len(right) == 6
     assert all(each.difference < 1e-13 < 1e-2 < each.difference_unscaled for each in right)
 
-    def without_factor(q: Tensor, k: Tensor, v: Tensor, **others: object) -> Tensor:
-        return torch.nn.functional.scaled_dot_product_attention(q, k, v, scale=1.0)
-
-    monkeypatch.setattr(transduce.model.attention, "fused_attention", without_factor)
+    without_factor = partial(F.scaled_dot_product_attention, scale=1.0)
+    monkeypatch.setattr(F, "scaled_dot_product_attention", without_factor)
     wrong = {each.use: each for each in agreements(config) if each.kernel == "fused"}
     assert all(each.difference > 1e-2 for each in wrong.values())
 
 
 def test_short_report(tmp_path: Path) -> None:
-    experiments = Experiments(tmp_path / "runs", tmp_path / "work", scale="cpu")
-    report = ARTEFACTS["figure2"](experiments, Request(is_short=True))
+    experiments = Experiments(tmp_path / "runs", tmp_path / "work", scale="test")
+    report = ARTEFACTS["figure2"](experiments, Request())
     names = {path.name for path in write_report(report, tmp_path / "out")}
     assert names == {
         "figure2.md",
@@ -119,6 +118,6 @@ def test_short_report(tmp_path: Path) -> None:
     }
     with (tmp_path / "out" / "figure2-multi-head.csv").open(encoding="utf-8", newline="") as lines:
         assert all(float(row["largest difference"]) < 1e-13 for row in csv.DictReader(lines))
-    again = write_report(ARTEFACTS["figure2"](experiments, Request(is_short=True)), tmp_path / "again")
+    again = write_report(ARTEFACTS["figure2"](experiments, Request()), tmp_path / "again")
     for path in again:
         assert path.read_bytes() == (tmp_path / "out" / path.name).read_bytes()

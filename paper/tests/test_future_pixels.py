@@ -24,8 +24,8 @@ def images(n: int, seed: int) -> Images:
     return Images((first_N[:, None] + np.arange(64)) % 17, random.integers(10, size=n))
 
 
-def test_the_run_is_that_of_the_recipe() -> None:
-    assert pixels_experiment(is_short=False).config == read_recipe(RECIPE)
+def test_the_run_is_that_of_the_recipe(tmp_path: Path) -> None:
+    assert pixels_experiment(Experiments(tmp_path, tmp_path, scale="cpu")).config == read_recipe(RECIPE)
 
 
 def test_the_histogram_has_the_frequencies_of_each_class_and_pixel() -> None:
@@ -60,7 +60,7 @@ def test_distances_are_to_the_nearest_image() -> None:
 
 def test_without_scikit_learn_the_section_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pixels, "find_spec", lambda name: None)
-    experiments = Experiments(tmp_path / "runs", tmp_path / "work", scale="cpu")
-    sections, drawings, claims = pixels_section(experiments, is_short=True)
-    assert "scikit-learn" in str(sections[0])
-    assert (len(sections), drawings, claims) == (1, {}, ())
+    experiments = Experiments(tmp_path / "runs", tmp_path / "work", scale="test")
+    section = pixels_section(experiments)
+    assert "scikit-learn" in str(section.contents[0])
+    assert (len(section.contents), section.drawings, section.claims) == (1, {}, ())

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from transduce.search.sampling import Sampling
-from transduce.tasks.language_model import Continuation, FilledText, SpanFill
+from transduce.search import Sampling
+from transduce.tasks import Continuation, FilledText, SpanFill
 from transduce.text import train_bpe
 from transduce_paper import Experiments
 from transduce_paper.notes.language_models import KINDS, make_language_models, questions_of, right_answers
@@ -55,15 +55,14 @@ def test_right_answers_are_counted(task: str) -> None:
 
 
 def test_the_short_form_makes_all_three(tmp_path: Path) -> None:
-    part = make_language_models(Experiments(tmp_path / "records", tmp_path / "work", scale="cpu"), is_short=True)
-    table = part.sections[1]
-    assert not isinstance(table, str)
+    part = make_language_models(Experiments(tmp_path / "records", tmp_path / "work", scale="test"))
+    table = part.table("-language-models")
     assert table.column("task") == [f"`{task}`" for task in KINDS]
     causal, masked, spans = table.column("targets per token read")
     assert causal == 1
     assert 0.1 < masked < 0.25
     assert 0.1 < spans < 0.6
     assert all(perplexity > 1 for perplexity in table.column("dev PPL per target"))
-    shutil.rmtree(tmp_path / "work" / "cpu")
-    again = make_language_models(Experiments(tmp_path / "records", tmp_path / "work", scale="cpu"), is_short=True)
-    assert again.sections[1] == table  # from the records alone
+    shutil.rmtree(tmp_path / "work" / "test")
+    again = make_language_models(Experiments(tmp_path / "records", tmp_path / "work", scale="test"))
+    assert again.table("-language-models") == table  # from the records alone

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from said import naming, says
+from messages import naming, says
+from transduce.config import RunConfig
 from transduce.errors import DataError
-from transduce.recipes import read_recipe
 from transduce_paper import Experiment, Experiments
 from transduce_paper.measurement_cache import (
     MAX_ARRAY_BYTES,
@@ -131,10 +131,10 @@ def test_validated_names_the_first_wrong_field() -> None:
         validated(kind, [{"a": "one"}], where="x.json")
 
 
-def test_an_experiment_measures_arrays_once_for_each_setting(micro_recipe: Path, tmp_path: Path) -> None:
+def test_an_experiment_measures_arrays_once_for_each_setting(micro_config: RunConfig, tmp_path: Path) -> None:
     log: list[str] = []
     experiments = Experiments(tmp_path / "runs", tmp_path / "work", scale="cpu", log=log.append)
-    experiment = Experiment("base-seed1", experiments.shortened(read_recipe(micro_recipe)))
+    experiment = Experiment("base-seed1", micro_config)
     folders: list[Path] = []
 
     def measure(model_folder: Path) -> MeasuredArrays:

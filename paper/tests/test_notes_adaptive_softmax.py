@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from said import naming
+from messages import naming
 from transduce.corpora import BUILT_IN
 from transduce.errors import ConfigError, DataError
 from transduce_paper import Experiments
-from transduce_paper.notes.adaptive_softmax import SHORT, _claims, _times, make_adaptive_softmax
+from transduce_paper.notes.adaptive_softmax import TEST, _claims, _times, make_adaptive_softmax
 from transduce_paper.notes.softmax_losses import Curve, LossSizes, losses, ranks, text_of_words
 from transduce_paper.notes.two_level_softmax import LAYOUTS, Layout, TwoLevelSoftmax
 from transduce_paper.report import Table
@@ -205,20 +205,20 @@ def test_text_of_words_has_the_most_frequent_words_first() -> None:
 
 def test_losses_are_measured_once(tmp_path: Path) -> None:
     log: list[str] = []
-    experiments = Experiments(tmp_path / "runs", tmp_path / "work", scale="cpu", log=log.append)
-    curves = losses(experiments, 300, SHORT.of_losses)
+    experiments = Experiments(tmp_path / "runs", tmp_path / "work", scale="test", log=log.append)
+    curves = losses(experiments, 300, TEST.of_losses)
     assert list(curves) == ["full", *LAYOUTS]
     assert [len(curve.nats) for curve in curves.values()] == [2, 2, 2]
     assert len({curve.nats[-1] for curve in curves.values()}) == 3
     assert curves["full"].rare == curves["full"].differs == 0
     assert 0 < curves["one cluster"].rare < curves["three clusters"].rare < 1
     assert len(log) == 1
-    again = losses(experiments, 300, SHORT.of_losses)
+    again = losses(experiments, 300, TEST.of_losses)
     assert {name: list(curve.nats) for name, curve in again.items()} == {
         name: list(curve.nats) for name, curve in curves.items()
     }
     assert len(log) == 1  # read from its file
-    (path,) = (tmp_path / "runs" / "cpu").iterdir()
+    (path,) = (tmp_path / "runs" / "test").iterdir()
     losses(experiments, 300, LossSizes((BUILT_IN,), n_updates=1, n_dev=10))
     assert len(log) == 2  # other settings
     path.write_text(json.dumps(json.loads(path.read_text()) | {"losses": 3}))
@@ -227,7 +227,7 @@ def test_losses_are_measured_once(tmp_path: Path) -> None:
 
 
 def test_verdicts_follow_from_the_numbers() -> None:
-    times = [_times(vocab_size, SHORT) for vocab_size in SHORT.timed]
+    times = [_times(vocab_size, TEST) for vocab_size in TEST.timed]
     slow = [
         type(each)(each.vocab_size, each.rare, each.vocab_size, each.vocab_size, 9.0, dict.fromkeys(LAYOUTS, 1e9),
                    dict.fromkeys(LAYOUTS, 1.0))
@@ -251,8 +251,8 @@ def test_verdicts_follow_from_the_numbers() -> None:
 
 
 def test_short_report(tmp_path: Path) -> None:
-    part = make_adaptive_softmax(Experiments(tmp_path / "runs", tmp_path / "work", scale="cpu"), is_short=True)
-    times, of_losses = (section for section in part.sections if isinstance(section, Table))
+    part = make_adaptive_softmax(Experiments(tmp_path / "runs", tmp_path / "work", scale="test"))
+    times, of_losses = (section for section in part.blocks() if isinstance(section, Table))
     softmaxes = ["full", "full, in blocks", "one cluster", "three clusters"]
     assert [row[:2] for row in times.rows] == [(size, softmax) for size in (100, 200) for softmax in softmaxes]
     for of_size in (times.rows[:4], times.rows[4:]):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from transduce.config import RunConfig
-from transduce.corpora.responses import read_rankings
+from transduce.corpora import read_rankings
 from transduce.recipes import read_recipe
 from transduce_paper import Experiments
 from transduce_paper.notes.alignment import Point, _finding, make_alignment
@@ -21,7 +21,6 @@ from transduce_paper.notes.alignment.pipeline import (
     policy,
     reward_model,
 )
-from transduce_paper.report import Table
 
 RECIPES = Path(__file__).parents[2] / "recipes" / "alignment"
 
@@ -32,12 +31,12 @@ def flat(config: RunConfig) -> dict[str, object]:
 
 @pytest.mark.parametrize("stage", list(STAGES))
 def test_the_runs_are_those_of_the_recipes(stage: str, tmp_path: Path) -> None:
-    run = Stage(Experiments(tmp_path / "runs", tmp_path / "work", scale="cpu"), 1, is_short=False).of(stage)
+    run = Stage(Experiments(tmp_path / "runs", tmp_path / "work", scale="cpu"), 1).of(stage)
     assert flat(run.config) == flat(read_recipe(RECIPES / f"{stage}.toml"))
 
 
 def test_each_stage_starts_from_the_one_before(tmp_path: Path) -> None:
-    stage = Stage(Experiments(tmp_path / "runs", tmp_path / "work", scale="cpu"), 2, is_short=False)
+    stage = Stage(Experiments(tmp_path / "runs", tmp_path / "work", scale="cpu"), 2)
     assert fine_tuned(stage).starts_from == base(stage)
     assert base(stage).name == "alignment-base-seed1"
     for run in (reward_model(stage), direct_preference(stage, 0.1), policy(stage, 0.05)):
@@ -50,15 +49,14 @@ def test_each_stage_starts_from_the_one_before(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_short_form_is_made_again_from_its_records(tmp_path: Path) -> None:
     part, again = (
-        make_alignment(Experiments(tmp_path / "runs", tmp_path / work, scale="cpu"), is_short=True)
-        for work in ("work", "elsewhere")
+        make_alignment(Experiments(tmp_path / "runs", tmp_path / work, scale="test")) for work in ("work", "elsewhere")
     )
-    tables = {section.name: section for section in part.sections if isinstance(section, Table)}
-    assert tables["-alignment"].column("model")[:3] == ["SFT", "DPO, beta 0.1", "PPO, beta 0.05"]
-    first = tables["-alignment"].rows[0]
-    assert first[tables["-alignment"].columns.index("KL, nats")] == pytest.approx(0, abs=1e-4)
-    assert first[tables["-alignment"].columns.index("wins")] == 0.5
-    best = tables["-alignment-translation"]
+    comparison = part.table("-alignment")
+    assert comparison.column("model")[:3] == ["SFT", "DPO, beta 0.1", "PPO, beta 0.05"]
+    first = comparison.rows[0]
+    assert first[comparison.columns.index("KL, nats")] == pytest.approx(0, abs=1e-4)
+    assert first[comparison.columns.index("wins")] == 0.5
+    best = part.table("-alignment-translation")
     ways = best.column("translation")
     assert ways[:3] == ["greedy", "beam", "a draw"]
     assert ways.count("best by reward model") == ways.count("best by chrF (oracle)") == 4
@@ -66,12 +64,12 @@ def test_the_short_form_is_made_again_from_its_records(tmp_path: Path) -> None:
     assert by["best by chrF (oracle)", 0.5, 4] >= by["best by chrF (oracle)", 0.5, 2]
     (rankings,) = (tmp_path / "work" / "rankings").glob("*/train.jsonl")
     assert all(2 <= len(each.responses) <= 4 for each in read_rankings(rankings))
-    assert [str(each) for each in again.sections] == [str(each) for each in part.sections]
-    assert not any((tmp_path / "elsewhere" / name).exists() for name in ("cpu", "rankings", "stores"))
+    assert [str(each) for each in again.blocks()] == [str(each) for each in part.blocks()]
+    assert not any((tmp_path / "elsewhere" / name).exists() for name in ("test", "rankings", "stores"))
     for name in ("notes-alignment", "notes-alignment-course"):
         part.drawings[name](tmp_path / f"{name}.svg")
         assert "KL from the fine-tuned model" in (tmp_path / f"{name}.svg").read_text()
-    samples = tables["-alignment-samples"]
+    samples = part.table("-alignment-samples")
     assert [prompt.split(":")[0] for prompt in samples.column("instruction")] == sorted(
         ["Negate", "Past", "Shorten", "Answer"] * 2
     )

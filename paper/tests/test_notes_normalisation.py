@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import copy
 import math
+from pathlib import Path
 
 import pytest
 import torch
 from torch import Tensor, nn
 
 from transduce.model import StackConfig, TransformerLM
+from transduce_paper import Experiments
 from transduce_paper.notes.normalisation import CHANGES, NOTES_TABLE, make_normalisation, standardise
 from transduce_paper.notes.padded_batch_norm import BatchNormLanguageModel
 from transduce_paper.notes.tiny import grammar_text, language_batch, trained
@@ -24,9 +26,9 @@ def test_both_norms_match_torch() -> None:
     torch.testing.assert_close(standardise(x_ND, dim=1, eps=1e-6), layer(x_ND))
 
 
-def test_worked_table_of_the_notes() -> None:
-    part = make_normalisation(is_short=True)
-    worked, changes, losses = (section for section in part.sections if isinstance(section, Table))
+def test_worked_table_of_the_notes(tmp_path: Path) -> None:
+    part = make_normalisation(Experiments(tmp_path, tmp_path, scale="test"))
+    worked, changes, losses = (section for section in part.blocks() if isinstance(section, Table))
     cells = {row[0]: row[1:] for row in worked.rows}
     # Of instance 1, 1 3 5 3, by hand: mean 3, deviation sqrt((4 + 0 + 4 + 0) / 4).
     assert cells["instance 1"] == (1.0, 3.0, 5.0, 3.0, 3.0, pytest.approx(math.sqrt(2)))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from itertools import combinations
+from pathlib import Path
 
 import pytest
 import torch
 
-from transduce.model.embedding import sinusoid
+from transduce.model import sinusoid
+from transduce_paper import Experiments
 from transduce_paper.notes.positions import (
     OPTIONS,
     cosine_with_word,
@@ -106,9 +108,9 @@ def test_without_positions_the_model_ignores_word_order() -> None:
         assert (difference > 1e-2) == sees_order
 
 
-def test_short_report() -> None:
-    part = make_positions(is_short=True)
-    by_length, properties, learned = (section for section in part.sections if isinstance(section, Table))
+def test_short_report(tmp_path: Path) -> None:
+    part = make_positions(Experiments(tmp_path, tmp_path, scale="test"))
+    by_length, properties, learned = (section for section in part.blocks() if isinstance(section, Table))
     assert [row[:2] for row in by_length.rows] == [(name, n) for name in OPTIONS for n in (10, 50)]
     assert len(properties.rows) == 5
     assert [row[0] for row in learned.rows] == ["none", *OPTIONS]

@@ -48,7 +48,7 @@ from transduce_paper.notes.tiny import seeded
 
 @pytest.fixture
 def experiments(tmp_path: Path) -> Experiments:
-    return Experiments(tmp_path / "runs", tmp_path / "work", scale="cpu")
+    return Experiments(tmp_path / "runs", tmp_path / "work", scale="test")
 
 
 def new_reader(kind: Kind) -> Reader:
@@ -110,7 +110,8 @@ def test_bins_cover_each_length_once(lengths: list[int], n_bins: int) -> None:
     assert all(any(low <= length <= high for length in lengths) for low, high in bins)
 
 
-def test_the_runs_differ_in_attention_and_seed_only(experiments: Experiments) -> None:
+def test_the_runs_differ_in_attention_and_seed_only(tmp_path: Path) -> None:
+    experiments = Experiments(tmp_path, tmp_path, scale="cpu")
     runs = [recurrence_experiment(experiments, attention, seed) for attention in ATTENTIONS for seed in (1, 2)]
     assert [run.name for run in runs] == [
         f"recurrence-lstm-{name}-seed{seed}" for name in ("attention", "none") for seed in (1, 2)
@@ -125,20 +126,21 @@ def test_the_runs_differ_in_attention_and_seed_only(experiments: Experiments) ->
 
 def test_short_part(experiments: Experiments, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    part = make_recurrence(experiments, is_short=True)
-    of_recall, of_lengths = (section for section in part.sections if isinstance(section, Table))
+    part = make_recurrence(experiments)
+    of_recall, of_lengths = (section for section in part.blocks() if isinstance(section, Table))
     assert of_recall.column("layer") == ["plain RNN", "LSTM", "GRU", "Transformer"]
     assert all(0 <= cell <= 1 for cell in of_recall.column("recall at 4"))
     assert sum(of_lengths.column("sentences")) == 12
+    assert len(part.drawings) == 2
     for name, draw in part.drawings.items():
         draw(tmp_path / f"{name}.svg")
         assert (tmp_path / f"{name}.svg").stat().st_size > 1000
 
 
 def test_scores_by_length_are_cached(experiments: Experiments, tmp_path: Path) -> None:
-    run = recurrence_experiment(experiments, "none", 1, is_short=True)
+    run = recurrence_experiment(experiments, "none", 1)
     scores = length_scores(experiments, run)
-    elsewhere = Experiments(tmp_path / "runs", tmp_path / "other", scale="cpu")
+    elsewhere = Experiments(tmp_path / "runs", tmp_path / "other", scale="test")
     assert length_scores(elsewhere, run) == scores
     assert not (tmp_path / "other").exists()
 

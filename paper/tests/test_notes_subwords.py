@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
 from transduce.text import train_bpe, train_wordpiece
+from transduce_paper import Experiments
 from transduce_paper.notes.subwords import EXAMPLE_WORDS, make_subwords, pair_counts
 from transduce_paper.report import Table
 
@@ -45,9 +47,9 @@ def test_a_word_with_a_letter_twice() -> None:
     assert (first.left, first.right, first.pair_count, first.left_count) == ("…a", "…a", 4, 6)
 
 
-def test_short_report() -> None:
-    part = make_subwords(is_short=True)
-    pairs, example, first, sizes = (section for section in part.sections if isinstance(section, Table))
+def test_short_report(tmp_path: Path) -> None:
+    part = make_subwords(Experiments(tmp_path, tmp_path, scale="test"))
+    pairs, example, first, sizes = (section for section in part.blocks() if isinstance(section, Table))
     assert [row[0] for row in pairs.rows if "BPE" in str(row[-1])] == ["…u …g"]
     assert [row[0] for row in pairs.rows if "WordPiece" in str(row[-1])] == ["…g …s"]
     assert example.rows[0][1:] == (

@@ -13,7 +13,7 @@ import torch
 from transduce.config import RunConfig
 from transduce.errors import ConfigError
 from transduce.model import TransformerLM
-from transduce.tasks.model_folder import read_saved_weights
+from transduce.tasks import read_saved_weights
 from transduce.text import BOS_ID, byte_tokenizer
 from transduce_paper import Experiments
 from transduce_paper.notes.pretraining import make_pretraining
@@ -34,20 +34,20 @@ from transduce_paper.report import Table
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The records and the work folder of the short form."""
     folder = tmp_path_factory.mktemp("pretraining")
-    make_pretraining(experiments_in(folder), is_short=True)
+    make_pretraining(experiments_in(folder))
     return folder
 
 
 def experiments_in(folder: Path, work: str = "work") -> Experiments:
-    return Experiments(folder / "runs", folder / work, scale="cpu")
+    return Experiments(folder / "runs", folder / work, scale="test")
 
 
 def test_the_chapter_is_made_from_the_records_alone(folder: Path) -> None:
-    part = make_pretraining(experiments_in(folder), is_short=True)
-    elsewhere = make_pretraining(experiments_in(folder, "elsewhere"), is_short=True)
+    part = make_pretraining(experiments_in(folder))
+    elsewhere = make_pretraining(experiments_in(folder, "elsewhere"))
     assert part == elsewhere
-    assert not (folder / "elsewhere" / "cpu").exists()
-    tables = {section.name: section for section in part.sections if isinstance(section, Table)}
+    assert not (folder / "elsewhere" / "test").exists()
+    tables = {section.name: section for section in part.blocks() if isinstance(section, Table)}
     assert tables["-pretraining-translation"].column("start") == list(STARTS.values())
     assert tables["-pretraining-parsing"].column("parser") == ["from scratch", "from the masked model"]
     assert tables["-pretraining-probe"].column("layer") == [0, 1, 2, 3, 4]
@@ -55,16 +55,14 @@ def test_the_chapter_is_made_from_the_records_alone(folder: Path) -> None:
 
 
 def test_records_name_the_run_they_start_from_and_no_file(folder: Path) -> None:
-    records = {path.stem: json.loads(path.read_text()) for path in (folder / "runs" / "cpu").glob("*seed?.json")}
-    spans = "pretraining-short-spans-news-seed1"
-    assert records["pretraining-short-spans-captions-seed1"]["tokenizer_of"] == spans
-    assert records["pretraining-short-1000-pairs-news-seed2"]["starts_from"] == spans
-    assert records["pretraining-short-1000-pairs-news-seed2"]["tokenizer_of"] is None
-    assert records["pretraining-short-1000-pairs-scratch-seed2"]["starts_from"] is None
-    assert records["pretraining-short-1000-pairs-scratch-seed2"]["tokenizer_of"] == spans
-    assert (
-        records["pretraining-short-forgetting-back-seed1"]["starts_from"] == "pretraining-short-forgetting-help-seed1"
-    )
+    records = {path.stem: json.loads(path.read_text()) for path in (folder / "runs" / "test").glob("*seed?.json")}
+    spans = "pretraining-spans-news-seed1"
+    assert records["pretraining-spans-captions-seed1"]["tokenizer_of"] == spans
+    assert records["pretraining-1000-pairs-news-seed2"]["starts_from"] == spans
+    assert records["pretraining-1000-pairs-news-seed2"]["tokenizer_of"] is None
+    assert records["pretraining-1000-pairs-scratch-seed2"]["starts_from"] is None
+    assert records["pretraining-1000-pairs-scratch-seed2"]["tokenizer_of"] == spans
+    assert records["pretraining-forgetting-back-seed1"]["starts_from"] == "pretraining-forgetting-help-seed1"
     for record in records.values():
         assert record["config"]["data"]["tokenizer_from"] is None
         assert record["config"]["training"]["init_from"] is None
@@ -74,12 +72,10 @@ def test_records_name_the_run_they_start_from_and_no_file(folder: Path) -> None:
 def test_runs_with_one_tokenizer_differ_only_in_their_start(folder: Path) -> None:
     experiments = experiments_in(folder)
     saved = {
-        start: read_saved_weights(
-            experiments.model_folder(translator_experiment(experiments, 1000, 1, start=start, is_short=True))
-        )
+        start: read_saved_weights(experiments.model_folder(translator_experiment(experiments, 1000, 1, start=start)))
         for start in STARTS
     }
-    news = read_saved_weights(experiments.model_folder(spans_experiment(experiments, "news", is_short=True)))
+    news = read_saved_weights(experiments.model_folder(spans_experiment(experiments, "news")))
     assert {each.tokenizers.src.fingerprint for each in saved.values()} == {news.tokenizers.src.fingerprint}
     for start, of_start in saved.items():
         ancestors = [] if start == "scratch" else ["span-corruption"]
@@ -89,9 +85,9 @@ def test_runs_with_one_tokenizer_differ_only_in_their_start(folder: Path) -> Non
 def test_a_record_of_another_start_is_refused(folder: Path, tmp_path: Path) -> None:
     shutil.copytree(folder / "runs", tmp_path / "runs")
     experiments = experiments_in(tmp_path)
-    experiment = translator_experiment(experiments, 1000, 1, start="news", is_short=True)
+    experiment = translator_experiment(experiments, 1000, 1, start="news")
     experiments.run(experiment)
-    with pytest.raises(ConfigError, match="starts_from = 'pretraining-short-spans-news-seed1'"):
+    with pytest.raises(ConfigError, match="starts_from = 'pretraining-spans-news-seed1'"):
         experiments.run(replace(experiment, starts_from=None))
 
 
@@ -100,7 +96,7 @@ def flat(config: RunConfig) -> dict[str, object]:
 
 
 def test_the_pretrained_and_the_other_run_have_the_same_settings(tmp_path: Path) -> None:
-    experiments = experiments_in(tmp_path)
+    experiments = Experiments(tmp_path, tmp_path, scale="cpu")
     for n_pairs in (1000, 5000, 29000):
         runs = [translator_experiment(experiments, n_pairs, 2, start=start) for start in STARTS]
         assert runs[0].config == runs[1].config == runs[2].config
@@ -140,7 +136,7 @@ def test_a_probe_finds_what_is_linear_and_nothing_else() -> None:
 
 
 def test_states_are_those_at_the_last_token_of_each_word() -> None:
-    from transduce.model.stack_config import StackConfig
+    from transduce.model import StackConfig
 
     torch.manual_seed(0)
     tokenizer = byte_tokenizer()

@@ -7,16 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from said import naming
+from messages import naming
 from transduce_paper import Report, Table, write_report
+from transduce_paper.report import Claim, Section
 
 
 def test_report_files(tmp_path: Path) -> None:
     table = Table("-times", ("layer", "paper", "ms"), (("a | b", None, 1.2345), ("c", 3, 2)), "Times:", {"ms": ".2f"})
     report = Report(
-        "table9",
         "Table 9",
         ("Some words.", table),
+        name="table9",
         drawings={"table9": lambda path: path.write_text("<svg/>", encoding="utf-8") and None},
         pages={"table9.html": "<p>page</p>"},
     )
@@ -30,6 +31,22 @@ def test_report_files(tmp_path: Path) -> None:
         assert list(csv.reader(lines)) == [["layer", "paper", "ms"], ["a | b", "", "1.2345"], ["c", "3", "2"]]
 
 
+def test_a_report_has_the_drawings_and_claims_of_its_sections(tmp_path: Path) -> None:
+    def draw(path: Path) -> None:
+        path.write_text("<svg/>", encoding="utf-8")
+
+    claims = [Claim(sentence, "section 4", "agrees", "It is so.") for sentence in ("first", "second", "third")]
+    inner = Section("Inner", ("Deep.", Table("-deep", ("n",), ((1,),))), drawings={"inner": draw}, claims=(claims[2],))
+    outer = Section("Outer", (inner,), "Found.", question="why?", summary="found", claims=(claims[1],))
+    report = Report("Whole", (outer, "End."), "All found.", drawings={"whole": draw}, claims=(claims[0],), name="r")
+    assert [path.name for path in write_report(report, tmp_path)] == ["r.md", "r-deep.csv", "whole.svg", "inner.svg"]
+    assert [claim for part in report.parts() for claim in part.claims] == claims
+    assert (tmp_path / "r.md").read_text(encoding="utf-8") == (
+        "# Whole\n\n**All found.**\n\n## Outer\n\n**Found.**\n\nQuestion: why?\n\n### Inner\n\nDeep.\n\n| n |\n| --- |"
+        "\n| 1 |\n\nEnd.\n\n![whole](whole.svg)\n\n![inner](inner.svg)\n"
+    )
+
+
 def test_a_row_has_a_cell_for_each_column() -> None:
     with pytest.raises(ValueError, match=naming(1, 2, "'only'")):
         Table("", ("a", "b"), (("only",),))
@@ -37,7 +54,7 @@ def test_a_row_has_a_cell_for_each_column() -> None:
 
 def test_a_table_and_its_columns_are_found_by_name() -> None:
     main, other = Table("", ("n", "ms"), ((8, 1.5), (16, None))), Table("-other", ("x",), ())
-    report = Report("table9", "Table 9", ("Some words.", main, other))
+    report = Report("Table 9", ("Some words.", Section("A part", (main, other))), name="table9")
     assert report.table() is main
     assert report.table("-other") is other
     assert main.column("ms") == [1.5, None]

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from said import naming
+from messages import naming
 from transduce.model.sequence_layers import Convolution, FullSelfAttention, Recurrent, SequenceLayer
 from transduce_paper import ARTEFACTS, Experiments, Request, write_report
 from transduce_paper.growth import crossing, exponent, per_unit
@@ -226,9 +226,9 @@ def test_every_case_is_timed() -> None:
 
 
 def test_short_report(tmp_path: Path) -> None:
-    experiments = Experiments(tmp_path / "runs", tmp_path / "work", scale="cpu")
+    experiments = Experiments(tmp_path / "runs", tmp_path / "work", scale="test")
     state = torch.random.get_rng_state()
-    report = ARTEFACTS["table1"](experiments, Request(is_short=True))
+    report = ARTEFACTS["table1"](experiments, Request())
     assert torch.equal(state, torch.random.get_rng_state())
     paths = write_report(report, tmp_path / "out")
     names = {path.name for path in paths}

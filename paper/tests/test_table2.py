@@ -13,13 +13,13 @@ from transduce.config import TransformerConfig
 from transduce.recipes import read_recipe
 from transduce_paper import Experiments, Request, Scale, write_report
 from transduce_paper.experiments import RunRecord
+from transduce_paper.printed import PRINTED
 from transduce_paper.table2 import Trained, _margin, _verdict, make_table2
-from transduce_paper.table2.printed import PRINTED
 from transduce_paper.table2.systems import (
     SYSTEMS,
     config_at_scale,
-    experiment,
     flops_per_token,
+    system_experiment,
     systems_at_scale,
 )
 
@@ -30,12 +30,12 @@ RECORD = Path(__file__).parents[2] / "paper" / "reports" / "runs" / "cpu" / "tab
 @pytest.fixture(scope="module")
 def experiments(tmp_path_factory: pytest.TempPathFactory) -> Experiments:
     folder = tmp_path_factory.mktemp("table2")
-    return Experiments(folder / "runs", folder / "work", scale="cpu")
+    return Experiments(folder / "runs", folder / "work", scale="test")
 
 
 def test_short_report(experiments: Experiments, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    report = make_table2(experiments, Request(is_short=True))
+    report = make_table2(experiments, Request())
     assert report.table().column("system") == ["LSTM without attention", "Transformer"]
     curves = report.table("-curves")
     assert curves.column("system") == ["LSTM without attention", "Transformer"]  # one validation each, at the end
@@ -50,7 +50,7 @@ def test_short_report(experiments: Experiments, tmp_path: Path) -> None:
 
 
 def test_flops_by_count_and_by_rule(experiments: Experiments) -> None:
-    report = make_table2(experiments, Request(is_short=True))
+    report = make_table2(experiments, Request())
     measured = report.table()
     assert measured.column("system") == ["LSTM without attention", "Transformer"]
     # 6 FLOPs per matrix weight and target token: d_model 64, d_ff 256, a vocabulary of 400 tokens.
@@ -61,9 +61,7 @@ def test_flops_by_count_and_by_rule(experiments: Experiments) -> None:
         "transformer": (attention + feed_forward) + (2 * attention + feed_forward) + output,
     }
     records = {
-        name: json.loads(
-            (experiments.records / "cpu" / f"table2-short-9000-{name}-seed1.json").read_text(encoding="utf-8")
-        )
+        name: json.loads((experiments.records / "test" / f"table2-9000-{name}-seed1.json").read_text(encoding="utf-8"))
         for name in weights
     }
     assert 3 * 400 < records["transformer"]["tgt_tokens"] <= 6 * 400  # six updates of at most 400
@@ -76,7 +74,7 @@ def test_flops_by_count_and_by_rule(experiments: Experiments) -> None:
         assert cells["FLOPs by rule"] == pytest.approx(seconds * each_second)
         assert 1e9 < each_second < 1e15  # FLOP/s of a plausible machine
     printed = report.table("-printed")
-    assert len(printed.rows) == len(PRINTED) == 10
+    assert len(printed.rows) == len(PRINTED.table2) == 10
     by_rule = {row[0]: row[5] for row in printed.rows}
     assert by_rule["Transformer (base)"] == pytest.approx(3.3e18, rel=0.01)  # as printed in the paper
     assert by_rule["Transformer (big)"] == pytest.approx(2.3e19, rel=0.01)
@@ -86,15 +84,15 @@ def test_flops_by_count_and_by_rule(experiments: Experiments) -> None:
 
 
 def test_the_curve_is_that_of_the_metrics(experiments: Experiments) -> None:
-    make_table2(experiments, Request(is_short=True))
-    name = "table2-short-9000-transformer-seed1"
+    make_table2(experiments, Request())
+    name = "table2-9000-transformer-seed1"
     metrics = [
         json.loads(line)
-        for line in (experiments.work / "cpu" / name / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+        for line in (experiments.work / "test" / name / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
     ]
     validation = next(record for record in metrics if record["kind"] == "validation")
-    record = json.loads((experiments.records / "cpu" / f"{name}.json").read_text(encoding="utf-8"))
-    curve = json.loads((experiments.records / "cpu" / f"{name}.curve.json").read_text(encoding="utf-8"))["curve"]
+    record = json.loads((experiments.records / "test" / f"{name}.json").read_text(encoding="utf-8"))
+    curve = json.loads((experiments.records / "test" / f"{name}.curve.json").read_text(encoding="utf-8"))["curve"]
     assert [point["update"] for point in curve] == [validation["update"]]
     assert curve[0]["perplexity"] == validation["perplexity"]
     assert curve[0]["tgt_tokens"] == record["tgt_tokens"]
@@ -102,12 +100,13 @@ def test_the_curve_is_that_of_the_metrics(experiments: Experiments) -> None:
 
 
 @pytest.mark.parametrize("scale", ["cpu", "gpu", "paper"])
-def test_systems_have_similar_flops(scale: Scale) -> None:
+def test_systems_have_similar_flops(scale: Scale, tmp_path: Path) -> None:
     costs = {name: flops_per_token(config_at_scale(name, scale)) for name in systems_at_scale(scale)}
     for name, cost in costs.items():
         if not SYSTEMS[name].is_big and SYSTEMS[name].direction == "en-de":
             assert cost == pytest.approx(costs["Transformer"], rel=0.1), name
-    assert len({experiment(name, scale).name for name in costs}) == len(costs)
+    experiments = Experiments(tmp_path, tmp_path, scale=scale)
+    assert len({system_experiment(experiments, name).name for name in costs}) == len(costs)
 
 
 def test_runs_at_the_papers_scale_are_its_recipes() -> None:
@@ -156,7 +155,7 @@ def trained(*scores: float) -> Trained:
 def test_the_margin_is_that_of_means_with_pooled_variance() -> None:
     # Variances 1 and 3, pooled 2 with 4 degrees of freedom: 2.776 sqrt(2 (1/3 + 1/3)).
     systems = {"a": trained(29, 30, 31), "b": trained(20 - 3**0.5, 20, 20 + 3**0.5), "c": trained(5)}
-    assert _margin(systems) == pytest.approx(2.776 * (2 * 2 / 3) ** 0.5)
+    assert _margin(systems) == pytest.approx(2.776445 * (2 * 2 / 3) ** 0.5)
     assert _margin({"a": trained(3)}) is None
 
 

@@ -11,15 +11,16 @@ from typing import Any
 
 import pytest
 
-from said import naming
+from messages import naming
 from transduce.errors import ConfigError
 from transduce.model import cost_of
 from transduce.recipes import TABLE_3
 from transduce_paper import ARTEFACTS, Experiments, Request, Scale, write_report
-from transduce_paper.table3 import PRINTED, row_at_scale, verdict, vocabularies_that_fit
+from transduce_paper.printed import PRINTED
+from transduce_paper.table3 import row_at_scale, verdict, vocabularies_that_fit
 
 
-def experiments_in(folder: Path, scale: Scale = "cpu") -> Experiments:
+def experiments_in(folder: Path, scale: Scale = "test") -> Experiments:
     return Experiments(folder / "runs", folder / "work", scale=scale)
 
 
@@ -30,27 +31,25 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def last_metrics(folder: Path, name: str) -> dict[str, dict[str, Any]]:
     """Return the last record of each kind of a run."""
-    lines = (folder / "work" / "cpu" / name / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    lines = (folder / "work" / "test" / name / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
     return {record["kind"]: record for record in map(json.loads, lines)}
 
 
 def test_short_report_of_table_3(folder: Path) -> None:
-    report = ARTEFACTS["table3"](experiments_in(folder), Request(is_short=True))
+    report = ARTEFACTS["table3"](experiments_in(folder), Request())
     table = report.table()
     assert table.column("row") == ["base", "C-N2"]
     assert table.column("paper PPL") == [4.92, 6.11]
     # Without averaging, the final model has the loss of the last validation.
     names = ("base-seed1", "base-seed2", "C-N2-seed1")
-    *base, smaller = (
-        math.exp(last_metrics(folder, f"table3-short-{name}")["validation"]["nll_nats"]) for name in names
-    )
+    *base, smaller = (math.exp(last_metrics(folder, f"table3-{name}")["validation"]["nll_nats"]) for name in names)
     assert table.column("PPL") == pytest.approx([mean(base), smaller], rel=1e-4)
     # The paper's is 1.19 above base. Student's t of two seeds at 95 % is 12.706.
     effect, margin = smaller - mean(base), 12.706 * stdev(base) * math.sqrt(3 / 2)
     expected = "paper only" if abs(effect) <= margin else "as in the paper" if effect > 0 else "opposite"
     assert table.column("PPL's effect") == [None, expected]
     # The second time, records are read and nothing is trained.
-    again = ARTEFACTS["table3"](experiments_in(folder), Request(is_short=True))
+    again = ARTEFACTS["table3"](experiments_in(folder), Request())
     assert again.table().rows == table.rows
     paths = write_report(report, folder / "out")
     assert "V = 37,000" in paths[0].read_text(encoding="utf-8")
@@ -62,18 +61,18 @@ def test_short_report_of_table_3(folder: Path) -> None:
 
 def test_rows_of_table_3_use_the_records_of_the_full_table(folder: Path) -> None:
     with pytest.raises(ConfigError, match=naming("'C-N22'", "C-N2")):
-        ARTEFACTS["table3"](experiments_in(folder), Request(is_short=True, rows=("C-N22",)))
-    alone = ARTEFACTS["table3"](experiments_in(folder / "alone"), Request(is_short=True, rows=("C-N2", "C-N2")))
+        ARTEFACTS["table3"](experiments_in(folder), Request(rows=("C-N22",)))
+    alone = ARTEFACTS["table3"](experiments_in(folder / "alone"), Request(rows=("C-N2", "C-N2")))
     assert alone.name == "table3-rows"
-    assert [path.name for path in (folder / "alone" / "runs" / "cpu").iterdir()] == ["table3-short-C-N2-seed1.json"]
+    assert [path.name for path in (folder / "alone" / "runs" / "test").iterdir()] == ["table3-C-N2-seed1.json"]
     (row,) = alone.table().rows
     assert alone.table().column("PPL's effect") == [None]  # base has not been trained
     text = write_report(alone, folder / "out")[0].read_text(encoding="utf-8")
     assert "--row base" in text
     assert "paper 2 + 2 layers, d_model 512, wmt14-en-de" in text
     assert "ours 1 + 1 layers, d_model 64, grammar en-de, 300 pairs" in text
-    full = ARTEFACTS["table3"](experiments_in(folder), Request(is_short=True)).table()
-    among = ARTEFACTS["table3"](experiments_in(folder), Request(is_short=True, rows=("C-N2",))).table()
+    full = ARTEFACTS["table3"](experiments_in(folder), Request()).table()
+    among = ARTEFACTS["table3"](experiments_in(folder), Request(rows=("C-N2",))).table()
     assert among.rows == full.rows[1:]
     assert row[:4] == among.rows[0][:4]
 
@@ -96,16 +95,16 @@ def test_every_row_keeps_the_papers_ratios() -> None:
 
 
 def test_fitting_vocabularies_round_to_the_printed_counts() -> None:
-    names = [name for name in PRINTED if name != "big"]
+    names = [name for name in PRINTED.table3 if name != "big"]
     sizes = vocabularies_that_fit(names)
     assert sizes is not None
     for size, is_inside in ((sizes[0] - 1, False), (sizes[0], True), (sizes[1], True), (sizes[1] + 1, False)):
         rounded = {
             name: round(cost_of(TABLE_3[name]().model.with_vocabulary(size, size)).parameters / 1e6) for name in names
         }
-        fits = all(PRINTED[name].millions in (None, millions) for name, millions in rounded.items())
+        fits = all(PRINTED.table3[name].millions in (None, millions) for name, millions in rounded.items())
         assert fits is is_inside, size
-    assert vocabularies_that_fit(list(PRINTED)) is None
+    assert vocabularies_that_fit(list(PRINTED.table3)) is None
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ def test_each_part_has_its_best_scale(monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert scores["character_error_rate"]["score"] == 0
     assert (scores["clean_lines"], scores["lines_per_s"]) == (2, 1.0)
     assert "| tesseract | noisy | 1 | 0.00 % | 0.00 % | 100.0 % |" in ocr.as_text({"systems": {"tesseract": scores}})
+    pytest.importorskip("transduce_paper")  # it draws
     ocr.draw(lines, {"tesseract": found}, tmp_path / "lines.svg")
     assert "tesseract: cd" in (tmp_path / "lines.svg").read_text()
 

@@ -13,10 +13,8 @@ import pytest
 from said import says
 from transduce.cli.models import requested_search
 from transduce.config import SearchConfig
-from transduce.errors import DataError
 from transduce.files import write_manifest
 from transduce.model import has_int8_products
-from transduce_paper import Report, Stopped
 
 CommandLine = Callable[..., Any]
 needs_int8 = pytest.mark.skipif(not has_int8_products("cpu"), reason="no products of int8 on this processor")
@@ -395,11 +393,11 @@ def test_every_verb_and_flag_is_known() -> None:
     """The options of the command line are frozen: a change affects users and must be documented in the README."""
     import typer
 
-    from transduce.cli.verbs import make_app
+    from transduce.cli.verbs import VERBS, make_app
 
     found: dict[str, list[str]] = {}
-    group = typer.main.get_command(make_app())
-    for name, command in group.commands.items():  # type: ignore[attr-defined]
+    commands = typer.main.get_command(make_app()).commands  # type: ignore[attr-defined]
+    for name, command in ((name, commands[name]) for name in VERBS):
         for verb, leaf in getattr(command, "commands", {"": command}).items():
             options = [max(p.opts, key=len) for p in leaf.params if p.opts[0].startswith("-")]
             found[f"{name} {verb}".strip()] = sorted(options)
@@ -469,18 +467,6 @@ def test_every_verb_and_flag_is_known() -> None:
             "--top-p",
         ],
         "perplexity": ["--device", "--json", "--stride"],
-        "paper": [
-            "--data",
-            "--device",
-            "--json",
-            "--out",
-            "--row",
-            "--scale",
-            "--sentence",
-            "--short",
-            "--treebank",
-            "--work",
-        ],
         "parse": [
             "--alpha",
             "--beam",
@@ -579,52 +565,3 @@ def test_every_verb_and_flag_is_known() -> None:
             "--workers",
         ],
     }
-
-
-def test_paper(transduce: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("matplotlib")
-    out = tmp_path / "out"
-    told = json.loads(transduce("paper", "figure1", "--short", "--out", out, "--json").out)
-    assert told["scale"] == "cpu"
-    assert all(Path(path).is_relative_to(out / "short") and Path(path).exists() for path in told["written"]["figure1"])
-    assert says(transduce("paper", "table5").err, "'table5'")
-    assert says(transduce("paper", "table1", "--scale", "big").err, "--scale", "cpu", "gpu", "paper", "big")
-    assert says(transduce("paper", "all", "--scale", "paper", "--out", out).err, "--treebank")
-    assert says(transduce("paper", "figure3", "--sentence", " ", "--out", out).err, "--sentence")
-
-
-def test_paper_refuses_a_wrong_row(transduce: CommandLine, tmp_path: Path) -> None:
-    for arguments, facts in (
-        (("table3", "--row", "A-h2"), ("'A-h2'", "A-h32")),
-        (("table3", "--row", "base", "--row", "B-dk61"), ("'B-dk61'", "B-dk16")),
-        (("table2", "--row", "base"), ("--row", "table3", "'table2'", "'base'")),
-        (("all", "--row", "base"), ("--row", "table3", "'all'")),
-    ):
-        outcome = transduce("paper", *arguments, "--out", tmp_path / "out")
-        assert outcome.code == 1
-        (line,) = outcome.err.splitlines()
-        assert says(line, re.compile("^error: "), *facts)
-    assert not (tmp_path / "out").exists()
-
-
-def test_paper_all_goes_on_after_what_cannot_be_made(
-    transduce: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("matplotlib")
-
-    def fail(experiments: object, request: object) -> Report:
-        raise DataError("there is no text")
-
-    def succeed(experiments: object, request: object) -> Report:
-        return Report("figure1", "Figure 1", ("a drawing",))
-
-    def stop(experiments: object, request: object) -> Report:
-        raise Stopped
-
-    monkeypatch.setattr("transduce_paper.ARTEFACTS", {"table2": fail, "figure1": succeed})
-    outcome = transduce("paper", "all", "--out", tmp_path)
-    assert outcome.code == 1
-    assert "table2: there is no text" in outcome.err
-    assert (tmp_path / "figure1.md").exists()
-    monkeypatch.setattr("transduce_paper.ARTEFACTS", {"table2": stop, "figure1": succeed})
-    assert says(transduce("paper", "all", "--out", tmp_path).err, "table2")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from transduce.config import DataConfig
 from transduce.corpora import CleaningReport, ParallelText, TreebankText
-from transduce.corpora.grammar.instructions import INSTRUCTION_KINDS, generate_instructions, quality
+from transduce.corpora.grammar.instructions import INSTRUCTION_KINDS, generate_instructions, response_quality
 
 WORDS = st.lists(st.sampled_from("a b c".split()), max_size=5).map(" ".join)
 
@@ -47,16 +47,16 @@ def test_each_kind_changes_what_it_says() -> None:
 
 @given(ours=WORDS, theirs=WORDS)
 def test_quality_is_one_for_the_ideal_only(ours: str, theirs: str) -> None:
-    value = quality(ours, theirs)
+    value = response_quality(ours, theirs)
     assert 0 <= value <= 1
     assert (value == 1) == (ours == theirs)
-    assert value == quality(theirs, ours)
+    assert value == response_quality(theirs, ours)
 
 
 def test_quality_counts_words() -> None:
-    assert quality("a b c d", "a x c d") == 0.75
-    assert quality("a b", "a b c d") == 0.5
-    assert quality("d c b a", "") == 0
+    assert response_quality("a b c d", "a x c d") == 0.75
+    assert response_quality("a b", "a b c d") == 0.5
+    assert response_quality("d c b a", "") == 0
 
 
 @pytest.mark.parametrize("n", [1, 7])

@@ -17,10 +17,8 @@ from transduce.config import (
     ByteNetConfig,
     DataConfig,
     ModelConfig,
-    RunConfig,
     SearchConfig,
     TransformerConfig,
-    config_from_mapping,
 )
 from transduce.config.migrations import tables_of_format_1
 from transduce.errors import CheckpointError, DataError
@@ -31,7 +29,6 @@ from transduce.tasks.model_folder import read_model_config, write_model_folder
 from transduce.tasks.run_file import changes_since, read_run_file
 from transduce.text import Tokenizers, train_bpe
 from transduce.training import TrainState, read_state, weights_of
-from transduce_paper import Experiment, Experiments
 
 BEFORE = Path(__file__).parent / "before_format_numbers"
 # Model fields that came after format 0.
@@ -40,7 +37,6 @@ NEWER_FIELDS = {
     "output_bias", "patch_height", "patch_width", "scale_embeddings", "source", "source_width",
 }  # fmt: skip
 NEWER_SYSTEMS = {"language-model"}
-RECORDS = Path(__file__).parents[2] / "paper" / "reports" / "runs"
 
 
 @pytest.fixture
@@ -71,7 +67,6 @@ def test_what_is_written_has_a_number(micro_run: Path) -> None:
     numbers = {name: each["format"] for name, each in values.items()}
     assert numbers == {"run.json": 1, "config.json": 2, "prepared.json": 2, "state.json": 1}
     assert values["state.json"]["begun_with"]["format"] == 1
-    assert all("format" in json.loads(path.read_text(encoding="utf-8")) for path in RECORDS.rglob("*.json"))
 
 
 @pytest.mark.parametrize(
@@ -165,31 +160,6 @@ def test_prepared_text_of_before_is_that_of_the_same_task(run: Path) -> None:
     edited(run / "store" / "prepared.json", lambda values: values["data"].update(target="trees"))
     with pytest.raises(DataError, match=naming("prepared.json", "task", "'parsing'", "train_trees")):
         open_prepared(run / "store", expected=DataConfig())
-
-
-@pytest.mark.parametrize("name", ["table2-9000-bytenet-seed1", "table2-9000-transformer-seed1", "table4-gum-seed1"])
-def test_a_record_of_before_is_that_of_the_same_experiment(tmp_path: Path, name: str) -> None:
-    """As ``config`` was: fields of all systems, and none for what the search is."""
-    records, now = tmp_path / "runs", json.loads((RECORDS / "cpu" / f"{name}.json").read_text(encoding="utf-8"))
-    experiments = Experiments(records, tmp_path / "work", scale="cpu")
-    experiment = Experiment(name, config_from_mapping(RunConfig, now["config"], where="record"))
-    path = experiments.record_path(experiment)
-    path.parent.mkdir(parents=True)
-    path.write_text(json.dumps(now), encoding="utf-8")
-    record = experiments.run(experiment)
-    before = {each: value for each, value in now.items() if each != "format"}
-    before["config"]["data"]["target"] = {"translation": "text", "parsing": "trees"}[
-        before["config"]["data"].pop("task")
-    ]
-    before["config"]["model"] = {**fields_of_before(), "kernel_width": 3, **before["config"]["model"]}
-    if before["config"]["model"]["system"] == "transformer":
-        del before["config"]["model"]["system"]
-    del before["config"]["search"]["kind"]
-    path.write_text(json.dumps(before), encoding="utf-8")
-    assert experiments.run(experiment) == record
-    edited(path, lambda values: values.update(format=2))
-    with pytest.raises(DataError, match=naming(path, "format", 2, "0 to 1")):
-        experiments.run(experiment)
 
 
 def test_the_fields_of_before_are_dealt_to_the_systems_that_have_them() -> None:

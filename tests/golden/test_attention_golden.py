@@ -11,7 +11,7 @@ from said import naming
 from transduce.config import ModelConfig
 from transduce.errors import ShapeError
 from transduce.model import Transformer
-from transduce.model.attention import CrossAttention, SelfAttention, attention, fused_attention
+from transduce.model.attention import CrossAttention, SelfAttention, dot_product_attention, fused_attention
 from transduce.model.padding import EncoderOutput, PaddingInfo, causal_mask
 
 
@@ -40,7 +40,7 @@ def tensors() -> tuple[torch.Tensor, ...]:
 
 def test_reference_equals_numpy(tensors: tuple[torch.Tensor, ...]) -> None:
     q, k, v, allow = tensors
-    ours, weights = attention(q, k, v, allow_BTS=allow)
+    ours, weights = dot_product_attention(q, k, v, allow_BTS=allow)
     np.testing.assert_allclose(ours.numpy(), numpy_attention(*(x.numpy() for x in tensors)), atol=1e-12)
     assert (weights.masked_select(~allow.unsqueeze(1)) == 0).all()
     torch.testing.assert_close(weights.sum(-1), torch.ones(2, 3, 4, dtype=torch.float64))
@@ -49,7 +49,10 @@ def test_reference_equals_numpy(tensors: tuple[torch.Tensor, ...]) -> None:
 def test_fused_equals_reference_in_value_and_gradient(tensors: tuple[torch.Tensor, ...]) -> None:
     *qkv, allow = tensors
     results = []
-    for function in (lambda *x: attention(*x, allow_BTS=allow)[0], lambda *x: fused_attention(*x, allow_BTS=allow)):
+    for function in (
+        lambda *x: dot_product_attention(*x, allow_BTS=allow)[0],
+        lambda *x: fused_attention(*x, allow_BTS=allow),
+    ):
         leaves = [x.clone().requires_grad_() for x in qkv]
         out = function(*leaves)
         (out * torch.arange(out.numel()).view_as(out)).sum().backward()
@@ -63,7 +66,7 @@ def test_a_query_that_may_attend_to_no_position_is_refused(tensors: tuple[torch.
     allow = allow.clone()
     allow[1, 2] = False
     with pytest.raises(ShapeError, match=naming("mask", "no position")):
-        attention(q, k, v, allow_BTS=allow)
+        dot_product_attention(q, k, v, allow_BTS=allow)
 
 
 @pytest.mark.parametrize("kernel", ["reference", "fused"])

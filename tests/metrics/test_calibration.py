@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from said import naming
-from transduce.metrics.calibration import expected_calibration_error, overconfidence, reliability
+from transduce.metrics.calibration import expected_calibration_error, overconfidence, reliability_bins
 
 
 def test_an_example_computed_by_hand() -> None:
@@ -16,7 +16,7 @@ def test_an_example_computed_by_hand() -> None:
     # one of two right: | 0.5 - 0.35 | = 0.15. ECE = (3 * 0.23333 + 2 * 0.15) / 5 = 0.2; overconfidence (0.7 - 0.3) / 5.
     confidence = np.array([0.95, 0.3, 0.85, 0.4, 0.9])
     is_right = np.array([True, False, False, True, True])
-    bins = reliability(confidence, is_right, n_bins=5)
+    bins = reliability_bins(confidence, is_right, n_bins=5)
     assert [each.n for each in bins] == [0, 2, 0, 0, 3]
     assert bins[1].confidence == pytest.approx(0.35)
     assert bins[1].accuracy == 0.5
@@ -30,9 +30,9 @@ def test_calibrated_predictions_have_no_error() -> None:
     # The 100 examples of the notes: of those with 0.9, 90 are right; of those with 0.6, 60.
     confidence = np.repeat([0.9, 0.6], 100)
     is_right = np.concatenate([np.arange(100) < 90, np.arange(100) < 60])
-    assert expected_calibration_error(reliability(confidence, is_right)) == pytest.approx(0, abs=1e-12)
+    assert expected_calibration_error(reliability_bins(confidence, is_right)) == pytest.approx(0, abs=1e-12)
     # Confidence 0.9 at accuracy 0.6, as in the notes' overconfident model.
-    overconfident = reliability(np.full(100, 0.9), np.arange(100) < 60)
+    overconfident = reliability_bins(np.full(100, 0.9), np.arange(100) < 60)
     assert expected_calibration_error(overconfident) == pytest.approx(0.3)
     assert overconfidence(overconfident) == pytest.approx(0.3)
 
@@ -40,7 +40,7 @@ def test_calibrated_predictions_have_no_error() -> None:
 def test_a_confidence_on_an_edge_belongs_to_the_bin_below() -> None:
     # In floating point 0.7 * 10 is above 7 and 0.3 is 3 / 10: no product with the number of bins may decide.
     for tenths in range(1, 11):
-        bins = reliability(np.array([tenths / 10]), np.array([True]), n_bins=10)
+        bins = reliability_bins(np.array([tenths / 10]), np.array([True]), n_bins=10)
         assert bins[tenths - 1].n == 1
 
 
@@ -56,7 +56,7 @@ def test_reliability_matches_plain_loops(predictions: list[tuple[float, bool]], 
         here = [(p, hit) for p, hit in predictions if n / n_bins < p <= (n + 1) / n_bins]
         if here:
             error += abs(sum(hit for _, hit in here) - sum(p for p, _ in here)) / len(predictions)
-    bins = reliability(confidence, is_right, n_bins=n_bins)
+    bins = reliability_bins(confidence, is_right, n_bins=n_bins)
     assert sum(each.n for each in bins) == len(predictions)
     assert expected_calibration_error(bins) == pytest.approx(error, abs=1e-9)
     assert overconfidence(bins) == pytest.approx(confidence.mean() - is_right.mean(), abs=1e-9)
@@ -65,4 +65,4 @@ def test_reliability_matches_plain_loops(predictions: list[tuple[float, bool]], 
 @pytest.mark.parametrize("confidence", [[], [0.5, 0.0], [1.1], [float("nan")]])
 def test_invalid_confidences_are_refused(confidence: list[float]) -> None:
     with pytest.raises(ValueError, match=naming(0, 1)):
-        reliability(np.array(confidence), np.zeros(len(confidence), dtype=bool))
+        reliability_bins(np.array(confidence), np.zeros(len(confidence), dtype=bool))

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from transduce.config import ModelConfig
 from transduce.model import cost_of, for_inference, make_model
-from transduce.model.attention import attention, weighted_values
+from transduce.model.attention import dot_product_attention, weighted_values
 from transduce.model.compatibility import AdditiveCompatibility, BilinearCompatibility, dot_product
 
 N_HEADS, D_K = 2, 4
@@ -59,7 +59,7 @@ def test_bilinear_scores_with_the_identity_are_the_paper_s() -> None:
     function = BilinearCompatibility(N_HEADS, D_K).double()
     with torch.no_grad():
         function.weight.copy_(torch.eye(D_K))
-    expected, expected_weights = attention(q, k, v, allow_BTS=allow)
+    expected, expected_weights = dot_product_attention(q, k, v, allow_BTS=allow)
     outputs, weights = weighted_values(function(q, k), v, allow_BTS=allow)
     torch.testing.assert_close(outputs, expected)
     torch.testing.assert_close(weights, expected_weights)

@@ -16,7 +16,7 @@ from transduce.config import LanguageModelConfig, ModelConfig, RecurrentConfig
 from transduce.errors import ConfigError, ShapeError
 from transduce.model import Transformer, TransformerLM, cost_of
 from transduce.model import decoding as decoding_module
-from transduce.model.attention import attention, fused_attention
+from transduce.model.attention import dot_product_attention, fused_attention
 from transduce.model.padding import PaddingInfo
 from transduce.model.restricted import band_mask, restricted_attention
 from transduce.model.stack import Stack
@@ -30,7 +30,7 @@ SIZES: dict[str, Any] = {"d_model": 16, "d_ff": 24, "n_heads": 2, "d_k": 8, "d_v
 
 def masked_reference(q: Tensor, k: Tensor, v: Tensor, r: int, is_causal: bool, is_key_BT: Tensor) -> Tensor:
     allow = band_mask(q.shape[2], r, is_causal=is_causal, device=q.device) & is_key_BT.unsqueeze(1)
-    return attention(q, k, v, allow_BTS=allow | ~allow.any(dim=-1, keepdim=True))[0]
+    return dot_product_attention(q, k, v, allow_BTS=allow | ~allow.any(dim=-1, keepdim=True))[0]
 
 
 @pytest.mark.parametrize("kernel", ["reference", "fused"])
@@ -45,7 +45,7 @@ def test_blocks_equal_a_band_mask(n: int, r: int, is_causal: bool, kernel: str) 
     def attend(q: Tensor, k: Tensor, v: Tensor, allow: Tensor) -> Tensor:
         if kernel == "fused":
             return fused_attention(q, k, v, allow_BTS=allow)
-        return attention(q, k, v, allow_BTS=allow)[0]
+        return dot_product_attention(q, k, v, allow_BTS=allow)[0]
 
     got = restricted_attention(*tensors, r=r, is_causal=is_causal, is_key_BT=is_key_BT, attend=attend)
     expected = masked_reference(*tensors, r, is_causal, is_key_BT)

@@ -14,7 +14,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from said import naming
 from transduce.errors import ShapeError
-from transduce.model.attention import attention, merge_heads, split_heads
+from transduce.model.attention import dot_product_attention, merge_heads, split_heads
 from transduce.model.sequence_layers import (
     Convolution,
     FullSelfAttention,
@@ -157,7 +157,7 @@ def test_restricted_attention_is_attention_with_a_band(r: int, is_causal: bool, 
     band = (offset > -r) & (offset <= 0) if is_causal else offset.abs() <= r // 2
     q, k, v = (split_heads(part, 2) for part in sequence_layer.w_qkv(x).chunk(3, dim=-1))
     allow = (band & is_real.unsqueeze(1)) | torch.eye(n_positions, dtype=torch.bool)
-    expected = sequence_layer.w_o(merge_heads(attention(q, k, v, allow_BTS=allow)[0]))
+    expected = sequence_layer.w_o(merge_heads(dot_product_attention(q, k, v, allow_BTS=allow)[0]))
     torch.testing.assert_close(sequence_layer(x, is_real)[is_real], expected[is_real])
 
 

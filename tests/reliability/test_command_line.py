@@ -309,8 +309,6 @@ PATHS = [
     ["init", "--tsv", "RECIPE", "--direction", "en-de", "--out", "{}"],
     ["corpus", "get", "grammar", "--out", "{}"],
     ["corpus", "list", "--data", "{}"],
-    ["paper", "table1", "--out", "{}"],
-    ["paper", "table1", "--work", "{}"],
 ]
 
 
@@ -329,7 +327,7 @@ def test_paths_that_nothing_can_be_at(
     assert {path.name for path in tmp_path.iterdir()} == {"loop", "file"}
 
 
-@pytest.mark.parametrize("words", [each for each in PATHS if each[-2] in ("--out", "--work", "--svg")], ids=" ".join)
+@pytest.mark.parametrize("words", [each for each in PATHS if each[-2] in ("--out", "--svg")], ids=" ".join)
 def test_a_name_without_room_is_refused_before_the_work(
     transduce: CommandLine, micro_recipe: Path, micro_run: Path, tmp_path: Path, words: list[str]
 ) -> None:
@@ -344,7 +342,7 @@ def test_a_name_without_room_is_refused_before_the_work(
 
 @pytest.mark.parametrize(
     "words",
-    [each for each in PATHS if each[0] in ("train", "prepare", "demo", "average", "corpus", "paper")],
+    [each for each in PATHS if each[0] in ("train", "prepare", "demo", "average", "corpus")],
     ids=" ".join,
 )
 def test_a_file_where_a_folder_should_be(
@@ -391,7 +389,6 @@ def test_names_that_are_not_utf8_serve(command: Command, micro_model: Path, tmp_
         ["average", "RUN", "--out", "{}"],
         ["init", "--src", "{}", "--tgt", "{}"],
         ["init", "--tsv", "RECIPE", "--direction", "en-de", "--out", "{}"],
-        ["paper", "table1", "--out", "{}"],
     ],
     ids=" ".join,
 )

@@ -14,7 +14,7 @@ import torch
 from small_recipes import SmallRuns
 
 from said import naming, says
-from transduce.corpora.digits import LEVELS, digit_images, image_of, line_of
+from transduce.corpora.digits import DIGIT_LEVELS, digit_images, image_of, line_of
 from transduce.errors import ConfigError, DataError, SearchError
 from transduce.tasks import LanguageModel, PixelModel, open_prepared, task_named
 from transduce.tasks.pixels import PixelBatches
@@ -31,7 +31,7 @@ def run(small_runs: SmallRuns) -> Path:
 def test_an_image_is_a_line_and_back() -> None:
     image = np.arange(64).reshape(8, 8).astype(np.uint8) % 17
     line = line_of(image, 7)
-    assert (line[0], len(line), line[1:18]) == ("7", 65, LEVELS)
+    assert (line[0], len(line), line[1:18]) == ("7", 65, DIGIT_LEVELS)
     assert (image_of(line) == image).all()
     for wrong in (line[:-1], f"{line}a", f"a{line[1:]}", f"{line[:-1]}r"):
         with pytest.raises(DataError, match=naming(64)):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import get_args
 
 from transduce.files import write_text
-from transduce_paper.report import Report, Table, Verdict, verdict_line
+from transduce_paper.report import Report, Section, Table, Verdict
 
 __all__ = ["CLAIMS_FILE", "write_claims"]
 
@@ -26,16 +26,17 @@ def write_claims(reports: Mapping[str, Report], folder: Path, *, scale: str) -> 
     rows = tuple(
         (f"“{claim.sentence}”", claim.where, claim.verdict, claim.found, f"[{name}]({name}.md)")
         for name, report in reports.items()
-        for claim in report.claims
+        for part in report.parts()
+        for claim in part.claims
     )
-    counts = Counter(claim.verdict for report in reports.values() for claim in report.claims)
+    counts = Counter(verdict for _, _, verdict, _, _ in rows)
     verdicts: tuple[Verdict, ...] = get_args(Verdict)
     of_each = ", ".join(f"{verdict}: {counts[verdict]}" for verdict in verdicts)
     table = Table("", ("sentence", "where", "verdict", "what came out", "report"), rows)
     command = (
         f"To reproduce: `transduce paper all --scale {scale} --out DIR`; one report alone: `transduce paper NAME`."
     )
-    sections = ("# Claims of the paper, tested", verdict_line(f"{len(rows)} claims; {of_each}."), INTRODUCTION, command)
+    page = Section("Claims of the paper, tested", (INTRODUCTION, command, table), f"{len(rows)} claims; {of_each}.")
     path = folder / CLAIMS_FILE
-    write_text(path, "\n\n".join((*sections, table.as_markdown())) + "\n")
+    write_text(path, page.as_markdown())
     return path

@@ -7,18 +7,24 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from transduce.cli import options
-from transduce.cli.machine import chosen_device
-from transduce.cli.output import echo, echo_error, print_json
-from transduce.cli.paths import require_folder, require_utf8_name
+from transduce.cli import (
+    DataOption,
+    DeviceOption,
+    JsonOption,
+    TreebankOption,
+    chosen_device,
+    echo,
+    echo_error,
+    print_json,
+    require_folder,
+    require_utf8_name,
+)
 from transduce.errors import ConfigError, TransduceError, quoted
 
 if TYPE_CHECKING:
     from transduce_paper import Scale
 
 __all__ = ["paper"]
-
-SCALES = ("cpu", "gpu", "paper")
 
 
 def paper(
@@ -33,7 +39,7 @@ def paper(
         str,
         Option(
             help="Size of the runs: cpu for small models in minutes, gpu for the paper's sizes on less text, paper for"
-            " its own runs."
+            " its own runs, test for a version in seconds whose numbers mean nothing."
         ),
     ] = "cpu",
     out: Annotated[
@@ -55,17 +61,10 @@ def paper(
     sentence: Annotated[
         str | None, Option(help="Show this sentence in the attention figures, beside the paper's.", show_default=False)
     ] = None,
-    short: Annotated[
-        bool,
-        Option(
-            "--short",
-            help="Make a test version in seconds, in folder short of --out; its numbers mean nothing.",
-        ),
-    ] = False,
-    treebank: options.Treebank = None,
-    data: options.Data = None,
-    device: options.Device = "auto",
-    json: options.Json = False,
+    treebank: TreebankOption = None,
+    data: DataOption = None,
+    device: DeviceOption = "auto",
+    json: JsonOption = False,
 ) -> int:
     """Reproduce a table or figure of the paper: our numbers beside the printed ones, as Markdown, CSV and SVG.
 
@@ -73,24 +72,21 @@ def paper(
 
     Trains the models that are missing and resumes interrupted runs.
     """
-    from transduce.cli.progress import TrainingProgress
-    from transduce.cli.signals import StopRequest
+    from transduce.cli import StopRequest, TrainingProgress
     from transduce.config import nearest_name
     from transduce_paper import ARTEFACTS, ON_REQUEST, Experiments, Report, Request, Stopped, write_claims, write_report
+    from transduce_paper.experiments import SCALES
 
     names = [each for each in ARTEFACTS if each not in ON_REQUEST] if name == "all" else [name]
     if name != "all" and name not in ARTEFACTS:
         raise ConfigError(f"unknown table or figure {quoted(name)}; {nearest_name(name, [*ARTEFACTS, 'all'])}")
     if scale not in SCALES:
         raise ConfigError(f"--scale should be {', '.join(SCALES[:-1])} or {SCALES[-1]}, got {quoted(scale)}")
-    chosen_scale: Scale = scale  # type: ignore[assignment]
     rows = tuple(row or ())
     if rows:
         _require_table3_rows(name, rows)
-    _require_inputs(names, chosen_scale, treebank, sentence)
-    if short:
-        out = out / "short"
-    reports = out if chosen_scale == "cpu" else out / chosen_scale
+    _require_inputs(names, scale, treebank, sentence)
+    reports = out if scale == "cpu" else out / scale
     for option, folder in (("--out", out), ("--work", work or out / "work")):
         require_folder(option, folder)
         require_utf8_name(option, folder.resolve())
@@ -98,7 +94,7 @@ def paper(
     experiments = Experiments(
         out / "runs",
         work or out / "work",
-        scale=chosen_scale,
+        scale=scale,
         data_folder=data,
         device=chosen_device(device),
         follow=lambda config: TrainingProgress(config.training),
@@ -112,7 +108,7 @@ def paper(
     for each in names:
         echo(f"{each}:")
         try:
-            report = ARTEFACTS[each](experiments, Request(short, sentence, treebank, rows))
+            report = ARTEFACTS[each](experiments, Request(sentence, treebank, rows))
         except Stopped:
             echo(f"stopped; run the same command again to continue with {each}")
             return stop.exit_code
@@ -152,4 +148,4 @@ def _require_inputs(names: list[str], scale: Scale, treebank: Path | None, sente
     if sentence is not None and not sentence.strip():
         raise ConfigError("--sentence is empty")
     if find_spec("matplotlib") is None:
-        raise ConfigError("plots need matplotlib, which is not installed; install transduce[plot]")
+        raise ConfigError("plots need matplotlib, which is not installed; install matplotlib")

@@ -9,22 +9,20 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from operator import attrgetter
 from pathlib import Path
 from statistics import mean, median
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from torch.autograd.graph import saved_tensors_hooks
 
-from transduce.config import RunConfig
-from transduce.model.attention import attention, weighted_values
-from transduce.model.compatibility import make_compatibility
-from transduce.model.stack_config import StackConfig
+from transduce.model import StackConfig, dot_product_attention, make_compatibility, weighted_values
 from transduce.recipes import with_settings
 from transduce_paper.drawing import COLOURS, new_panels, save_svg, set_log_axis
 from transduce_paper.experiments import Experiment, Experiments, RunRecord, machine_description, machines
 from transduce_paper.intervals import Interval, half_width_of_mean, interval_of_difference
-from transduce_paper.report import Cell, Claim, Report, Table, agreement, how_to_reproduce, picture, verdict_line
+from transduce_paper.report import Cell, Claim, Report, Table, agreement, how_to_reproduce, picture
 from transduce_paper.request import Request
 from transduce_paper.sizes import size_description
 from transduce_paper.table3 import row_at_scale
@@ -88,22 +86,16 @@ class Cost:
 
 def make_compatibility_report(experiments: Experiments, request: Request) -> Report:
     """Train a model for each function, d_k and seed, or read their records; measure time and memory."""
-    functions: tuple[Function, ...] = ("scaled", "dot") if request.is_short else FUNCTIONS
-    d_ks = D_KS[:1] if request.is_short else D_KS
+    functions, d_ks = experiments.pick(FUNCTIONS, test=FUNCTIONS[:2]), experiments.pick(D_KS, test=D_KS[:1])
     records = {
-        (function, d_k): [
-            experiments.run(compatibility_experiment(experiments, function, d_k, seed, is_short=request.is_short))
-            for seed in SEEDS
-        ]
+        (function, d_k): [experiments.run(compatibility_experiment(experiments, function, d_k, seed)) for seed in SEEDS]
         for function, d_k in product(functions, d_ks)
     }
-    costs = measured_costs(functions, d_ks, LENGTHS[:1] if request.is_short else LENGTHS)
+    costs, hardware = measured_costs(experiments, functions, d_ks, experiments.pick(LENGTHS, test=LENGTHS[:1]))
     all_records = [record for of_cell in records.values() for record in of_cell]
     return Report(
-        "compatibility",
         "Compatibility functions of attention",
         (
-            verdict_line(_verdict(records)),
             INTRODUCTION.format(
                 seeds=" and ".join(map(str, SEEDS)),
                 size=size_description(all_records[0].config),
@@ -124,13 +116,15 @@ def make_compatibility_report(experiments: Experiments, request: Request) -> Rep
             ABOUT_COST.format(
                 n_sentences=N_SENTENCES,
                 n_heads=N_HEADS,
-                hardware=machine_description(torch.device("cpu")),
+                hardware=hardware,
                 n_repetitions=N_REPETITIONS,
             ),
             _table_of_costs(costs),
         ),
         drawings={"compatibility": lambda path: _draw(records, path)},
-        claims=() if request.is_short else _claims(records, costs),
+        claims=() if experiments.scale == "test" else _claims(records, costs),
+        finding=_verdict(records),
+        name="compatibility",
     )
 
 
@@ -138,19 +132,14 @@ Records = Mapping[tuple[Function, int], Sequence[RunRecord]]
 Costs = Mapping[tuple[Function, int, int], Cost]  # by function, d_k and length
 
 
-def compatibility_experiment(
-    experiments: Experiments, function: Function, d_k: int, seed: int, *, is_short: bool = False
-) -> Experiment:
+def compatibility_experiment(experiments: Experiments, function: Function, d_k: int, seed: int) -> Experiment:
     """Return the run of a function with a d_k and a seed."""
-    name = f"compatibility-{'short-' if is_short else ''}{function}-dk{d_k}-seed{seed}"
-    config = _config(experiments, function, d_k, seed)
-    return Experiment(name, experiments.shortened(config) if is_short else config)
-
-
-def _config(experiments: Experiments, function: Function, d_k: int, seed: int) -> RunConfig:
-    base = row_at_scale("base", experiments.scale, seed=seed)
-    settings = SETTINGS if experiments.scale == "cpu" else ()
-    return with_settings(base, [*settings, f"model.compatibility={function}", f"model.d_k={d_k}"])
+    settings = [] if experiments.scale in ("gpu", "paper") else [*SETTINGS]
+    config = with_settings(
+        row_at_scale("base", experiments.scale, seed=seed),
+        [*settings, f"model.compatibility={function}", f"model.d_k={d_k}"],
+    )
+    return experiments.experiment(f"compatibility-{function}-dk{d_k}-seed{seed}", config)
 
 
 def _parameters(records: Sequence[RunRecord]) -> str:
@@ -158,17 +147,9 @@ def _parameters(records: Sequence[RunRecord]) -> str:
     return f"{sizes[0] / 1e6:.2f} to {sizes[-1] / 1e6:.2f} million parameters"
 
 
-def _bleu(record: RunRecord) -> float:
-    return float((record.test_scores or record.dev_scores)["sacrebleu"]["score"])
-
-
-def _perplexity(record: RunRecord) -> float:
-    return record.dev_perplexity
-
-
 def _difference(records: Records, function: Function, other: Function, d_k: int, *, of_bleu: bool) -> Interval:
     """Return how much a function differs from another at one d_k, with the interval of seeds."""
-    value = _bleu if of_bleu else _perplexity
+    value = attrgetter("bleu") if of_bleu else attrgetter("dev_perplexity")
     groups = {cell: [value(record) for record in of_cell] for cell, of_cell in records.items()}
     return interval_of_difference(groups[(function, d_k)], groups[(other, d_k)], groups.values())
 
@@ -176,7 +157,9 @@ def _difference(records: Records, function: Function, other: Function, d_k: int,
 def _verdict(records: Records) -> str:
     largest = max(d_k for _, d_k in records)
     perplexities = {
-        function: mean(map(_perplexity, of_cell)) for (function, d_k), of_cell in records.items() if d_k == largest
+        function: mean(map(attrgetter("dev_perplexity"), of_cell))
+        for (function, d_k), of_cell in records.items()
+        if d_k == largest
     }
     listed = ", ".join(f"{function} {perplexity:.2f}" for function, perplexity in perplexities.items())
     difference = _difference(records, "dot", "scaled", largest, of_bleu=False)
@@ -195,8 +178,8 @@ def _table(records: Records) -> Table:
         (
             function,
             FORMULAS[function],
-            *(mean(map(_perplexity, records[(function, d_k)])) for d_k in d_ks),
-            *(mean(map(_bleu, records[(function, d_k)])) for d_k in d_ks),
+            *(mean(map(attrgetter("dev_perplexity"), records[(function, d_k)])) for d_k in d_ks),
+            *(mean(map(attrgetter("bleu"), records[(function, d_k)])) for d_k in d_ks),
         )
         for function in functions
     ]
@@ -216,7 +199,7 @@ def _table_of_differences(records: Records) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for function, d_k in product(functions, d_ks):
         perplexity, bleu = (_difference(records, function, "scaled", d_k, of_bleu=of_bleu) for of_bleu in (False, True))
-        rows.append((function, d_k, perplexity.difference, perplexity.half_width, bleu.difference, bleu.half_width))
+        rows.append((function, d_k, *perplexity.cells, *bleu.cells))
     columns = ("function", "d_k", "PPL, difference", "±", "BLEU, difference", "± BLEU")
     formats = {columns[2]: "+.2f", columns[3]: ".2f", columns[4]: "+.1f", columns[5]: ".1f"}
     return Table("-differences", columns, tuple(rows), "Differences from the scaled dot product.", formats)
@@ -226,7 +209,9 @@ def _draw(records: Records, path: Path) -> None:
     d_ks = sorted({d_k for _, d_k in records})
     functions = list(dict.fromkeys(function for function, _ in records))
     figure, panels = new_panels(9.5, 3.9, n_columns=2)
-    for panel, value, label in zip(panels, (_perplexity, _bleu), ("perplexity on dev", "BLEU"), strict=True):
+    for panel, value, label in zip(
+        panels, (attrgetter("dev_perplexity"), attrgetter("bleu")), ("perplexity on dev", "BLEU"), strict=True
+    ):
         half_width = half_width_of_mean(len(SEEDS), [list(map(value, of_cell)) for of_cell in records.values()])
         for number, (function, colour) in enumerate(zip(functions, COLOURS, strict=False)):
             values = [[value(record) for record in records[(function, d_k)]] for d_k in d_ks]
@@ -248,10 +233,25 @@ def _draw(records: Records, path: Path) -> None:
 
 
 def measured_costs(
-    functions: Sequence[Function], d_ks: Sequence[int], lengths: Sequence[int]
-) -> dict[tuple[Function, int, int], Cost]:
-    """Measure the cost of each function at each size: medians over interleaved repetitions."""
+    experiments: Experiments, functions: Sequence[Function], d_ks: Sequence[int], lengths: Sequence[int]
+) -> tuple[Costs, str]:
+    """Return the cost of each function at each size and the machine it was measured on, cached beside the records."""
     sizes = list(product(functions, d_ks, lengths))
+
+    def measure() -> list[dict[str, Any]]:
+        machine = machine_description(torch.device("cpu"))
+        return [
+            {"function": function, "d_k": d_k, "n": n, "ms": cost.milliseconds, "mb": cost.kept_mb, "machine": machine}
+            for (function, d_k, n), cost in _median_costs(sizes).items()
+        ]
+
+    rows = experiments.measurement("compatibility", "costs", measure, settings={"repetitions": N_REPETITIONS})
+    found = {(row["function"], row["d_k"], row["n"]): Cost(row["ms"], row["mb"]) for row in rows}
+    return {size: found[size] for size in sizes}, rows[0]["machine"]
+
+
+def _median_costs(sizes: Sequence[tuple[Function, int, int]]) -> Costs:
+    """Measure the cost of each function at each size: medians over interleaved repetitions."""
     measured: dict[tuple[Function, int, int], list[Cost]] = {size: [] for size in sizes}
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1)
@@ -282,7 +282,7 @@ def cost_of_function(function: Function, d_k: int, length: int) -> Cost:
     started = time.perf_counter()
     with saved_tensors_hooks(keep, lambda tensor: tensor):
         if compatibility is None:
-            out_BHTK, _ = attention(q_BHTK, k_BHSK, v_BHSK)
+            out_BHTK, _ = dot_product_attention(q_BHTK, k_BHSK, v_BHSK)
         else:
             out_BHTK, _ = weighted_values(compatibility(q_BHTK, k_BHSK), v_BHSK)
         total = out_BHTK.sum()

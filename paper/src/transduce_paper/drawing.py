@@ -35,7 +35,7 @@ def new_figure(width: float, height: float) -> Figure:
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ConfigError("plots need matplotlib; install transduce[plot]") from error
+        raise ConfigError("plots need matplotlib, which is not installed; install matplotlib") from error
     return Figure(figsize=(width, height), layout="constrained", facecolor="white")
 
 

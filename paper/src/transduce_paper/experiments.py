@@ -11,45 +11,58 @@ import os
 import platform
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from statistics import median
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar, get_args
 
 import torch
 
-from transduce.config import ALIGNMENT_TASKS, SPLITS, DataConfig, Precision, RunConfig, config_from_mapping
-from transduce.config.migrations import config_of_format_1
+from transduce.config import (
+    ALIGNMENT_TASKS,
+    SPLITS,
+    DataConfig,
+    Precision,
+    RunConfig,
+    config_from_mapping,
+    config_of_format_1,
+)
 from transduce.corpora import data_folders, generate_pairs
-from transduce.corpora.grammar.instructions import generate_instructions
+from transduce.corpora.grammar import generate_instructions
 from transduce.errors import ConfigError, DataError, TrainingError
 from transduce.files import migrated, read_json, sha256_of_file, write_json, write_lines
 from transduce.metrics import TOKENISED_BLEUS
 from transduce.recipes import with_settings
-from transduce.tasks import RunResult, dev_perplexity, open_prepared, prepare, task_of, train
-from transduce.tasks.model_folder import WEIGHTS_FILE, read_model_folder
-from transduce.tasks.run_file import CHECKPOINTS, holds_run
-from transduce.tasks.run_lock import run_lock
+from transduce.tasks import (
+    CHECKPOINTS,
+    WEIGHTS_FILE,
+    RunResult,
+    dev_perplexity,
+    holds_run,
+    open_prepared,
+    prepare,
+    read_model_folder,
+    run_lock,
+    task_of,
+    train,
+)
 from transduce.training import Record, newest_complete, read_state
 from transduce_paper.measurement_cache import MeasuredArrays, read_arrays, read_tables, write_arrays, write_tables
 
 __all__ = [
-    "Experiment",
-    "Experiments",
-    "Follower",
-    "RunRecord",
-    "Scale",
-    "Stopped",
-    "machine_description",
-    "machines",
-    "sustained_flops",
-]
+    "SCALES", "Experiment", "Experiments", "Follower", "RunRecord", "Scale", "Stopped", "machine_description",
+    "machines", "sustained_flops",
+]  # fmt: skip
 
-Scale = Literal["cpu", "gpu", "paper"]
+# test: cpu shortened to seconds, its numbers mean nothing; cpu: small models in minutes; gpu: the paper's sizes on less
+# text; paper: its own runs.
+Scale = Literal["test", "cpu", "gpu", "paper"]
+SCALES: tuple[Scale, ...] = get_args(Scale)
 MeasuredT = TypeVar("MeasuredT")
+T = TypeVar("T")
 LOCK_POLL_SECONDS = 2.0
 RECORD_MIGRATIONS = (config_of_format_1,)
 # Fields of [data] that name files on this machine: records leave them out, since they are shared.
@@ -104,6 +117,11 @@ class RunRecord:
     tokenizer_of: str | None = None  # name of the record whose tokenizer it has; None: its own, or that of starts_from
     rated_by: str | None = None  # name of the record of the reward model
 
+    @property
+    def bleu(self) -> float:
+        """The sacreBLEU on the test text, or without one on the dev text."""
+        return float((self.test_scores or self.dev_scores)["sacrebleu"]["score"])
+
 
 class Follower(Protocol):
     """A progress display of one run."""
@@ -140,6 +158,25 @@ class Experiments:
         self.data_folder, self.device, self.log = data_folder, torch.device(device), log
         self._follow, self.should_stop, self._while_training = follow, should_stop, while_training
         self._flops: dict[Precision, float] = {}  # FLOP/s of large matrix products, measured once
+
+    def experiment(
+        self,
+        name: str,
+        config: RunConfig,
+        *,
+        test: Sequence[str] = (),
+        starts_from: Experiment | None = None,
+        tokenizer_of: Experiment | None = None,
+        rated_by: Experiment | None = None,
+    ) -> Experiment:
+        """Return a run under its name; at test scale it is shortened, with the settings ``test`` besides."""
+        if self.scale == "test":
+            config = with_settings(self._shortened(config), test)
+        return Experiment(name, config, starts_from, tokenizer_of, rated_by)
+
+    def pick(self, value: T, *, test: T) -> T:
+        """Return a value, or at test scale the other one."""
+        return test if self.scale == "test" else value
 
     def record_path(self, experiment: Experiment) -> Path:
         """Return the path of an experiment's record, whether or not it exists."""
@@ -309,30 +346,35 @@ class Experiments:
         """Return the token store of a text, encoded by the tokenizer of a model; prepare it if missing."""
         return self.store(data.model_copy(update={"tokenizer_from": str(model_folder)}))
 
-    def shortened(self, config: RunConfig) -> RunConfig:
-        """Shorten a run to seconds for tests: six updates on the built-in corpus, evaluated on 12 sentences."""
-        folder, pairs = self.work / "short", list(generate_pairs("dev", n_pairs=12, seed=1))
-        folder.mkdir(parents=True, exist_ok=True)
+    def _shortened(self, config: RunConfig) -> RunConfig:
+        """Shorten a run to seconds: six updates on the built-in corpus, evaluated on a few sentences."""
         if config.data.task == "parsing":
-            few, kind, lines, max_extra_tokens = folder / "few.ptb", "trees", [pair.tree for pair in pairs], 60
+            few, kind, max_extra_tokens = "few.ptb", "trees", 60
         elif config.data.task in ALIGNMENT_TASKS:
-            instructions = generate_instructions("dev", n=12, seed=1)
-            lines = [f"{each.prompt}\t{each.response}\t{each.response[:-2]}" for each in instructions]
-            few, kind, max_extra_tokens = folder / "few-rankings.tsv", "prompts", 1
-        elif config.data.language is not None:
-            few, kind, lines, max_extra_tokens = folder / "few.txt", "text", [pair.en for pair in pairs], 1
+            few, kind, max_extra_tokens = "few-rankings.tsv", "prompts", 1
         else:
-            few, kind, lines, max_extra_tokens = folder / "few.tsv", "tsv", [f"{p.en}\t{p.de}" for p in pairs], 1
-        write_lines(few, lines)
+            few, kind = ("few.txt", "text") if config.data.language is not None else ("few.tsv", "tsv")
+            max_extra_tokens = 1
+        path = json.dumps(str(self.work / self.scale / few))
         return with_settings(
             config,
             [
-                "data.corpus=grammar", "data.n_pairs=300", "data.vocab_size=400", f"data.dev_{kind}='{few}'",
-                f"data.test_{kind}='{few}'", "training.max_updates=6", "training.validate_every_updates=6",
+                "data.corpus=grammar", "data.n_pairs=300", "data.vocab_size=400", f"data.dev_{kind}={path}",
+                f"data.test_{kind}={path}", "training.max_updates=6", "training.validate_every_updates=6",
                 "training.checkpoint_every_updates=2", "training.max_tokens_per_batch=400", "search.beam_size=1",
                 f"search.max_extra_tokens={max_extra_tokens}",
             ],
         )  # fmt: skip
+
+    def _write_few(self) -> None:
+        """Write the 12 sentences of each kind on which shortened runs are evaluated."""
+        folder, pairs = self.work / self.scale, list(generate_pairs("dev", n_pairs=12, seed=1))
+        rankings = generate_instructions("dev", n=12, seed=1)
+        folder.mkdir(parents=True, exist_ok=True)
+        write_lines(folder / "few.ptb", [pair.tree for pair in pairs])
+        write_lines(folder / "few.txt", [pair.en for pair in pairs])
+        write_lines(folder / "few.tsv", [f"{pair.en}\t{pair.de}" for pair in pairs])
+        write_lines(folder / "few-rankings.tsv", [f"{r.prompt}\t{r.response}\t{r.response[:-2]}" for r in rankings])
 
     def _read(self, path: Path, experiment: Experiment) -> RunRecord:
         values = migrated(read_json(path), RECORD_MIGRATIONS, where=path)
@@ -381,6 +423,8 @@ class Experiments:
         if not store.exists():
             with self._locked(name):
                 if not store.exists():
+                    if self.scale == "test":
+                        self._write_few()
                     prepare(data, store, data_folder=self.data_folder, log=self.log)
         return store
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from scipy.stats import linregress
 
 __all__ = ["crossing", "exponent", "per_unit"]
 
@@ -20,7 +21,7 @@ def exponent(sizes: Sequence[float], values: Sequence[float]) -> float:
     _require(sizes, values)
     if min(*sizes, *values) <= 0:
         raise ValueError(f"a power law needs positive numbers, got {list(sizes)} and {list(values)}")
-    return round(_slope(np.log(sizes), np.log(values)), 12)
+    return round(float(linregress(np.log(sizes), np.log(values)).slope), 12)
 
 
 def per_unit(sizes: Sequence[float], values: Sequence[float]) -> float:
@@ -32,7 +33,7 @@ def per_unit(sizes: Sequence[float], values: Sequence[float]) -> float:
     2.0
     """
     _require(sizes, values)
-    return round(_slope(np.asarray(sizes, dtype=np.float64), np.asarray(values, dtype=np.float64)), 12)
+    return round(float(linregress(sizes, values).slope), 12)
 
 
 def crossing(sizes: Sequence[float], rising: Sequence[float], other: Sequence[float]) -> float | None:
@@ -58,8 +59,3 @@ def crossing(sizes: Sequence[float], rising: Sequence[float], other: Sequence[fl
 def _require(sizes: Sequence[float], values: Sequence[float]) -> None:
     if len(sizes) != len(values) or len(set(sizes)) < 2:
         raise ValueError(f"a slope needs two different sizes and a value for each, got {list(sizes)}, {list(values)}")
-
-
-def _slope(x: np.typing.NDArray[np.float64], y: np.typing.NDArray[np.float64]) -> float:
-    x_centred = x - x.mean()
-    return float((x_centred * (y - y.mean())).sum() / (x_centred**2).sum())

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from math import exp, lgamma, pi, sqrt
+from math import sqrt
 from statistics import mean
 
+from scipy.stats import t
+
 __all__ = [
-    "Interval", "half_width_of_mean", "half_width_of_share", "interval_of_difference", "pooled_deviation", "student_t",
+    "NO_CELLS", "Interval", "half_width_of_mean", "half_width_of_share", "interval_of_difference",
+    "pooled_deviation", "student_t",
 ]  # fmt: skip
 
-N_STEPS = 2000  # of Simpson's rule; even
+
+NO_CELLS = (None, None)  # of a row without an interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +30,11 @@ class Interval:
     def is_above_zero(self) -> bool | None:
         """Whether the whole interval is above zero (True) or below it (False); None if it includes zero."""
         return None if abs(self.difference) <= self.half_width else self.difference > 0
+
+    @property
+    def cells(self) -> tuple[float, float]:
+        """The difference and the half width, for a table."""
+        return self.difference, self.half_width
 
     def __str__(self) -> str:
         return f"{self.difference:+.2f} ± {self.half_width:.2f}"
@@ -88,17 +97,4 @@ def student_t(freedom: int) -> float:
     >>> [round(student_t(freedom), 3) for freedom in (1, 4, 16, 1000)]
     [12.706, 2.776, 2.12, 1.962]
     """
-    low, high = 0.0, 20.0
-    while high - low > 1e-7:
-        middle = (low + high) / 2
-        low, high = (middle, high) if _probability_within(middle, freedom) < 0.95 else (low, middle)
-    return (low + high) / 2
-
-
-def _probability_within(t: float, freedom: int) -> float:
-    """Return the probability of a value between -t and t, by Simpson's rule."""
-    log_factor = lgamma((freedom + 1) / 2) - lgamma(freedom / 2)
-    factor = exp(log_factor) / sqrt(freedom * pi)
-    densities = [factor * pow(1 + (t * n / N_STEPS) ** 2 / freedom, -(freedom + 1) / 2) for n in range(N_STEPS + 1)]
-    weighted: float = densities[0] + densities[-1] + 4 * sum(densities[1:-1:2]) + 2 * sum(densities[2:-1:2])
-    return 2 * weighted * t / N_STEPS / 3
+    return float(t.ppf(0.975, freedom))

@@ -6,7 +6,7 @@ from transduce.config import RunConfig
 from transduce.recipes import preset, with_settings
 from transduce_paper.experiments import Scale
 
-__all__ = ["PARSERS", "parser_at_scale"]
+__all__ = ["PARSERS", "SMALL_PARSER", "parser_at_scale"]
 
 # The settings of the recipes parsing-gum, parsing-free-trees and parsing-wsj; the recipes give the reasons.
 _SMALL = (
@@ -48,12 +48,14 @@ _COMMON = (
     "search.alpha=0.3", "search.max_extra_tokens=300",
 )  # fmt: skip
 CPU_UPDATES_DIVISOR = 4
+# What a parser has besides at test scale.
+SMALL_PARSER = ("model.n_encoder_layers=1", "model.n_decoder_layers=1", "data.recombination=0.0")
 
 
 def parser_at_scale(name: str, scale: Scale) -> RunConfig:
-    """Return the run of a recipe; at cpu scale with a quarter of its updates."""
+    """Return the run of a recipe; on a CPU with a quarter of its updates."""
     base, settings = PARSERS[name]
     config = with_settings(preset(base), [*_COMMON, *settings])
-    if scale != "cpu":
+    if scale in ("gpu", "paper"):
         return config
     return with_settings(config, [f"training.max_updates={config.training.max_updates // CPU_UPDATES_DIVISOR}"])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import mean
 from typing import Literal
@@ -20,15 +20,14 @@ from transduce.files import write_lines
 from transduce.linearisation import ANY_TAG, ending_token
 from transduce.recipes import with_settings
 from transduce.tasks import Parser, tagged_words
-from transduce.text.treebank_words import treebank_words
+from transduce.text import treebank_words
 from transduce.trees import escape_brackets, sentence_of_words
 from transduce_paper.experiments import Experiment, Experiments, RunRecord, Stopped, machines
-from transduce_paper.intervals import Interval, interval_of_difference
-from transduce_paper.parsers import parser_at_scale
-from transduce_paper.report import Cell, Claim, Table, agreement, verdict_line
-from transduce_paper.request import Request
+from transduce_paper.intervals import NO_CELLS, Interval, interval_of_difference
+from transduce_paper.parsers import SMALL_PARSER, parser_at_scale
+from transduce_paper.report import Cell, Claim, Section, Table, agreement
 
-__all__ = ["ParsingVariants", "parsing_variants_section", "raw_sentences"]
+__all__ = ["make_parsing_variants", "raw_sentences", "variant_experiment"]
 
 Variant = Literal["supervised", "attention-dropout", "semi-supervised"]
 VARIANTS: Mapping[Variant, str] = {
@@ -44,10 +43,6 @@ MIN_WORDS, MAX_WORDS = 3, 40  # of a raw sentence
 CHUNK_SENTENCES = 200  # parsed between two looks at whether the user has interrupted
 
 ABOUT = """\
-## Attention dropout and semi-supervised training
-
-{finding}
-
 Each parser is trained from the seeds {seeds} for {updates:,} updates ({machines}). *Supervised*: the first parser
 above. *Attention dropout*: a fraction of {p_drop_attention:g} of the attention weights is dropped in training (section
 5.4 of the paper's early version; neither it nor section 6.3 gives the rate). *Semi-supervised*: the supervised parser
@@ -65,30 +60,18 @@ class Raw:
     n_sentences: int
 
 
-NEWS, SHORT = Raw("newstest", 10_000), Raw(BUILT_IN, 20)
+NEWS, FEW = Raw("newstest", 10_000), Raw(BUILT_IN, 20)
 
 
-@dataclass(frozen=True, slots=True)
-class ParsingVariants:
-    """Sections and claims for the report of Table 4."""
-
-    sections: tuple[str | Table, ...]
-    claims: tuple[Claim, ...]
-
-
-def parsing_variants_section(experiments: Experiments, request: Request) -> ParsingVariants:
-    """Train the three parsers from two seeds each, or read their records; empty except at cpu scale."""
-    if experiments.scale != "cpu":
-        return ParsingVariants((), ())
-    raw = SHORT if request.is_short else NEWS
-    records = {
-        variant: [_run(experiments, variant, seed, raw, is_short=request.is_short) for seed in SEEDS]
-        for variant in VARIANTS
-    }
+def make_parsing_variants(experiments: Experiments) -> list[Section]:
+    """Train the three parsers from two seeds each, or read their records; no section above the scale of a CPU."""
+    if experiments.scale in ("gpu", "paper"):
+        return []
+    raw = experiments.pick(NEWS, test=FEW)
+    records = {variant: [_run(experiments, variant, seed, raw) for seed in SEEDS] for variant in VARIANTS}
     intervals = {split: _intervals(records, split) for split in SCORED}
     all_records = [record for of_variant in records.values() for record in of_variant]
     about = ABOUT.format(
-        finding=verdict_line(_finding(records, intervals)),
         seeds=" and ".join(map(str, SEEDS)),
         updates=all_records[0].updates,
         machines=machines(all_records),
@@ -100,7 +83,14 @@ def parsing_variants_section(experiments: Experiments, request: Request) -> Pars
         weight=PARSED_WEIGHT,
         freedom=sum(len(of_variant) - 1 for of_variant in records.values()),
     )
-    return ParsingVariants((about, _table(records, intervals)), _claims(records, intervals))
+    return [
+        Section(
+            "Attention dropout and semi-supervised training",
+            (about, _table(records, intervals)),
+            _finding(records, intervals),
+            claims=_claims(records, intervals),
+        )
+    ]
 
 
 def raw_sentences(raw: Raw, data_folder: Path | None) -> Iterator[str]:
@@ -120,34 +110,32 @@ def raw_sentences(raw: Raw, data_folder: Path | None) -> Iterator[str]:
             return
 
 
-def _run(experiments: Experiments, variant: Variant, seed: int, raw: Raw, *, is_short: bool) -> RunRecord:
-    experiment = _experiment(experiments, variant, seed, is_short=is_short)
+def _run(experiments: Experiments, variant: Variant, seed: int, raw: Raw) -> RunRecord:
+    experiment = variant_experiment(experiments, variant, seed)
     if variant == "semi-supervised" and not experiments.record_path(experiment).exists():
-        supervised = _experiment(experiments, "supervised", seed, is_short=is_short)
+        supervised = variant_experiment(experiments, "supervised", seed)
         path = _path_of_parsed(experiments, supervised)
         if not path.exists():
             _parse_raw(experiments, supervised, raw, path)
     return experiments.run(experiment)
 
 
-def _experiment(experiments: Experiments, variant: Variant, seed: int, *, is_short: bool) -> Experiment:
+def variant_experiment(experiments: Experiments, variant: Variant, seed: int) -> Experiment:
+    """Return the run of a variant with a seed."""
     config = with_settings(parser_at_scale("gum", experiments.scale), [f"training.seed={seed}"])
-    if is_short:
-        small = ["model.n_encoder_layers=1", "model.n_decoder_layers=1", "data.recombination=0.0"]
-        config = with_settings(experiments.shortened(config), small)
-    name = f"parsing-{'short-' if is_short else ''}{variant}-seed{seed}"
     match variant:
         case "supervised":
             settings = []
         case "attention-dropout":
             settings = [f"model.p_drop_attention={P_DROP_ATTENTION}"]
         case "semi-supervised":
-            supervised = _experiment(experiments, "supervised", seed, is_short=is_short)
+            supervised = variant_experiment(experiments, "supervised", seed)
             settings = [
-                f"data.corpus={{{config.data.corpus}=1.0, {OWN_FILES}={PARSED_WEIGHT}}}",
+                f"data.corpus={{{supervised.config.data.corpus}=1.0, {OWN_FILES}={PARSED_WEIGHT}}}",
                 f"data.train_trees={json.dumps(str(_path_of_parsed(experiments, supervised)))}",
             ]
-    return Experiment(name, with_settings(config, settings))
+    experiment = experiments.experiment(f"parsing-{variant}-seed{seed}", config, test=SMALL_PARSER)
+    return replace(experiment, config=with_settings(experiment.config, settings))
 
 
 def _path_of_parsed(experiments: Experiments, supervised: Experiment) -> Path:
@@ -229,11 +217,7 @@ def _table(records: Mapping[Variant, Sequence[RunRecord]], intervals: Intervals)
                 VARIANTS[variant],
                 mean(record.minutes for record in of_variant),
                 *(f1 for split in SCORED for f1 in _f1(of_variant, split)),
-                *(
-                    cell
-                    for each in differences
-                    for cell in ((None, None) if each is None else (each.difference, each.half_width))
-                ),
+                *(cell for each in differences for cell in (each.cells if each else NO_CELLS)),
             )
         )
     formats = {name: "+.2f" if name.endswith("difference") else ".2f" for name in columns[1:]} | {"minutes": ".1f"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -12,8 +12,8 @@ from typing import Any, Literal
 from transduce.files import write_text
 
 __all__ = [
-    "Cell", "Claim", "Draw", "Report", "Table", "Verdict", "agreement", "how_to_reproduce", "picture", "verdict_line",
-    "write_report",
+    "Cell", "Claim", "Draw", "Report", "Section", "Table", "Verdict", "agreement", "how_to_reproduce", "picture",
+    "sentence", "write_report",
 ]  # fmt: skip
 
 Cell = str | int | float | None  # None: not printed by the paper, or not measured
@@ -101,25 +101,66 @@ def agreement(is_so: bool | None) -> Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """A reproduced table or figure of the paper."""
+class Section:
+    """A part of a report: a heading, what was found, then text, tables and smaller parts in reading order."""
 
-    name: str  # table1, figure2, notes, ...
     title: str
-    sections: tuple[str | Table, ...]  # Markdown text and tables in reading order
+    contents: tuple[str | Table | Section, ...]  # text is Markdown
+    finding: str = ""  # one sentence, in bold
+    question: str = ""  # what is checked
+    summary: str = ""  # the finding as a clause, for the summary of a whole
     drawings: Mapping[str, Draw] = field(default_factory=dict)  # file name without .svg -> drawing function
-    pages: Mapping[str, str] = field(default_factory=dict)  # other files: name -> content
-    claims: tuple[Claim, ...] = ()  # tested by this report
+    claims: tuple[Claim, ...] = ()  # tested by this part, those of its own parts excepted
+
+    def parts(self) -> Iterator[Section]:
+        """Yield this section and all parts in it, in reading order."""
+        yield self
+        for each in self.contents:
+            if isinstance(each, Section):
+                yield from each.parts()
+
+    def blocks(self, level: int = 1) -> Iterator[str | Table]:
+        """Yield headings, texts and tables in reading order; ``level`` is that of the heading."""
+        yield f"{'#' * level} {self.title}"
+        if self.finding:
+            yield f"**{self.finding}**"
+        if self.question:
+            yield f"Question: {self.question}"
+        for each in self.contents:
+            if isinstance(each, Section):
+                yield from each.blocks(level + 1)
+            else:
+                yield each
+
+    def as_markdown(self) -> str:
+        """Return the Markdown of the section as a page; drawings that no text shows (``picture``) are at the end."""
+        body = [block.as_markdown() if isinstance(block, Table) else block for block in self.blocks()]
+        shown = "\n".join(body)
+        names = (name for part in self.parts() for name in part.drawings)
+        body += [picture(name, name) for name in names if f"]({name}.svg)" not in shown]
+        return "\n\n".join(body) + "\n"
 
     def table(self, name: str = "") -> Table:
         """Return the table of that name; the main table's is empty. Raises ValueError unless there is exactly one."""
-        (table,) = (section for section in self.sections if isinstance(section, Table) and section.name == name)
+        (table,) = (block for block in self.blocks() if isinstance(block, Table) and block.name == name)
         return table
 
 
-def verdict_line(sentence: str) -> str:
-    """Return the first line of a report: what was found, in one bold sentence."""
-    return f"**{sentence}**"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report(Section):
+    """A reproduced table or figure of the paper."""
+
+    name: str  # table1, figure2, notes, ...
+    pages: Mapping[str, str] = field(default_factory=dict)  # other files: name -> content
+
+
+def sentence(clause: str) -> str:
+    """Return a clause as a sentence.
+
+    >>> sentence("it works")
+    'It works.'
+    """
+    return f"{clause[0].upper()}{clause[1:]}."
 
 
 def picture(name: str, alt: str) -> str:
@@ -139,25 +180,13 @@ def how_to_reproduce(name: str, *, seeds: str, hardware: str, scale: str = "cpu"
 
 
 def write_report(report: Report, folder: Path) -> list[Path]:
-    """Write ``NAME.md``, its CSV files and drawings; return their paths, the Markdown first.
-
-    Drawings that no section shows (``picture``) are shown at the end.
-    """
+    """Write ``NAME.md``, its CSV files and drawings; return their paths, the Markdown first."""
     folder.mkdir(parents=True, exist_ok=True)
-    tables = [section for section in report.sections if isinstance(section, Table)]
-    body = [section.as_markdown() if isinstance(section, Table) else section for section in report.sections]
-    shown = "\n".join(body)
-    body += [picture(name, name) for name in report.drawings if f"]({name}.svg)" not in shown]
-    written = [folder / f"{report.name}.md"]
-    for table in tables:
-        path = folder / f"{report.name}{table.name}.csv"
-        write_text(path, table.as_csv())
-        written.append(path)
-    for name, draw in report.drawings.items():
-        draw(folder / f"{name}.svg")
-        written.append(folder / f"{name}.svg")
-    for name, content in report.pages.items():
-        write_text(folder / name, content)
-        written.append(folder / name)
-    write_text(written[0], "\n\n".join([f"# {report.title}", *body]) + "\n")
-    return written
+    tables = {f"{report.name}{block.name}.csv": block for block in report.blocks() if isinstance(block, Table)}
+    drawings = {f"{name}.svg": draw for part in report.parts() for name, draw in part.drawings.items()}
+    for name, draw in drawings.items():
+        draw(folder / name)
+    texts = {f"{report.name}.md": report.as_markdown(), **{name: table.as_csv() for name, table in tables.items()}}
+    for name, text in (texts | dict(report.pages)).items():
+        write_text(folder / name, text)
+    return [folder / name for name in (*texts, *drawings, *report.pages)]

@@ -10,12 +10,8 @@ __all__ = ["Request"]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Options of ``transduce paper``.
+    """Options of ``transduce paper``."""
 
-    ``is_short`` makes a test version in seconds; its numbers mean nothing.
-    """
-
-    is_short: bool = False
     sentence: str | None = None  # shown in the attention figures
     treebank: Path | None = None  # folder of the Penn Treebank, for Table 4 at the paper's scale
     rows: tuple[str, ...] = ()  # of Table 3; empty: all

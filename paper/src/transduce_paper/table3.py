@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import ceil, floor, sqrt
 from pathlib import Path
 from statistics import mean, stdev
@@ -14,6 +13,8 @@ from transduce.errors import ConfigError, quoted
 from transduce.model import cost_of
 from transduce.recipes import TABLE_3, with_settings
 from transduce_paper.experiments import Experiment, Experiments, RunRecord, Scale, machines
+from transduce_paper.intervals import student_t
+from transduce_paper.printed import PRINTED
 from transduce_paper.report import (
     Cell,
     Claim,
@@ -23,58 +24,18 @@ from transduce_paper.report import (
     agreement,
     how_to_reproduce,
     picture,
-    verdict_line,
 )
 from transduce_paper.request import Request
 from transduce_paper.sizes import size_description
 from transduce_paper.table_plots import RowPoint, draw_perplexities
 
 __all__ = [
-    "PRINTED",
-    "Printed",
-    "learning_rate_description",
-    "make_table3",
-    "require_rows",
-    "row_at_scale",
-    "row_experiment",
-    "verdict",
+    "learning_rate_description", "make_table3", "require_rows", "row_at_scale", "row_experiment", "verdict",
     "vocabularies_that_fit",
-]
+]  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Printed:
-    """A row of the paper."""
-
-    change: str
-    perplexity: float
-    bleu: float
-    millions: int | None  # of parameters
-
-
-PRINTED: dict[str, Printed] = {
-    "base": Printed("N 6, d_model 512, d_ff 2048, h 8, d_k 64, d_v 64, P_drop 0.1, eps_ls 0.1", 4.92, 25.8, 65),
-    "A-h1": Printed("h 1, d_k 512, d_v 512", 5.29, 24.9, None),
-    "A-h4": Printed("h 4, d_k 128, d_v 128", 5.00, 25.5, None),
-    "A-h16": Printed("h 16, d_k 32, d_v 32", 4.91, 25.8, None),
-    "A-h32": Printed("h 32, d_k 16, d_v 16", 5.01, 25.4, None),
-    "B-dk16": Printed("d_k 16", 5.16, 25.1, 58),
-    "B-dk32": Printed("d_k 32", 5.01, 25.4, 60),
-    "C-N2": Printed("N 2", 6.11, 23.7, 36),
-    "C-N4": Printed("N 4", 5.19, 25.3, 50),
-    "C-N8": Printed("N 8", 4.88, 25.5, 80),
-    "C-d256": Printed("d_model 256, d_k 32, d_v 32", 5.75, 24.5, 28),
-    "C-d1024": Printed("d_model 1024, d_k 128, d_v 128", 4.66, 26.0, 168),
-    "C-ff1024": Printed("d_ff 1024", 5.12, 25.4, 53),
-    "C-ff4096": Printed("d_ff 4096", 4.75, 26.2, 90),
-    "D-drop0": Printed("P_drop 0.0", 5.77, 24.6, None),
-    "D-drop2": Printed("P_drop 0.2", 4.95, 25.5, None),
-    "D-smooth0": Printed("eps_ls 0.0", 4.67, 25.3, None),
-    "D-smooth2": Printed("eps_ls 0.2", 5.47, 25.7, None),
-    "E-learned": Printed("learned positions", 4.92, 25.7, None),
-    "big": Printed("N 6, d_model 1024, d_ff 4096, h 16, P_drop 0.3, 300K updates", 4.33, 26.4, 213),
-}
-
+ROWS = PRINTED.table3
 # Vocabulary sizes for which the parameter formula gives the printed counts: one for big, another for the other rows.
 VOCABULARIES = (37_000, 41_100, 36_000)
 
@@ -84,8 +45,6 @@ AS_IN_SECTION_6_2 = ("training.average_last=1", "training.validation_bleu=false"
 # Only base has several seeds; they give the interval of seed noise. With 4 seeds an effect would have to exceed 3.6
 # standard deviations, with 8 it is 2.5.
 N_BASE_SEEDS = 8
-# Student's t for a two-sided 95 % interval, by degrees of freedom.
-T_95 = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365}
 # Differences in the paper up to these count as no effect: it has one run per row and calls E "nearly identical".
 NEGLIGIBLE_PPL, NEGLIGIBLE_BLEU = 0.02, 0.1
 UPDATES_AT_CPU_SCALE = 1_500
@@ -99,13 +58,10 @@ def make_table3(experiments: Experiments, request: Request) -> Report:
     """Train every row, or those of the request, and compare them with the paper's."""
     if request.rows:
         return _report_of_rows(experiments, request)
-    names = ["base", "C-N2"] if request.is_short else list(PRINTED)
-    records = _records(experiments, names, is_short=request.is_short)
+    records = _records(experiments, experiments.pick(list(ROWS), test=["base", "C-N2"]))
     return Report(
-        "table3",
         "Table 3: variations on the Transformer",
         (
-            verdict_line(_summary(records)),
             _sizes({"base": records["base"]}),
             _effects(records, records["base"]),
             picture("table3", "Perplexity of each row against base: ours with the interval of seeds, the paper's"),
@@ -123,7 +79,9 @@ def make_table3(experiments: Experiments, request: Request) -> Report:
             _about_vocabularies(),
         ),
         drawings={"table3": lambda path: _draw(records, path)},
-        claims=() if request.is_short else _claims(records),
+        claims=() if experiments.scale == "test" else _claims(records),
+        finding=_summary(records),
+        name="table3",
     )
 
 
@@ -181,29 +139,26 @@ def _claim_on_smoothing(records: Mapping[str, Sequence[RunRecord]]) -> Claim:
 def require_rows(names: Sequence[str]) -> None:
     """Raise ConfigError if a name is not that of a row of Table 3."""
     for name in names:
-        if name not in PRINTED:
-            raise ConfigError(f"Table 3 has no row {quoted(name)}; {nearest_name(name, list(PRINTED))}")
+        if name not in ROWS:
+            raise ConfigError(f"Table 3 has no row {quoted(name)}; {nearest_name(name, list(ROWS))}")
 
 
-def _records(experiments: Experiments, names: Sequence[str], *, is_short: bool) -> dict[str, list[RunRecord]]:
+def _records(experiments: Experiments, names: Sequence[str]) -> dict[str, list[RunRecord]]:
     """Train or read rows: every seed of base, one of the others."""
-    return {
-        name: [experiments.run(each) for each in _experiments_of(experiments, name, is_short=is_short)]
-        for name in names
-    }
+    return {name: list(map(experiments.run, _experiments_of(experiments, name))) for name in names}
 
 
-def _experiments_of(experiments: Experiments, name: str, *, is_short: bool) -> list[Experiment]:
-    n_seeds = 1 if name != "base" else 2 if is_short else N_BASE_SEEDS
-    return [_experiment(experiments, name, seed, is_short=is_short) for seed in range(1, 1 + n_seeds)]
+def _experiments_of(experiments: Experiments, name: str) -> list[Experiment]:
+    n_seeds = experiments.pick(N_BASE_SEEDS, test=2) if name == "base" else 1
+    return [row_experiment(experiments, name, seed=seed) for seed in range(1, 1 + n_seeds)]
 
 
 def _report_of_rows(experiments: Experiments, request: Request) -> Report:
     """Report some rows alone. They are compared with base only if all its seeds have been trained."""
     require_rows(request.rows)
     names = tuple(dict.fromkeys(request.rows))
-    records = _records(experiments, names, is_short=request.is_short)
-    seeds = _experiments_of(experiments, "base", is_short=request.is_short)
+    records = _records(experiments, names)
+    seeds = _experiments_of(experiments, "base")
     has_base = all(experiments.record_path(each).exists() for each in seeds)
     base = [experiments.run(each) for each in seeds] if has_base else None
     sections: list[str | Table] = [_sizes(records), _effects(records, base)]
@@ -221,7 +176,7 @@ def _report_of_rows(experiments: Experiments, request: Request) -> Report:
             hardware=machines(record for row in records.values() for record in row),
         )
     )
-    return Report("table3-rows", f"Table 3, rows {', '.join(names)}", tuple(sections))
+    return Report(f"Table 3, rows {', '.join(names)}", tuple(sections), name="table3-rows")
 
 
 def _summary(records: Mapping[str, Sequence[RunRecord]]) -> str:
@@ -258,10 +213,10 @@ def _draw(records: Mapping[str, Sequence[RunRecord]], path: Path) -> None:
     rows = [
         RowPoint(
             name=name,
-            change=PRINTED[name].change if name != "big" else "d_model 1024, h 16, P_drop 0.3",
+            change=ROWS[name].change if name != "big" else "d_model 1024, h 16, P_drop 0.3",
             group=name.partition("-")[0],
             perplexity=row[0].dev_perplexity,
-            paper_perplexity=PRINTED[name].perplexity,
+            paper_perplexity=ROWS[name].perplexity,
             effect=_effect_on_perplexity(name, row[0], base),
         )
         for name, row in records.items()
@@ -270,14 +225,14 @@ def _draw(records: Mapping[str, Sequence[RunRecord]], path: Path) -> None:
     draw_perplexities(
         rows,
         base=(mean(base), mean(base) - margin, mean(base) + margin),
-        paper_base=PRINTED["base"].perplexity,
+        paper_base=ROWS["base"].perplexity,
         titles=(
             f"Ours: base {size_description(first.config)}",
             f"Paper: base {size_description(row_at_scale('base', 'paper'))}",
         ),
         labels=(
             f"perplexity, {first.dev_text}; line: base, {mean(base):.2f}",
-            f"perplexity, newstest2013; line: base, {PRINTED['base'].perplexity:.2f}",
+            f"perplexity, newstest2013; line: base, {ROWS['base'].perplexity:.2f}",
         ),
         path=path,
     )
@@ -286,7 +241,8 @@ def _draw(records: Mapping[str, Sequence[RunRecord]], path: Path) -> None:
 def row_at_scale(name: str, scale: Scale, *, seed: int = 1) -> RunConfig:
     """Return the run of a row at a scale.
 
-    paper: the paper's own run; gpu: its model sizes on less text; cpu: the same ratios of sizes, trained in minutes.
+    paper: the paper's own run; gpu: its model sizes on less text; cpu: the same ratios of sizes, trained in minutes;
+    test: as cpu, to be shortened.
     """
     row = with_settings(TABLE_3[name](), [f"training.seed={seed}", *AS_IN_SECTION_6_2])
     match scale:
@@ -294,7 +250,7 @@ def row_at_scale(name: str, scale: Scale, *, seed: int = 1) -> RunConfig:
             return with_settings(row, ['data.corpus="wmt14-en-de"', "training.checkpoint_every_updates=1400"])
         case "gpu":
             return with_settings(row, _at_gpu_scale(row))
-        case "cpu":
+        case "cpu" | "test":
             return with_settings(row, _at_cpu_scale(row))
         case _:
             assert_never(scale)
@@ -340,16 +296,9 @@ def _at_cpu_scale(row: RunConfig) -> list[str]:
     ]
 
 
-def row_experiment(name: str, scale: Scale, *, seed: int) -> Experiment:
+def row_experiment(experiments: Experiments, name: str, *, seed: int) -> Experiment:
     """Return the run of a row under the name of its record."""
-    return Experiment(f"table3-{name}-seed{seed}", row_at_scale(name, scale, seed=seed))
-
-
-def _experiment(experiments: Experiments, name: str, seed: int, *, is_short: bool) -> Experiment:
-    full = row_experiment(name, experiments.scale, seed=seed)
-    if not is_short:
-        return full
-    return Experiment(f"table3-short-{name}-seed{seed}", experiments.shortened(full.config))
+    return experiments.experiment(f"table3-{name}-seed{seed}", row_at_scale(name, experiments.scale, seed=seed))
 
 
 def _bleu(record: RunRecord, metric: str = "sacrebleu") -> float:
@@ -361,12 +310,12 @@ def _perplexities(records: Sequence[RunRecord]) -> list[float]:
 
 
 def _effect_on_perplexity(name: str, record: RunRecord, base: Sequence[float]) -> str:
-    printed = PRINTED[name].perplexity - PRINTED["base"].perplexity
+    printed = ROWS[name].perplexity - ROWS["base"].perplexity
     return verdict(printed, record.dev_perplexity, base, negligible=NEGLIGIBLE_PPL)
 
 
 def _effect_on_bleu(name: str, record: RunRecord, base: Sequence[float]) -> str:
-    return verdict(PRINTED[name].bleu - PRINTED["base"].bleu, _bleu(record), base, negligible=NEGLIGIBLE_BLEU)
+    return verdict(ROWS[name].bleu - ROWS["base"].bleu, _bleu(record), base, negligible=NEGLIGIBLE_BLEU)
 
 
 def _details(scale: Scale, base: Sequence[RunRecord]) -> str:
@@ -403,7 +352,7 @@ def _effects(records: Mapping[str, Sequence[RunRecord]], base: Sequence[RunRecor
     perplexities, bleus = _perplexities(base or []), [_bleu(record) for record in base or []]
     rows: list[tuple[Cell, ...]] = []
     for name, of_row in records.items():
-        printed, record, is_compared = PRINTED[name], of_row[0], base is not None and name != "base"
+        printed, record, is_compared = ROWS[name], of_row[0], base is not None and name != "base"
         rows.append(
             (
                 name,
@@ -471,12 +420,12 @@ def verdict(printed_effect: float, ours: float, base: Sequence[float], *, neglig
 
 def _margin(base: Sequence[float]) -> float:
     """Return the half width of the 95 % prediction interval of one more run around the mean of these."""
-    return T_95[len(base) - 1] * stdev(base) * sqrt(1 + 1 / len(base))
+    return student_t(len(base) - 1) * stdev(base) * sqrt(1 + 1 / len(base))
 
 
 def _parameters() -> Table:
     rows: list[tuple[Cell, ...]] = []
-    for name, printed in PRINTED.items():
+    for name, printed in ROWS.items():
         model = TABLE_3[name]().model
         counts = [cost_of(model.with_vocabulary(size, size)).parameters / 1e6 for size in VOCABULARIES]
         fitting = [
@@ -497,7 +446,7 @@ def vocabularies_that_fit(names: Sequence[str]) -> tuple[int, int] | None:
     """
     lowest, highest = 0.0, float("inf")
     for name in names:
-        printed, model = PRINTED[name].millions, TABLE_3[name]().model
+        printed, model = ROWS[name].millions, TABLE_3[name]().model
         if printed is None:
             continue
         core = cost_of(model).parameters_without_embeddings
@@ -507,9 +456,9 @@ def vocabularies_that_fit(names: Sequence[str]) -> tuple[int, int] | None:
 
 
 def _about_vocabularies() -> str:
-    without_big = [name for name in PRINTED if name != "big"]
+    without_big = [name for name in ROWS if name != "big"]
     ranges = []
-    for names, words in ((without_big, "all rows but big"), (["big"], "big"), (list(PRINTED), "all rows")):
+    for names, words in ((without_big, "all rows but big"), (["big"], "big"), (list(ROWS), "all rows")):
         fits = vocabularies_that_fit(names)
         ranges.append(f"{words}: {'none' if fits is None else f'{fits[0]:,} to {fits[1]:,}'}")
     return f"Vocabulary sizes for which the formula rounds to the printed counts: {'; '.join(ranges)}."

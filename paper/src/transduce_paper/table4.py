@@ -11,31 +11,17 @@ from transduce.corpora import WSJ
 from transduce.errors import ConfigError
 from transduce.recipes import with_settings
 from transduce_paper.experiments import Experiment, Experiments, RunRecord, machines
-from transduce_paper.parsers import parser_at_scale
-from transduce_paper.parsing_variants import parsing_variants_section
-from transduce_paper.report import Cell, Report, Table, how_to_reproduce, picture, verdict_line
+from transduce_paper.parsers import SMALL_PARSER, parser_at_scale
+from transduce_paper.parsing_variants import make_parsing_variants
+from transduce_paper.printed import PRINTED
+from transduce_paper.report import Cell, Report, Table, how_to_reproduce, picture
 from transduce_paper.request import Request
 from transduce_paper.sizes import corpus_description, model_description, size_description
 from transduce_paper.table_plots import BarGroup, draw_f1
 
-__all__ = ["PRINTED", "make_table4", "printed_and_ours"]
+__all__ = ["make_table4", "printed_and_ours"]
 
-# Parser, training, F1 on section 23 of the Wall Street Journal (WSJ).
-PRINTED: tuple[tuple[str, str, float], ...] = (
-    ("Vinyals & Kaiser et al. (2014)", "WSJ only, discriminative", 88.3),
-    ("Petrov et al. (2006)", "WSJ only, discriminative", 90.4),
-    ("Zhu et al. (2013)", "WSJ only, discriminative", 90.4),
-    ("Dyer et al. (2016)", "WSJ only, discriminative", 91.7),
-    ("Transformer (4 layers)", "WSJ only, discriminative", 91.3),
-    ("Zhu et al. (2013)", "semi-supervised", 91.3),
-    ("Huang & Harper (2009)", "semi-supervised", 91.3),
-    ("McClosky et al. (2006)", "semi-supervised", 92.1),
-    ("Vinyals & Kaiser et al. (2014)", "semi-supervised", 92.1),
-    ("Transformer (4 layers)", "semi-supervised", 92.7),
-    ("Luong et al. (2015)", "multi-task", 93.0),
-    ("Dyer et al. (2016)", "generative", 93.3),
-)
-
+ROWS = PRINTED.table4
 N_SECTION_23 = 2_416  # sentences
 
 
@@ -45,14 +31,11 @@ def make_table4(experiments: Experiments, request: Request) -> Report:
     if experiments.scale == "paper" and request.treebank is None:
         raise ConfigError("table4 at --scale paper needs --treebank, the folder of the Penn Treebank")
     records = [
-        experiments.run(_experiment(experiments, name, request)) for name in names[: 1 if request.is_short else 2]
+        experiments.run(_experiment(experiments, name, request)) for name in experiments.pick(names, test=names[:1])
     ]
-    variants = parsing_variants_section(experiments, request)
     return Report(
-        "table4",
         "Table 4: English constituency parsing",
         (
-            verdict_line(_verdict(records)),
             f"Paper: {_paper_size()}. Ours: {_our_sizes(records)}. The test sets differ as well, so the F1 scores"
             " cannot be compared with each other.",
             _measured(records),
@@ -66,10 +49,11 @@ def make_table4(experiments: Experiments, request: Request) -> Report:
             _details(records),
             "## The paper's numbers\n\nF1 on section 23 of the Wall Street Journal.",
             printed_and_ours(records),
-            *variants.sections,
+            *make_parsing_variants(experiments),
         ),
-        claims=variants.claims,
         drawings={"table4": lambda path: _draw(records, path)},
+        finding=_verdict(records),
+        name="table4",
     )
 
 
@@ -92,7 +76,7 @@ def _evaluated(records: Sequence[RunRecord]) -> list[tuple[RunRecord, str, dict[
 
 
 def _verdict(records: Sequence[RunRecord]) -> str:
-    printed = next(f1 for name, kind, f1 in PRINTED if name.startswith("Transformer") and kind.startswith("WSJ only"))
+    printed = next(f1 for name, kind, f1 in ROWS if name.startswith("Transformer") and kind.startswith("WSJ only"))
     on_section_23 = [record.test_scores["f1"] for record in records if record.test_scores and _is_section_23(record)]
     if on_section_23:
         return f"Trained on the WSJ alone, our parser has {max(on_section_23):.1f} F1; the paper's has {printed}."
@@ -105,12 +89,12 @@ def _verdict(records: Sequence[RunRecord]) -> str:
 
 
 def _draw(records: Sequence[RunRecord], path: Path) -> None:
-    printed = [(f"{name}, {kind}", f1, "Transformer" in name) for name, kind, f1 in PRINTED]
+    printed = [(f"{name}, {kind}", f1, "Transformer" in name) for name, kind, f1 in ROWS]
     ours = [
         (f"{corpus_description(record.config['data'])}, on {text}", float(scores["f1"]), True)
         for record, text, scores in _evaluated(records)
     ]
-    ours += [(name, f1, True) for name, _, f1 in printed_and_ours(records).rows[len(PRINTED) :]]  # type: ignore[misc]
+    ours += [(name, f1, True) for name, _, f1 in printed_and_ours(records).rows[len(ROWS) :]]  # type: ignore[misc]
     sizes = dict.fromkeys(model_description(record.config["model"]) for record in records)
     groups = (
         BarGroup(f"Paper: WSJ section 23; its Transformer has {_paper_size()}", printed),
@@ -123,10 +107,7 @@ def _experiment(experiments: Experiments, name: str, request: Request) -> Experi
     config = parser_at_scale(name, experiments.scale)
     if name == "wsj" and request.treebank is not None:
         config = with_settings(config, [f"data.treebank={json.dumps(str(request.treebank))}"])
-    if request.is_short:
-        small = ["model.n_encoder_layers=1", "model.n_decoder_layers=1", "data.recombination=0.0"]
-        return Experiment(f"table4-short-{name}-seed1", with_settings(experiments.shortened(config), small))
-    return Experiment(f"table4-{name}-seed1", config)
+    return experiments.experiment(f"table4-{name}-seed1", config, test=SMALL_PARSER)
 
 
 def _details(records: Sequence[RunRecord]) -> str:
@@ -178,7 +159,7 @@ def printed_and_ours(records: Sequence[RunRecord]) -> Table:
         if _is_section_23(record) and record.test_scores is not None
     )
     columns = ("parser", "training", "WSJ 23 F1")
-    return Table("-printed", columns, PRINTED + ours, formats={"WSJ 23 F1": ".1f"})
+    return Table("-printed", columns, ROWS + ours, formats={"WSJ 23 F1": ".1f"})
 
 
 def _is_section_23(record: RunRecord) -> bool:

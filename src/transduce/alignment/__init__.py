@@ -12,3 +12,10 @@ The first three are pure functions of tensors, one for each formula. Sources: Ou
 (2016, 2017), Ziegler et al. (2019), Rafailov et al. (2023), Ahmadian et al. (2024). Responses are padded on the right.
 What is needed only with padding on the left is not here: positions that do not count the padding before a prompt.
 """
+
+from __future__ import annotations
+
+from transduce.alignment.rollouts import rewards_of, sample_responses
+from transduce.alignment.sequences import policy_outputs, sequences_of
+
+__all__ = ["policy_outputs", "rewards_of", "sample_responses", "sequences_of"]

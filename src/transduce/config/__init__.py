@@ -23,6 +23,7 @@ from transduce.config.data import (
     Noise,
     Split,
 )
+from transduce.config.migrations import config_of_format_1
 from transduce.config.model import (
     AnyModelConfig,
     ByteNetConfig,
@@ -58,7 +59,7 @@ __all__ = [
     "BeamSearchConfig", "ByteNetConfig", "ConvS2SConfig", "DataConfig", "EncoderDecoderConfig", "GreedySearchConfig",
     "InferencePrecision", "LanguageModelConfig", "LastStateConfig", "MaskPredictSearchConfig", "ModelConfig", "Noise",
     "Precision", "RecurrentConfig", "RunConfig", "SampledSearchConfig", "SearchConfig", "Split", "TrainingConfig",
-    "TransformerConfig", "config_from_mapping", "nearest_name",
+    "TransformerConfig", "config_from_mapping", "config_of_format_1", "nearest_name",
 ]  # fmt: skip
 
 

@@ -9,21 +9,26 @@ Shapes: N rows (images).
 from __future__ import annotations
 
 from collections.abc import Iterator
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from transduce.config import DataConfig, Split
 from transduce.corpora.plain_text import Document
 from transduce.errors import ConfigError, DataError
 
-__all__ = ["CLASSES", "DIGITS", "LEVELS", "N_PIXELS", "SIDE", "DigitText", "digit_images", "image_of", "line_of"]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = [
+    "DIGITS", "DIGIT_CLASSES", "DIGIT_LEVELS", "DIGIT_PIXELS", "DIGIT_SIDE", "DigitText", "digit_images", "image_of",
+    "line_of",
+]  # fmt: skip
 
 DIGITS = "digits"  # the name in ``data.corpus``
-SIDE = 8  # pixels
-N_PIXELS = SIDE * SIDE
-CLASSES = "0123456789"
-LEVELS = "abcdefghijklmnopq"  # from paper to ink, 0 to 16
+DIGIT_SIDE = 8  # pixels
+DIGIT_PIXELS = DIGIT_SIDE * DIGIT_SIDE
+DIGIT_CLASSES = "0123456789"
+DIGIT_LEVELS = "abcdefghijklmnopq"  # from paper to ink, 0 to 16
 N_HELD_OUT = 200  # images of dev, and of test
 NAMES = {"dev": "digits 1,398 to 1,597", "test": "digits 1,598 to 1,797"}
 
@@ -40,7 +45,7 @@ def digit_images(split: Split) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
             "the digits are part of scikit-learn, which is not installed; install transduce[media]"
         ) from None
     found = load_digits()
-    images, classes = found.images.astype(np.uint8), found.target.astype(np.uint8)
+    images, classes = found.images.astype("uint8"), found.target.astype("uint8")
     end = len(images) - N_HELD_OUT
     part = {"train": slice(0, end - N_HELD_OUT), "dev": slice(end - N_HELD_OUT, end), "test": slice(end, None)}[split]
     return images[part], classes[part]
@@ -49,17 +54,20 @@ def digit_images(split: Split) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
 def line_of(image: NDArray[np.uint8], digit: int) -> str:
     """Return an image, (8, 8), and its class as a line of text.
 
+    >>> import numpy as np
     >>> line_of(np.zeros((8, 8), dtype=np.uint8), 3)[:5]
     '3aaaa'
     """
-    return CLASSES[digit] + "".join(LEVELS[level] for level in image.reshape(-1).tolist())
+    return DIGIT_CLASSES[digit] + "".join(DIGIT_LEVELS[level] for level in image.reshape(-1).tolist())
 
 
 def image_of(line: str) -> NDArray[np.uint8]:
     """Return the image, (8, 8), of a line. Raises DataError unless it has a class and 64 grey levels."""
-    if len(line) != 1 + N_PIXELS or line[0] not in CLASSES or not set(line[1:]) <= set(LEVELS):
-        raise DataError(f"an image is a class, 0 to 9, and {N_PIXELS} grey levels, a to q, got {line[:80]!r}")
-    return np.array([LEVELS.index(level) for level in line[1:]], dtype=np.uint8).reshape(SIDE, SIDE)
+    import numpy as np
+
+    if len(line) != 1 + DIGIT_PIXELS or line[0] not in DIGIT_CLASSES or not set(line[1:]) <= set(DIGIT_LEVELS):
+        raise DataError(f"an image is a class, 0 to 9, and {DIGIT_PIXELS} grey levels, a to q, got {line[:80]!r}")
+    return np.array([DIGIT_LEVELS.index(level) for level in line[1:]], dtype=np.uint8).reshape(DIGIT_SIDE, DIGIT_SIDE)
 
 
 class DigitText:

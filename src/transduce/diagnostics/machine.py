@@ -19,7 +19,7 @@ from transduce.config import InferencePrecision, TransformerConfig
 from transduce.corpora import cache_folder
 from transduce.diagnostics.finding import Finding, counted, good, note, problem
 from transduce.model import Transformer, fast_precision, for_inference, has_int8_products
-from transduce.model.attention import attention, fused_attention
+from transduce.model.attention import dot_product_attention, fused_attention
 from transduce.training.machine_limits import CGROUPS, PROC, control_groups, free_memory, numbers_in
 
 __all__ = [
@@ -153,8 +153,8 @@ def _error_of_attention(device: str, dtype: torch.dtype) -> float:
     numbers = torch.randn(4, 2, 3, 48, 32, generator=generator, dtype=torch.float64).to(dtype)
     exact, inputs = numbers.double(), numbers.to(device)
     errors = [_error(inputs[0] @ inputs[1].mT, exact[0] @ exact[1].mT)]
-    expected = _forward_backward(lambda q, k, v: attention(q, k, v)[0], exact)
-    for kernel in (lambda q, k, v: attention(q, k, v)[0], fused_attention):
+    expected = _forward_backward(lambda q, k, v: dot_product_attention(q, k, v)[0], exact)
+    for kernel in (lambda q, k, v: dot_product_attention(q, k, v)[0], fused_attention):
         errors += map(_error, _forward_backward(kernel, inputs), expected)
     return _max_error(errors)
 

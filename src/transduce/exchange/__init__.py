@@ -6,8 +6,9 @@ reads it. ``exporting.py`` and ``importing.py`` are the two verbs.
 
 from __future__ import annotations
 
+from transduce.exchange.ctranslate2 import write_ctranslate2
 from transduce.exchange.exporting import ExportReport, export_model
 from transduce.exchange.importing import ImportReport, import_model
 from transduce.exchange.refusals import Target
 
-__all__ = ["ExportReport", "ImportReport", "Target", "export_model", "import_model"]
+__all__ = ["ExportReport", "ImportReport", "Target", "export_model", "import_model", "write_ctranslate2"]

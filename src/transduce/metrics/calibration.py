@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Bin", "expected_calibration_error", "overconfidence", "reliability"]
+__all__ = ["ReliabilityBin", "expected_calibration_error", "overconfidence", "reliability_bins"]
 
 
 @dataclass(frozen=True, slots=True)
-class Bin:
+class ReliabilityBin:
     """Predictions whose confidence is above ``low`` and at most ``high``."""
 
     low: float
@@ -25,14 +25,14 @@ class Bin:
     accuracy: float | None  # share of right predictions
 
 
-def reliability(
+def reliability_bins(
     confidence_N: NDArray[np.floating], is_right_N: NDArray[np.bool_], *, n_bins: int = 10
-) -> tuple[Bin, ...]:
+) -> tuple[ReliabilityBin, ...]:
     """Sort predictions into bins of equal width from 0 to 1.
 
     Raises ValueError if there is no prediction, or a confidence that is not above 0 and at most 1.
 
-    >>> bins = reliability(np.array([0.6, 0.8, 0.9]), np.array([True, False, True]), n_bins=2)
+    >>> bins = reliability_bins(np.array([0.6, 0.8, 0.9]), np.array([True, False, True]), n_bins=2)
     >>> [(each.n, each.accuracy) for each in bins]
     [(0, None), (3, 0.6666666666666666)]
     """
@@ -49,26 +49,26 @@ def reliability(
             if n
             else (None, None)
         )
-        bins.append(Bin(edges[index], edges[index + 1], n, confidence, accuracy))
+        bins.append(ReliabilityBin(edges[index], edges[index + 1], n, confidence, accuracy))
     return tuple(bins)
 
 
-def expected_calibration_error(bins: Sequence[Bin]) -> float:
+def expected_calibration_error(bins: Sequence[ReliabilityBin]) -> float:
     """Return the mean over predictions of | accuracy - confidence | of their bin.
 
-    >>> bins = reliability(np.array([0.6, 0.8, 0.9]), np.array([True, False, True]), n_bins=2)
+    >>> bins = reliability_bins(np.array([0.6, 0.8, 0.9]), np.array([True, False, True]), n_bins=2)
     >>> f"{expected_calibration_error(bins):.4f}"  # | 2 / 3 - 2.3 / 3 |
     '0.1000'
     """
     return sum(each.n * abs(gap) for each, gap in _gaps(bins)) / sum(each.n for each in bins)
 
 
-def overconfidence(bins: Sequence[Bin]) -> float:
+def overconfidence(bins: Sequence[ReliabilityBin]) -> float:
     """Return mean confidence minus accuracy over all predictions; below 0, the model is underconfident."""
     return sum(each.n * gap for each, gap in _gaps(bins)) / sum(each.n for each in bins)
 
 
-def _gaps(bins: Sequence[Bin]) -> list[tuple[Bin, float]]:
+def _gaps(bins: Sequence[ReliabilityBin]) -> list[tuple[ReliabilityBin, float]]:
     """Return confidence minus accuracy of each non-empty bin."""
     return [
         (each, each.confidence - each.accuracy)

@@ -1,10 +1,10 @@
 """Scaled dot-product attention and multi-head attention. Section 3.2, figure 2.
 
-Read ``attention`` first: it is equation 1. ``fused_attention`` computes the same with torch's kernels, for GPUs and
-long sentences; ``incremental_attention`` computes the same in few operations, for decoding steps. ``SelfAttention``
-and ``CrossAttention`` are the two multi-head layers; with another score than q . k / sqrt(d_k) (``compatibility.py``)
-they use ``weighted_values``, the rest of equation 1. With ``attention = "restricted"``, self-attention is computed in
-blocks (``restricted.py``). Masks (``allow``) are boolean, True = may attend.
+Read ``dot_product_attention`` first: it is equation 1. ``fused_attention`` computes the same with torch's kernels, for
+GPUs and long sentences; ``incremental_attention`` computes the same in few operations, for decoding steps.
+``SelfAttention`` and ``CrossAttention`` are the two multi-head layers; with another score than q . k / sqrt(d_k)
+(``compatibility.py``) they use ``weighted_values``, the rest of equation 1. With ``attention = "restricted"``,
+self-attention is computed in blocks (``restricted.py``). Masks (``allow``) are boolean, True = may attend.
 
 Shapes: B sentences, T query positions, S key positions, H heads, G = B H, K d_k, U d_v, D d_model, O features
 of all heads or of several projections, N real positions of the batch (see ``padding.py``), M real source positions,
@@ -32,8 +32,8 @@ from transduce.model.stack_config import StackConfig
 
 __all__ = [
     "AttentionBias", "AttentionHook", "AttentionKernel", "AttentionKind", "CrossAttention", "FusedLinear",
-    "MultiHeadAttention", "SelfAttention", "WeightsHook", "attention", "fused_attention", "incremental_attention",
-    "layer_hook", "merge_heads", "split_heads", "weighted_values",
+    "MultiHeadAttention", "SelfAttention", "WeightsHook", "dot_product_attention", "fused_attention",
+    "incremental_attention", "layer_hook", "merge_heads", "split_heads", "weighted_values",
 ]  # fmt: skip
 
 AttentionKernel = Literal["auto", "reference", "fused"]
@@ -59,7 +59,7 @@ def layer_hook(hook: AttentionHook | None, kind: AttentionKind, layer: int) -> W
     return None if hook is None else functools.partial(hook, kind, layer)
 
 
-def attention(
+def dot_product_attention(
     q_BHTK: Tensor, k_BHSK: Tensor, v_BHSU: Tensor, *, allow_BTS: Tensor | None = None, p_drop: float = 0.0
 ) -> tuple[Tensor, Tensor]:
     """softmax(Q K^T / sqrt(d_k)) V, and the attention weights. Section 3.2.1, equation 1.
@@ -69,7 +69,7 @@ def attention(
 
     >>> import torch
     >>> one = torch.ones(1, 1, 2, 4)
-    >>> attention(one, one, one)[1].tolist()
+    >>> dot_product_attention(one, one, one)[1].tolist()
     [[[[0.5, 0.5], [0.5, 0.5]]]]
     """
     scores_BHTS = q_BHTK @ k_BHSK.transpose(-2, -1) * (q_BHTK.shape[-1] ** -0.5)
@@ -79,7 +79,7 @@ def attention(
 def weighted_values(
     scores_BHTS: Tensor, v_BHSU: Tensor, *, allow_BTS: Tensor | None = None, p_drop: float = 0.0
 ) -> tuple[Tensor, Tensor]:
-    """``attention`` from the scores of queries and keys on: mask, softmax, weighted sum of the values."""
+    """``dot_product_attention`` from the scores of queries and keys on: mask, softmax, weighted sum of the values."""
     if allow_BTS is not None:
         if not bool(allow_BTS.any(dim=-1).all()):
             raise ShapeError("attention mask: a query may attend to no position; allow at least one in each row")
@@ -91,13 +91,13 @@ def weighted_values(
 def fused_attention(
     q_BHTK: Tensor, k_BHSK: Tensor, v_BHSU: Tensor, *, allow_BTS: Tensor | None = None, p_drop: float = 0.0
 ) -> Tensor:
-    """The outputs of ``attention``, (B, H, T, U), by torch's kernels, which never store the weights."""
+    """The outputs of ``dot_product_attention``, (B, H, T, U), by torch's kernels, which never store the weights."""
     allow = None if allow_BTS is None else allow_BTS.unsqueeze(1)
     return F.scaled_dot_product_attention(q_BHTK, k_BHSK, v_BHSU, attn_mask=allow, dropout_p=p_drop)
 
 
 def incremental_attention(q_BHTK: Tensor, k_BHSK: Tensor, v_BHSU: Tensor, *, bias_GTS: Tensor | None) -> Tensor:
-    """The outputs of ``attention``, (B, H, T, U), for the few queries of a decoding step, in three kernels.
+    """The outputs of ``dot_product_attention``, (B, H, T, U), for the few queries of a decoding step, in three kernels.
 
     ``bias`` is added to the scores (see ``AttentionBias``); None masks nothing.
     """
@@ -184,7 +184,9 @@ class MultiHeadAttention(nn.Module):
                 return fused_attention(q_BHTK, k_BHSK, v_BHSU, allow_BTS=allow_BTS, p_drop=p_drop)
             case "reference":
                 if self.compatibility is None:
-                    heads_BHTU, weights_BHTS = attention(q_BHTK, k_BHSK, v_BHSU, allow_BTS=allow_BTS, p_drop=p_drop)
+                    heads_BHTU, weights_BHTS = dot_product_attention(
+                        q_BHTK, k_BHSK, v_BHSU, allow_BTS=allow_BTS, p_drop=p_drop
+                    )
                 else:
                     scores_BHTS = self.compatibility(q_BHTK, k_BHSK)
                     heads_BHTU, weights_BHTS = weighted_values(scores_BHTS, v_BHSU, allow_BTS=allow_BTS, p_drop=p_drop)
@@ -253,7 +255,7 @@ class SelfAttention(MultiHeadAttention):
                 return weighted_values(self.compatibility(q, k), v, allow_BTS=allow, p_drop=p_drop)[0]
             if self.kernel_for(q, q_BHTK.shape[2] * k.shape[2]) == "fused":
                 return fused_attention(q, k, v, allow_BTS=allow, p_drop=p_drop)
-            return attention(q, k, v, allow_BTS=allow, p_drop=p_drop)[0]
+            return dot_product_attention(q, k, v, allow_BTS=allow, p_drop=p_drop)[0]
 
         is_key_BT = None if allow_B1S is None else allow_B1S.squeeze(1)
         return restricted_attention(

@@ -28,7 +28,7 @@ CompatibilityFunction = Callable[[Tensor, Tensor], Tensor]
 
 
 def make_compatibility(config: StackConfig) -> CompatibilityFunction | None:
-    """The compatibility function of one attention layer; None for the paper's, which ``attention`` has built in."""
+    """The compatibility function of an attention layer; None for the paper's, which ``dot_product_attention`` has."""
     match config.compatibility:
         case "scaled":
             return None

@@ -28,8 +28,8 @@ from transduce.search.speculative import (
 )
 
 __all__ = [
-    "Constrained", "Constraint", "DecodingState", "DraftLength", "Drafter", "Drafts", "ExtendFunction", "ForcedPrefix",
-    "HeadsDrafter", "Hypothesis", "LogProbsProcessor", "ModelDrafter", "PassCounts", "Prefixes", "RewindableState",
-    "RewindableT", "Sampling", "StateT", "StepFunction", "beam_search", "greedy_search", "length_penalty",
-    "mask_predict", "speculative_search",
+    "Constrained", "Constraint", "DecodingState", "DraftLength", "Drafter", "Drafts", "ExtendFunction",
+    "ForcedPrefix", "HeadsDrafter", "Hypothesis", "LogProbsProcessor", "ModelDrafter", "PassCounts", "Prefixes",
+    "RewindableState", "RewindableT", "Sampling", "StateT", "StepFunction", "beam_search", "greedy_search",
+    "length_penalty", "mask_predict", "speculative_search",
 ]  # fmt: skip

@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from transduce.corpora.digits import CLASSES, LEVELS, N_PIXELS, image_of
+from transduce.corpora.digits import DIGIT_CLASSES, DIGIT_LEVELS, DIGIT_PIXELS, image_of
 from transduce.errors import ConfigError, DataError, SearchError
 from transduce.search.sampling import Sampling
 from transduce.tasks.batch_search import require_sequence
@@ -25,7 +25,7 @@ from transduce.tasks.language_model import AS_IT_IS, Continuation
 
 __all__ = ["PixelModel"]
 
-PROMPT = re.compile(f"[{CLASSES}][{LEVELS}]*")
+PROMPT = re.compile(f"[{DIGIT_CLASSES}][{DIGIT_LEVELS}]*")
 
 
 class PixelModel(CausalLanguageModel):
@@ -38,14 +38,14 @@ class PixelModel(CausalLanguageModel):
 
     def draw(self, classes: Sequence[int], *, sampling: Sampling = AS_IT_IS, seed: int = 1) -> NDArray[np.uint8]:
         """Return an image of each class, (n, 8, 8), with grey levels from 0 to 16."""
-        drawn = self.generate([CLASSES[digit] for digit in classes], sampling=sampling, seed=seed)
+        drawn = self.generate([DIGIT_CLASSES[digit] for digit in classes], sampling=sampling, seed=seed)
         return np.stack([image_of(each.prompt + each.text) for each in drawn])
 
     def generate(
         self,
         prompts: Sequence[str],
         *,
-        max_tokens: int = N_PIXELS,
+        max_tokens: int = DIGIT_PIXELS,
         sampling: Sampling = AS_IT_IS,
         beam_size: int | None = None,
         seed: int = 1,
@@ -60,14 +60,15 @@ class PixelModel(CausalLanguageModel):
         """
         require_sequence(prompts, "generate takes a list of prompts", "for one prompt, generate([prompt])[0]")
         for prompt in prompts:
-            if not PROMPT.fullmatch(prompt) or len(prompt) > N_PIXELS:
+            if not PROMPT.fullmatch(prompt) or len(prompt) > DIGIT_PIXELS:
                 raise DataError(
-                    f"a prompt is a class, 0 to 9, and up to {N_PIXELS - 1} grey levels, a to q, got {prompt[:80]!r}"
+                    f"a prompt is a class, 0 to 9, and up to {DIGIT_PIXELS - 1} grey levels, a to q, got"
+                    f" {prompt[:80]!r}"
                 )
         if beam_size is not None:
             raise SearchError("images are drawn, not searched for; leave out the beam")
         options: dict[str, Any] = {"sampling": sampling, "seed": seed, "should_stop": should_stop, "on_text": on_text}
-        n_missing = [N_PIXELS + 1 - len(prompt) for prompt in prompts]
+        n_missing = [DIGIT_PIXELS + 1 - len(prompt) for prompt in prompts]
         if len(set(n_missing)) == 1:  # one batch
             n_drawn = min(max_tokens, n_missing[0])
             return super().generate(prompts, max_tokens=n_drawn, first_number=first_number, **options)
@@ -86,7 +87,7 @@ class PixelModel(CausalLanguageModel):
     def _is_no_level_V(self) -> Tensor:
         """Which tokens are no grey levels."""
         is_no_level_V = torch.ones(self.tokenizer.size, dtype=torch.bool, device=self.device)
-        is_no_level_V[[self.tokenizer.vocabulary[level] for level in LEVELS]] = False
+        is_no_level_V[[self.tokenizer.vocabulary[level] for level in DIGIT_LEVELS]] = False
         return is_no_level_V
 
     def _without_special(self, logits_NV: Tensor) -> Tensor:

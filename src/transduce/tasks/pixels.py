@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from transduce.config import DataConfig, LanguageModelConfig, ModelConfig, RunConfig, Split
-from transduce.corpora.digits import N_PIXELS, DigitText
+from transduce.corpora.digits import DIGIT_PIXELS, DigitText
 from transduce.data import Store
 from transduce.data.documents import CausalBatches, TextBatch
 from transduce.errors import ConfigError
@@ -37,7 +37,7 @@ from transduce.training import Score
 __all__ = ["PixelBatches", "PixelScore", "PixelTask"]
 
 FIRST = 2  # position that predicts the first pixel: after BOS and the space before a line, that of the class
-N_POSITIONS = FIRST + N_PIXELS  # that are read
+N_POSITIONS = FIRST + DIGIT_PIXELS  # that are read
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class PixelBatches(CausalBatches):
     def n_tokens(self, epoch: int, index: int) -> tuple[int, int]:
         """Number of tokens read, and of pixels, in a batch."""
         n_read, _ = super().n_tokens(epoch, index)
-        return n_read, N_PIXELS * self.n_rows(epoch, index)
+        return n_read, DIGIT_PIXELS * self.n_rows(epoch, index)
 
 
 class PixelTask(TextTask[TextBatch]):
@@ -137,7 +137,7 @@ class PixelTask(TextTask[TextBatch]):
     ) -> PixelScore:
         """Return the bits per dimension of dev or test."""
         score = super().evaluate(model_folder, prepared, split, device=device, also=also)
-        return PixelScore(score.nats / math.log(2) / score.tokens, score.tokens // N_PIXELS)
+        return PixelScore(score.nats / math.log(2) / score.tokens, score.tokens // DIGIT_PIXELS)
 
     def score_lines(self, scores: Any, config: RunConfig) -> Sequence[str]:
         """Return the score for the model card."""

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from transduce.alignment.rollouts import sample_responses
-from transduce.corpora.grammar.instructions import quality
+from transduce.corpora.grammar.instructions import response_quality
 from transduce.corpora.responses import Ranking
 from transduce.errors import CheckpointError, ConfigError
 from transduce.tasks.response_model import ResponseModel, encode_prompt
@@ -60,5 +60,5 @@ def rank_samples(model_folder: str | None, rows: Iterable[Ranking], *, seed: int
                     texts.append(model.codec.decode(ids))
         for row, texts in zip(chunk, texts_of, strict=True):
             different = list(dict.fromkeys(text for text in texts if text.strip()))
-            noisy = {text: quality(text, row.responses[0]) + random.normal(0, NOISE) for text in different}
+            noisy = {text: response_quality(text, row.responses[0]) + random.normal(0, NOISE) for text in different}
             yield Ranking(row.prompt, tuple(sorted(different, key=noisy.__getitem__, reverse=True)))

@@ -22,7 +22,7 @@ from transduce.corpora.responses import Ranking
 from transduce.data import Store
 from transduce.data.responses import RankingBatch, RankingBatches
 from transduce.metrics import TokenisedBleu
-from transduce.metrics.calibration import expected_calibration_error, reliability
+from transduce.metrics.calibration import expected_calibration_error, reliability_bins
 from transduce.model import Cost, RewardLM, cost_of
 from transduce.tasks.preparation import Prepared
 from transduce.tasks.ranked_samples import rank_samples
@@ -61,7 +61,7 @@ def pair_score(differences_P: Tensor) -> PairScore:
     """
     probability_P = differences_P.double().sigmoid().numpy()
     confidence_P = np.maximum(probability_P, 1 - probability_P)
-    bins = reliability(confidence_P, probability_P > 0.5)
+    bins = reliability_bins(confidence_P, probability_P > 0.5)
     loss = -torch.nn.functional.logsigmoid(differences_P.double()).mean()
     return PairScore(
         float((probability_P > 0.5).mean()), expected_calibration_error(bins), float(loss), len(differences_P)

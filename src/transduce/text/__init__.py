@@ -7,6 +7,8 @@ from transduce.text.normalise import normalise
 from transduce.text.sentencepiece_tokenizer import SentencePieceTokenizer
 from transduce.text.sentences import Segment, join_segments, split_clauses, split_sentences
 from transduce.text.tokenizer import WORD_START, Tokenizer, Tokenizers, load_tokenizer
+from transduce.text.tokenizer_pipelines import CONTINUATION
+from transduce.text.treebank_words import treebank_words
 from transduce.text.vocabulary import (
     BOS_ID,
     EOS_ID,
@@ -20,11 +22,12 @@ from transduce.text.vocabulary import (
 from transduce.text.word_level import train_word_level
 from transduce.text.word_spans import word_spans
 from transduce.text.wordpiece import train_wordpiece
+from transduce.text.wordpiece_trainer import split_characters
 
 __all__ = [
-    "BOS_ID", "EOS_ID", "LANGUAGE_MODEL_TOKENS", "MASKS", "MASK_TOKEN", "PAD_ID", "SENTINELS", "SPECIAL_TOKENS",
-    "UNK_ID", "WORD_START", "BpeDropout", "MaskedText", "Segment", "SentencePieceTokenizer", "Tokenizer", "Tokenizers",
-    "byte_tokenizer", "find_verbatim", "is_all_caps", "join_segments", "load_tokenizer", "mask", "normalise",
-    "split_clauses", "split_sentences", "to_sentence_case", "train_bpe", "train_characters", "train_word_level",
-    "train_wordpiece", "unmask", "word_spans",
+    "BOS_ID", "CONTINUATION", "EOS_ID", "LANGUAGE_MODEL_TOKENS", "MASKS", "MASK_TOKEN", "PAD_ID", "SENTINELS",
+    "SPECIAL_TOKENS", "UNK_ID", "WORD_START", "BpeDropout", "MaskedText", "Segment", "SentencePieceTokenizer",
+    "Tokenizer", "Tokenizers", "byte_tokenizer", "find_verbatim", "is_all_caps", "join_segments", "load_tokenizer",
+    "mask", "normalise", "split_characters", "split_clauses", "split_sentences", "to_sentence_case", "train_bpe",
+    "train_characters", "train_word_level", "train_wordpiece", "treebank_words", "unmask", "word_spans",
 ]  # fmt: skip

@@ -24,6 +24,7 @@ from transduce.training.checkpoint import (
 )
 from transduce.training.distributed import DistributedContext, local_device, torchrun_context
 from transduce.training.gradients import BatchSource, Objective, Stateful
+from transduce.training.memory import PeakMemory
 from transduce.training.optimiser import make_optimiser
 from transduce.training.parallel import shard
 from transduce.training.records import (
@@ -48,6 +49,7 @@ __all__ = [
     "LossSum",
     "MetricsFile",
     "Objective",
+    "PeakMemory",
     "Record",
     "Score",
     "SkipRecord",

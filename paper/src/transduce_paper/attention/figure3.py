@@ -29,7 +29,7 @@ from transduce_paper.attention.structure import (
 )
 from transduce_paper.attention.word_attention import WordAttention
 from transduce_paper.experiments import Experiment, Experiments
-from transduce_paper.report import Cell, Claim, Draw, Report, Table, agreement, picture, verdict_line
+from transduce_paper.report import Cell, Claim, Draw, Report, Table, agreement, picture
 from transduce_paper.request import Request
 
 __all__ = ["DistantAttention", "distant_attention", "head_table", "make_figure3", "most_distant_attention"]
@@ -51,23 +51,21 @@ class DistantAttention:
 
 def make_figure3(experiments: Experiments, request: Request) -> Report:
     """Probe heads for distant dependencies; draw the paper's query, and the most distant attention of our sentence."""
-    experiment = attention_experiment(experiments.scale, is_short=request.is_short)
+    experiment = attention_experiment(experiments)
     inputs, heads, results = with_one_model(
         experiments,
         experiment,
         lambda: (
             figure_inputs(experiments, experiment, request),
-            numbers_of_heads(experiments, experiment, is_short=request.is_short),
-            _distant_relations(experiments, experiment, n_trees(is_short=request.is_short)),
+            numbers_of_heads(experiments, experiment),
+            _distant_relations(experiments, experiment, n_trees(experiments)),
         ),
     )
     distant = most_distant_attention(inputs.own.words)
     drawings, pictures = _drawings(inputs, distant)
     return Report(
-        "figure3",
         "Figure 3: heads that attend to long-distance dependencies",
         (
-            verdict_line(_verdict(inputs, results)),
             *pictures,
             *_sentence_sections(inputs, distant),
             inputs.how_measured(),
@@ -83,9 +81,11 @@ def make_figure3(experiments: Experiments, request: Request) -> Report:
             " how the model uses it.",
             inputs.ending("figure3"),
         ),
-        drawings,
-        {PAGE: inputs.page()},
-        _claims(inputs, results),
+        drawings=drawings,
+        pages={PAGE: inputs.page()},
+        claims=_claims(inputs, results),
+        finding=_verdict(inputs, results),
+        name="figure3",
     )
 
 

@@ -24,7 +24,7 @@ from transduce_paper.attention.sentences import DrawnSentence
 from transduce_paper.attention.structure import RelationResult, comparison_text, relation_table
 from transduce_paper.attention.word_attention import WordAttention, attention_between_words, untrained
 from transduce_paper.experiments import Experiment, Experiments
-from transduce_paper.report import Cell, Claim, Draw, Report, Table, agreement, picture, verdict_line
+from transduce_paper.report import Cell, Claim, Draw, Report, Table, agreement, picture
 from transduce_paper.request import Request
 
 __all__ = ["MeasuredPronouns", "PronounHead", "Pronouns", "make_figure4", "pronoun_to_draw"]
@@ -97,13 +97,13 @@ class MeasuredPronouns:
 
 def make_figure4(experiments: Experiments, request: Request) -> Report:
     """Probe heads for attention from pronouns to antecedents, and draw two of them in two sentences."""
-    experiment = attention_experiment(experiments.scale, is_short=request.is_short)
+    experiment = attention_experiment(experiments)
     inputs, pronouns = with_one_model(
         experiments,
         experiment,
         lambda: (
             figure_inputs(experiments, experiment, request),
-            _measured_pronouns(experiments, experiment, n_sentences(is_short=request.is_short)),
+            _measured_pronouns(experiments, experiment, n_sentences(experiments)),
         ),
     )
     views = [_View.of("figure4-papers-sentence", inputs.law, _antecedent_of_its(inputs.law), pronouns)]
@@ -112,10 +112,8 @@ def make_figure4(experiments: Experiments, request: Request) -> Report:
         views.append(_View.of("figure4", inputs.own, own, pronouns))
     marked = views[1].heads if own is not None else ()
     return Report(
-        "figure4",
         "Figure 4: heads that attend from a pronoun to its antecedent",
         (
-            verdict_line(_verdict(inputs, pronouns)),
             *(picture(view.name, view.alt) for view in views),
             *_sentence_sections(inputs, views, is_measured=pronouns.result is not None),
             inputs.how_measured(),
@@ -126,9 +124,11 @@ def make_figure4(experiments: Experiments, request: Request) -> Report:
             ),
             inputs.ending("figure4"),
         ),
-        {**{view.name: view.drawing() for view in views}, "figure4-all-heads": inputs.grid(marked)},
-        {PAGE: inputs.page()},
-        _claims(views[0], pronouns),
+        drawings={**{view.name: view.drawing() for view in views}, "figure4-all-heads": inputs.grid(marked)},
+        pages={PAGE: inputs.page()},
+        claims=_claims(views[0], pronouns),
+        finding=_verdict(inputs, pronouns),
+        name="figure4",
     )
 
 

@@ -23,7 +23,7 @@ from transduce_paper.attention.structure import (
     relation_table,
 )
 from transduce_paper.experiments import Experiment, Experiments
-from transduce_paper.report import Cell, Claim, Draw, Report, Table, agreement, picture, verdict_line
+from transduce_paper.report import Cell, Claim, Draw, Report, Table, agreement, picture
 from transduce_paper.request import Request
 
 __all__ = ["heads_to_draw", "make_figure5"]
@@ -36,14 +36,14 @@ NOTE = "For each query its three greatest weights; the stronger a line, the grea
 
 def make_figure5(experiments: Experiments, request: Request) -> Report:
     """Probe every head for every relation, and draw two heads of different relations in two sentences."""
-    experiment = attention_experiment(experiments.scale, is_short=request.is_short)
+    experiment = attention_experiment(experiments)
     inputs, heads, structure = with_one_model(
         experiments,
         experiment,
         lambda: (
             figure_inputs(experiments, experiment, request),
-            numbers_of_heads(experiments, experiment, is_short=request.is_short),
-            _structure(experiments, experiment, n_trees(is_short=request.is_short)),
+            numbers_of_heads(experiments, experiment),
+            _structure(experiments, experiment, n_trees(experiments)),
         ),
     )
     drawn = heads_to_draw(structure.relations)
@@ -54,10 +54,8 @@ def make_figure5(experiments: Experiments, request: Request) -> Report:
     marked = [_index(each) for each in drawn] if "figure5" in shown else []
     alt = f"Encoder self-attention of two heads in the same sentence, all queries: {_names(drawn)}"
     return Report(
-        "figure5",
         "Figure 5: heads that follow the structure of the sentence",
         (
-            verdict_line(_verdict(inputs, structure.relations)),
             *(picture(name, alt) for name in shown),
             *_sentence_sections(inputs, drawn),
             inputs.how_measured(),
@@ -76,12 +74,14 @@ def make_figure5(experiments: Experiments, request: Request) -> Report:
             picture("figure5-all-heads", inputs.grid_alt() + ("; frames mark the heads drawn above" if marked else "")),
             inputs.ending("figure5"),
         ),
-        {
+        drawings={
             **{name: _drawing(sentence, drawn, alt) for name, sentence in shown.items()},
             "figure5-all-heads": inputs.grid(marked),
         },
-        {PAGE: inputs.page()},
-        _claims(structure),
+        pages={PAGE: inputs.page()},
+        claims=_claims(structure),
+        finding=_verdict(inputs, structure.relations),
+        name="figure5",
     )
 
 

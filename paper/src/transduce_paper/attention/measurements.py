@@ -22,14 +22,14 @@ __all__ = ["measured", "n_sentences", "n_trees", "numbers_of_heads", "texts", "w
 T = TypeVar("T")
 
 
-def n_sentences(*, is_short: bool) -> int:
+def n_sentences(experiments: Experiments) -> int:
     """Return the number of dev, and of test, sentences for statistics of heads."""
-    return 60 if is_short else 1000
+    return experiments.pick(1000, test=60)
 
 
-def n_trees(*, is_short: bool) -> int:
+def n_trees(experiments: Experiments) -> int:
     """Return the number of sentences of the grammar for choosing heads, and for measuring them."""
-    return 60 if is_short else 500
+    return experiments.pick(500, test=60)
 
 
 def measured(
@@ -55,9 +55,9 @@ def measured(
     return validated(kind, cached, where=f"{experiment.name}.{what}.json")
 
 
-def numbers_of_heads(experiments: Experiments, experiment: Experiment, *, is_short: bool) -> list[HeadNumbers]:
+def numbers_of_heads(experiments: Experiments, experiment: Experiment) -> list[HeadNumbers]:
     """Return the statistics of all heads over dev sentences, and as the last those of uniform attention."""
-    n = n_sentences(is_short=is_short)
+    n = n_sentences(experiments)
 
     def measure(translator: Translator) -> list[HeadNumbers]:
         return head_numbers(attention_between_words(translator, texts(experiments, experiment, "dev", n)))

@@ -21,8 +21,7 @@ from transduce.data import pad_rows, plan_by_length
 from transduce.errors import CheckpointError
 from transduce.model import AttentionKind, Transformer, make_model
 from transduce.tasks import Translator
-from transduce.text import EOS_ID, SPECIAL_TOKENS, Tokenizer, normalise
-from transduce.text.tokenizer_pipelines import CONTINUATION
+from transduce.text import CONTINUATION, EOS_ID, SPECIAL_TOKENS, Tokenizer, normalise
 
 __all__ = [
     "WordAttention", "attention_between_words", "lengths_of_words", "merge_subwords", "split_into_words", "untrained",

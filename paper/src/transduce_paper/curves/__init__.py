@@ -13,7 +13,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from transduce.model.embedding import sinusoid
+from transduce.config import RunConfig
+from transduce.model import sinusoid
 from transduce.recipes import preset
 from transduce.training import inverse_sqrt_lr
 from transduce_paper.curves.extrapolation import CLASSES, MAX_TRAINED, ClassScores, Positions, by_length, experiment
@@ -27,7 +28,6 @@ from transduce_paper.report import (
     agreement,
     how_to_reproduce,
     picture,
-    verdict_line,
 )
 from transduce_paper.request import Request
 
@@ -43,16 +43,12 @@ COLOUR_OF: Mapping[Positions, str] = {"sinusoidal": COLOURS[0], "learned": COLOU
 
 def make_curves(experiments: Experiments, request: Request) -> Report:
     """Plot the learning rate of equation 3 and the sinusoids; test their linear map and long sentences."""
-    runs = {positions: experiment(positions, is_short=request.is_short) for positions in POSITIONS}
-    scores: dict[Positions, tuple[ClassScores, ...]] = {
-        positions: by_length(experiments, run, is_short=request.is_short) for positions, run in runs.items()
-    }
+    runs = {positions: experiment(experiments, positions) for positions in POSITIONS}
+    scores = {positions: by_length(experiments, run) for positions, run in runs.items()}
     deviations = [deviation_of_shift(shift_matrix(k, D_MODEL), k, N_POSITIONS) for k in SHIFTS]
     return Report(
-        "curves",
         "Curves: learning rate and positional encoding",
         (
-            verdict_line(_verdict(deviations, scores)),
             how_to_reproduce(
                 "curves",
                 scale=experiments.scale,
@@ -63,7 +59,7 @@ def make_curves(experiments: Experiments, request: Request) -> Report:
             picture("curves-schedule", "Learning rate over updates for base and big"),
             *_about_shifts(deviations),
             picture("curves-sinusoids", "Sinusoids as an image, single dimensions, and PE(pos) · PE(pos + k) over k"),
-            *_about_lengths(scores),
+            *_about_lengths(scores, runs["sinusoidal"].config),
             picture("curves-lengths", "BLEU and perplexity by sentence length, sinusoidal and learned positions"),
         ),
         drawings={
@@ -72,6 +68,8 @@ def make_curves(experiments: Experiments, request: Request) -> Report:
             "curves-lengths": lambda path: _draw_lengths(scores, path),
         },
         claims=_claims(deviations, scores),
+        finding=_verdict(deviations, scores),
+        name="curves",
     )
 
 
@@ -190,14 +188,13 @@ matrix, M_(k+1). Since M_k is a rotation, PE(pos) · PE(pos+k) depends on k alon
     )
 
 
-def _about_lengths(scores: Mapping[Positions, Sequence[ClassScores]]) -> tuple[str | Table, ...]:
+def _about_lengths(scores: Mapping[Positions, Sequence[ClassScores]], model: RunConfig) -> tuple[str | Table, ...]:
     sinusoidal, learned = (scores[positions] for positions in POSITIONS)
     rows = tuple(
         (str(each), sine.sentences, sine.bleu, table.bleu, sine.perplexity, table.perplexity)
         for each, sine, table in zip(CLASSES, sinusoidal, learned, strict=True)
     )
     columns = ("tokens", "pairs", "BLEU, sinusoidal", "BLEU, learned", "PPL, sinusoidal", "PPL, learned")
-    model = experiment("sinusoidal").config
     return (
         f"""\
 ## Longer sentences than trained on

@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
-from transduce.config import BeamSearchConfig, DataConfig, RunConfig, TrainingConfig, TransformerConfig
+from transduce.config import DataConfig, RunConfig, TrainingConfig, TransformerConfig
 from transduce.corpora import generate_pairs
 from transduce.errors import DataError
 from transduce.metrics import perplexity, sacrebleu_score
@@ -22,21 +22,18 @@ from transduce.text import Tokenizers, normalise
 from transduce_paper.experiments import Experiment, Experiments
 
 __all__ = [
-    "CLASSES",
-    "MAX_TRAINED",
-    "ClassScores",
-    "LengthClass",
-    "Positions",
-    "by_length",
-    "experiment",
-    "pairs_of_classes",
-]
+    "CLASSES", "MAX_TRAINED", "ClassScores", "LengthClass", "Positions", "by_length", "experiment", "pairs_of_classes",
+]  # fmt: skip
 
 Positions = Literal["sinusoidal", "learned"]
 Pair = tuple[str, str]
 
 MAX_TRAINED = 12  # tokens with EOS, on either side
 N_IN_CLASS, N_TEST = 200, 8000  # pairs per class, and pairs of all lengths from which they are taken
+TEST = (
+    "model.d_model=32", "model.d_ff=64", "model.d_k=8", "model.d_v=8", "data.n_pairs=1000", "data.vocab_size=1000",
+    "data.max_length=60", "search.max_extra_tokens=2",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,46 +61,28 @@ class ClassScores:
     perplexity: float  # per token of the references, not smoothed
 
 
-def experiment(positions: Positions, *, is_short: bool = False) -> Experiment:
+def experiment(experiments: Experiments, positions: Positions) -> Experiment:
     """Return a two-minute run of a small model on pairs of at most ``MAX_TRAINED`` tokens of the built-in corpus."""
-    n_pairs, n_updates = (1000, 6) if is_short else (40_000, 1000)
-    width = 32 if is_short else 128
     config = RunConfig(
         model=TransformerConfig(
-            n_encoder_layers=2,
-            n_decoder_layers=2,
-            d_model=width,
-            d_ff=2 * width,
-            n_heads=4,
-            d_k=width // 4,
-            d_v=width // 4,
-            p_drop=0.0,
-            positions=positions,
-            n_positions=128,
+            n_encoder_layers=2, n_decoder_layers=2, d_model=128, d_ff=256, n_heads=4, d_k=32, d_v=32, p_drop=0.0,
+            positions=positions, n_positions=128,
         ),
-        data=DataConfig(
-            corpus="grammar", n_pairs=n_pairs, vocab_size=1000 if is_short else 4000, max_length=MAX_TRAINED
-        ),
+        data=DataConfig(corpus="grammar", n_pairs=40_000, vocab_size=4000, max_length=MAX_TRAINED),
         training=TrainingConfig(
-            max_updates=n_updates,
-            max_tokens_per_batch=1500,
-            warmup_steps=200,
-            lr_factor=0.4,
-            validate_every_updates=n_updates,
-            validation_bleu=False,
-            checkpoint_every_updates=max(1, n_updates // 40),
+            max_updates=1000, max_tokens_per_batch=1500, warmup_steps=200, lr_factor=0.4, validate_every_updates=1000,
+            validation_bleu=False, checkpoint_every_updates=25,
         ),
-        search=BeamSearchConfig(beam_size=1, max_extra_tokens=2) if is_short else BeamSearchConfig(),
-    )
-    return Experiment(f"extrapolation-{'short-' if is_short else ''}{positions}", config)
+    )  # fmt: skip
+    return experiments.experiment(f"extrapolation-{positions}", config, test=TEST)
 
 
-def by_length(experiments: Experiments, experiment: Experiment, *, is_short: bool = False) -> tuple[ClassScores, ...]:
+def by_length(experiments: Experiments, experiment: Experiment) -> tuple[ClassScores, ...]:
     """Return the scores of an experiment's model on each of ``CLASSES``, cached beside its record.
 
     Raises DataError if the cached file is damaged.
     """
-    n_pairs, n_in_class = (300, 2) if is_short else (N_TEST, N_IN_CLASS)
+    n_pairs, n_in_class = experiments.pick((N_TEST, N_IN_CLASS), test=(300, 2))
 
     def measure(model_folder: Path) -> list[dict[str, Any]]:
         translator = Translator.load(model_folder, device=experiments.device)

@@ -11,9 +11,7 @@ from torch import Tensor, nn
 
 from transduce.config import TransformerConfig
 from transduce.files import write_text
-from transduce.model import Transformer, cost_of
-from transduce.model.attention import CrossAttention, SelfAttention
-from transduce.model.dropout import Dropout
+from transduce.model import CrossAttention, Dropout, SelfAttention, Transformer, cost_of
 from transduce.recipes import base, tiny
 from transduce.text import BOS_ID, EOS_ID
 from transduce_paper.experiments import Experiments
@@ -37,7 +35,6 @@ from transduce_paper.report import (
     agreement,
     how_to_reproduce,
     picture,
-    verdict_line,
 )
 from transduce_paper.request import Request
 
@@ -50,7 +47,7 @@ FIRST_WORD_ID = 4  # after the special tokens
 
 def make_figure1(experiments: Experiments, request: Request) -> Report:
     """Build the base model; report its parts, the shapes of one sentence, and checks of section 3."""
-    config = tiny().model.with_vocabulary(50, 50) if request.is_short else base().model
+    config = experiments.pick(base().model, test=tiny().model.with_vocabulary(50, 50))
     assert isinstance(config, TransformerConfig)
     with torch.random.fork_rng():
         torch.manual_seed(1)
@@ -62,10 +59,8 @@ def make_figure1(experiments: Experiments, request: Request) -> Report:
     svg = architecture_svg(architecture, title="The Transformer as built")
     checks = check_wiring(model, recorded, src_1S, tgt_1T)
     return Report(
-        "figure1",
         "Figure 1: the architecture of the Transformer",
         (
-            verdict_line(_verdict(checks, architecture)),
             picture("figure1", "Encoder and decoder with the weights and shapes of every part"),
             how_to_reproduce(
                 "figure1",
@@ -81,6 +76,8 @@ def make_figure1(experiments: Experiments, request: Request) -> Report:
         claims=tuple(
             Claim(check.claim, f"section {check.section}", agreement(check.holds), check.measured) for check in checks
         ),
+        finding=_verdict(checks, architecture),
+        name="figure1",
     )
 
 

@@ -14,11 +14,18 @@ import torch
 from torch import Tensor, nn
 
 from transduce.errors import ShapeError
-from transduce.model import AttentionKind, Transformer
-from transduce.model.attention import CrossAttention, MultiHeadAttention, SelfAttention
-from transduce.model.front_end import TokenFrontEnd
-from transduce.model.layers import FeedForward, Layer, Residual
-from transduce.model.weights import name_on_disk
+from transduce.model import (
+    AttentionKind,
+    CrossAttention,
+    FeedForward,
+    Layer,
+    MultiHeadAttention,
+    Residual,
+    SelfAttention,
+    TokenFrontEnd,
+    Transformer,
+    name_on_disk,
+)
 
 __all__ = [
     "Architecture",

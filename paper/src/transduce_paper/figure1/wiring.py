@@ -14,12 +14,18 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from transduce.model import AttentionKind, Transformer
-from transduce.model.attention import CrossAttention, MultiHeadAttention
-from transduce.model.dropout import Dropout
-from transduce.model.embedding import TokenEmbedding
-from transduce.model.front_end import TokenFrontEnd
-from transduce.model.layers import FeedForward, Layer, Residual
+from transduce.model import (
+    AttentionKind,
+    CrossAttention,
+    Dropout,
+    FeedForward,
+    Layer,
+    MultiHeadAttention,
+    Residual,
+    TokenEmbedding,
+    TokenFrontEnd,
+    Transformer,
+)
 from transduce_paper.figure1.architecture import Call, ForwardPass, shape_of, sublayer_call, within
 
 __all__ = ["Check", "check_wiring"]

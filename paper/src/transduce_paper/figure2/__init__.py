@@ -25,7 +25,6 @@ from transduce_paper.report import (
     agreement,
     how_to_reproduce,
     picture,
-    verdict_line,
 )
 from transduce_paper.request import Request
 
@@ -54,7 +53,7 @@ class Sizes:
 
 
 FULL = Sizes(tuple(2**power for power in range(11)), n_products=20_000, n_queries=1000)
-SHORT = Sizes((4, 64), n_products=2000, n_queries=50)
+TEST = Sizes((4, 64), n_products=2000, n_queries=50)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +79,7 @@ class Saturation:
 
 def make_figure2(experiments: Experiments, request: Request) -> Report:
     """Test footnote 4 with random vectors, and compare multi-head attention with NumPy."""
-    sizes = SHORT if request.is_short else FULL
+    sizes = experiments.pick(FULL, test=TEST)
     generator = torch.Generator().manual_seed(1)
     variances = {
         kind: [variance_of_products(d_k, n=sizes.n_products, generator=generator, kind=kind) for d_k in sizes.d_k]
@@ -94,10 +93,8 @@ def make_figure2(experiments: Experiments, request: Request) -> Report:
         torch.manual_seed(1)
         agreed = agreements(TransformerConfig(d_model=96, n_heads=6, d_k=16, d_v=24))
     return Report(
-        "figure2",
         "Figure 2: scaled dot-product attention and multi-head attention",
         (
-            verdict_line(_verdict(sizes, unscaled, scaled, agreed)),
             picture("figure2", "Variance of q · k, entropy and gradients over d_k, with and without 1 / sqrt(d_k)"),
             how_to_reproduce(
                 "figure2",
@@ -111,6 +108,8 @@ def make_figure2(experiments: Experiments, request: Request) -> Report:
         ),
         drawings={"figure2": lambda path: _draw(sizes, variances, unscaled, scaled, path)},
         claims=_claims(sizes, variances["normal"], unscaled, scaled),
+        finding=_verdict(sizes, unscaled, scaled, agreed),
+        name="figure2",
     )
 
 

@@ -14,9 +14,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from transduce.config import TransformerConfig
-from transduce.model.attention import AttentionKernel, CrossAttention, SelfAttention
-from transduce.model.padding import EncoderOutput, PaddingInfo, causal_mask
-from transduce.model.stack_config import StackConfig
+from transduce.model import (
+    AttentionKernel,
+    CrossAttention,
+    EncoderOutput,
+    PaddingInfo,
+    SelfAttention,
+    StackConfig,
+    causal_mask,
+)
 
 __all__ = ["Agreement", "agreements", "multi_head", "scaled_dot_product"]
 

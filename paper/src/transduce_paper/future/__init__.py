@@ -9,8 +9,7 @@ from typing import Any
 import torch
 
 from transduce.config import MIN_DRAFT_PROBABILITY, N_DRAFTED, GreedySearchConfig
-from transduce.tasks import Translator
-from transduce.tasks.translator import greedy_unless_sampled
+from transduce.tasks import Translator, greedy_unless_sampled
 from transduce_paper.experiments import Experiment, Experiments, RunRecord, machine_description, machines
 from transduce_paper.future.lengths import lengths_section
 from transduce_paper.future.measuring import System, measured, our_system, peer_system
@@ -25,7 +24,7 @@ from transduce_paper.future.systems import (
     teacher_experiment,
     tested_text,
 )
-from transduce_paper.report import Claim, Report, Table, agreement, how_to_reproduce, verdict_line
+from transduce_paper.report import Claim, Report, Section, Table, agreement, how_to_reproduce
 from transduce_paper.request import Request
 from transduce_paper.sizes import size_description
 
@@ -59,14 +58,12 @@ sentence: only these are scored."""
 
 def make_future(experiments: Experiments, request: Request) -> Report:
     """Train teacher and students, or read their records, and measure all in one run."""
-    is_short = request.is_short
-    teacher = teacher_experiment(experiments, is_short=is_short)
+    teacher = teacher_experiment(experiments)
     records = {"teacher": experiments.run(teacher)}
     for name in STUDENTS:
-        records[name] = experiments.run(student_experiment(experiments, name, is_short=is_short))
+        records[name] = experiments.run(student_experiment(experiments, name))
     weights = {f"weights_of_{name}": record.weights_sha256 for name, record in records.items()}
-    n_timed = dict.fromkeys(N_TIMED, 2) if is_short else N_TIMED
-    n_rounds = 1 if is_short else N_ROUNDS
+    n_timed, n_rounds = experiments.pick((N_TIMED, N_ROUNDS), test=(dict.fromkeys(N_TIMED, 2), 1))
     settings: dict[str, Any] = {
         **weights,
         "n_rounds": n_rounds,
@@ -75,38 +72,42 @@ def make_future(experiments: Experiments, request: Request) -> Report:
         "min_draft_probability": MIN_DRAFT_PROBABILITY,
     }
     rows = experiments.measurement(
-        f"future{'-short' if is_short else ''}",
+        "future",
         "speed",
-        lambda: _measured(experiments, teacher, n_timed=n_timed, n_rounds=n_rounds, is_short=is_short),
+        lambda: _measured(experiments, teacher, n_timed=n_timed, n_rounds=n_rounds),
         settings=settings,
     )
     found = _findings(rows)
     introduction = INTRODUCTION.format(
         teacher=size_description(records["teacher"].config), updates=records["teacher"].updates, beam=DISTILLED_BEAM
     )
-    nearby, claims_nearby = neighbourhoods_section(experiments, is_short=is_short)
-    long, claims_long = lengths_section(experiments, is_short=is_short)
-    images, drawings, claims_images = pixels_section(experiments, is_short=is_short)
     return Report(
-        "future",
         "Section 7: less sequential generation, restricted attention, pixels",
         (
-            verdict_line(found["verdict"]),
-            "## Less sequential generation\n\n" + introduction,
-            _table(rows),
-            COLUMNS_EXPLAINED.format(
-                machine=rows[0]["machine"], n_rounds=n_rounds, n_drafted=N_DRAFTED, probability=MIN_DRAFT_PROBABILITY
+            Section(
+                "Less sequential generation",
+                (
+                    introduction,
+                    _table(rows),
+                    COLUMNS_EXPLAINED.format(
+                        machine=rows[0]["machine"],
+                        n_rounds=n_rounds,
+                        n_drafted=N_DRAFTED,
+                        probability=MIN_DRAFT_PROBABILITY,
+                    ),
+                    _details(records, rows),
+                ),
+                claims=found["claims"],
             ),
-            _details(records, rows),
-            *nearby,
-            *long,
-            *images,
+            neighbourhoods_section(experiments),
+            lengths_section(experiments),
+            pixels_section(experiments),
             how_to_reproduce(
                 "future", scale=experiments.scale, seeds="seed 1 for each run", hardware=machines(records.values())
             ),
         ),
-        drawings,
-        claims=(*found["claims"], *claims_nearby, *claims_long, *claims_images),
+        finding=found["verdict"],
+        name="future",
     )
 
 
@@ -116,14 +117,13 @@ def _measured(
     *,
     n_timed: Mapping[int, int],
     n_rounds: int,
-    is_short: bool,
 ) -> list[dict[str, Any]]:
     """Load all models and measure them."""
     sources, references = tested_text(experiments, teacher)
-    if is_short:
+    if experiments.scale == "test":
         sources, references = sources[:3], references[:3]
-    students = {name: student_experiment(experiments, name, is_short=is_short, needs_text=True) for name in STUDENTS}
-    systems = _systems(experiments, teacher, students, with_peer=has_ctranslate2() and not is_short)
+    students = {name: student_experiment(experiments, name, needs_text=True) for name in STUDENTS}
+    systems = _systems(experiments, teacher, students, with_peer=has_ctranslate2() and experiments.scale != "test")
     rows = measured(
         systems,
         sources,

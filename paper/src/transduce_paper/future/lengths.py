@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from statistics import median
 from typing import Any, Literal
 
@@ -12,11 +11,12 @@ import torch
 
 from transduce.config import LanguageModelConfig
 from transduce.model import TransformerLM
-from transduce.training.memory import PeakMemory
+from transduce.training import PeakMemory
 from transduce_paper.experiments import Experiments, machine_description
-from transduce_paper.report import Claim, Table, agreement
+from transduce_paper.growth import exponent
+from transduce_paper.report import Claim, Section, Table, agreement
 
-__all__ = ["exponent", "lengths_section"]
+__all__ = ["lengths_section"]
 
 Attention = Literal["full", "restricted"]
 
@@ -25,24 +25,23 @@ LENGTHS: Mapping[Attention, tuple[int, ...]] = {
     "restricted": (4096, 8192, 16_384, 32_768),
     "full": (1024, 2048, 4096, 8192),
 }
-SHORT_LENGTHS: Mapping[Attention, tuple[int, ...]] = {"restricted": (64, 128), "full": (64, 128)}
+TEST_LENGTHS: Mapping[Attention, tuple[int, ...]] = {"restricted": (64, 128), "full": (64, 128)}
 N_ROUNDS = 3
 AIMED_EXPONENT = 1.1
 
 
-def lengths_section(experiments: Experiments, *, is_short: bool) -> tuple[tuple[str | Table, ...], tuple[Claim, ...]]:
-    """Measure the gradient of one sequence, or read the measurement; return the section and its claim."""
-    lengths = SHORT_LENGTHS if is_short else LENGTHS
-    sizes: dict[str, int | str] = {"r": R, "layers": N_LAYERS, "d_model": 16 if is_short else D_MODEL}
+def lengths_section(experiments: Experiments) -> Section:
+    """Measure the gradient of one sequence, or read the measurement."""
+    lengths, d_model, n_rounds = experiments.pick((LENGTHS, D_MODEL, N_ROUNDS), test=(TEST_LENGTHS, 16, 1))
     rows = experiments.measurement(
-        f"future{'-short' if is_short else ''}",
+        "future",
         "lengths",
         lambda: [
-            _measured(experiments, attention, n, d_model=int(sizes["d_model"]), n_rounds=1 if is_short else N_ROUNDS)
+            _measured(experiments, attention, n, d_model=d_model, n_rounds=n_rounds)
             for attention, of_attention in lengths.items()
             for n in of_attention
         ],
-        settings={**sizes, "lengths": str(lengths)},
+        settings={"r": R, "layers": N_LAYERS, "d_model": d_model, "lengths": str(lengths)},
     )
     exponents = {
         (attention, what): exponent(
@@ -57,8 +56,8 @@ def lengths_section(experiments: Experiments, *, is_short: bool) -> tuple[tuple[
         for attention in lengths
     )
     introduction = (
-        f"## Restricted attention: time and memory\n\nThe gradient of one sequence of n tokens in a causal model of"
-        f" {N_LAYERS} layers, d_model {sizes['d_model']}, r = {R}, in fp32 on {rows[0]['machine']}; the fastest"
+        f"The gradient of one sequence of n tokens in a causal model of"
+        f" {N_LAYERS} layers, d_model {d_model}, r = {R}, in fp32 on {rows[0]['machine']}; the fastest"
         f" kernel of each. Memory is the peak of all tensors. Growth: {summary}. Longer sequences, in processes of"
         " their own, and decoding: `benchmarks/long_sequences.py`."
     )
@@ -75,7 +74,8 @@ def lengths_section(experiments: Experiments, *, is_short: bool) -> tuple[tuple[
         agreement(max(near) <= AIMED_EXPONENT),
         f"From {rows[0]['n']:,} tokens on, time grows as n^{near[0]:.2f} and memory as n^{near[1]:.2f}.",
     )
-    return (introduction, Table("-lengths", columns, cells, formats=formats)), (claim,)
+    table = Table("-lengths", columns, cells, formats=formats)
+    return Section("Restricted attention: time and memory", (introduction, table), claims=(claim,))
 
 
 def _measured(experiments: Experiments, attention: Attention, n: int, *, d_model: int, n_rounds: int) -> dict[str, Any]:
@@ -106,15 +106,3 @@ def _measured(experiments: Experiments, attention: Attention, n: int, *, d_model
     return {
         "attention": attention, "n": n, "seconds": median(seconds), "megabytes": peak.bytes / 1e6, "machine": machine,
     }  # fmt: skip
-
-
-def exponent(x: Sequence[float], y: Sequence[float]) -> float:
-    """Return the slope of the least-squares line through the logarithms: b of y = a x^b.
-
-    >>> round(exponent([1, 2, 4], [3, 12, 48]), 6)
-    2.0
-    """
-    log_x, log_y = [math.log(each) for each in x], [math.log(each) for each in y]
-    mean_x, mean_y = sum(log_x) / len(x), sum(log_y) / len(y)
-    products = sum((a - mean_x) * (b - mean_y) for a, b in zip(log_x, log_y, strict=True))
-    return products / sum((a - mean_x) ** 2 for a in log_x)

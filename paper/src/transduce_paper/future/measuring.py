@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from transduce.config import SearchConfig
-from transduce.exchange.ctranslate2 import write_ctranslate2
+from transduce.exchange import write_ctranslate2
 from transduce.metrics import score_translations
 from transduce.model import Transformer
 from transduce.search import PassCounts

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from transduce.config import RunConfig
+from collections.abc import Mapping
+
 from transduce.recipes import tiny, with_settings
 from transduce_paper.experiments import Experiment, Experiments, RunRecord
-from transduce_paper.report import Claim, Table, agreement
+from transduce_paper.report import Claim, Section, Table, agreement
 from transduce_paper.sizes import size_description
 
 __all__ = ["NEIGHBOURHOODS", "neighbourhoods_section"]
 
-NEIGHBOURHOODS = {"characters": (16, 64, None), "translation": (3, 7, None)}  # None: full attention
+NEIGHBOURHOODS: Mapping[str, tuple[int | None, ...]] = {
+    "characters": (16, 64, None),
+    "translation": (3, 7, None),
+}  # None: full attention
 SHARED = (
     "model.d_model=256", "model.n_heads=4", "model.d_k=64", "model.d_v=64", "model.norm=pre",
     "training.precision=bf16", "training.max_tokens_per_batch=2048", "training.optimiser=muon",
@@ -30,21 +34,19 @@ TRANSLATION = (
     "training.decay=linear", "training.validate_every_updates=1200", "training.checkpoint_every_updates=250",
     "search.beam_size=4",
 )  # fmt: skip
-SHORT = (
-    "model.d_model=16", "model.d_ff=16", "model.n_heads=1", "training.precision=fp32", "training.max_updates=2",
+TEST = (
+    "model.n_layers=1", "model.n_positions=32", "model.d_model=16", "model.d_ff=16", "model.n_heads=1",
+    "data.n_pairs=20", "data.direction=en-de", "training.precision=fp32", "training.max_updates=2",
     "training.validate_every_updates=2", "training.checkpoint_every_updates=1",
 )  # fmt: skip
 NOTABLE = 0.02  # a difference of perplexity, relative
 
 
-def neighbourhoods_section(
-    experiments: Experiments, *, is_short: bool
-) -> tuple[tuple[str | Table, ...], tuple[Claim, ...]]:
-    """Train models with several neighbourhoods, or read their records; return the section and its claim."""
-    kinds = ("characters",) if is_short else tuple(NEIGHBOURHOODS)
+def neighbourhoods_section(experiments: Experiments) -> Section:
+    """Train models with several neighbourhoods, or read their records."""
     records = {
-        kind: {r: experiments.run(_experiment(experiments, kind, r, is_short=is_short)) for r in _sizes(kind, is_short)}
-        for kind in kinds
+        kind: {r: experiments.run(_experiment(experiments, kind, r)) for r in sizes}
+        for kind, sizes in experiments.pick(NEIGHBOURHOODS, test={"characters": (16, None)}).items()
     }
     rows = tuple(
         (
@@ -61,33 +63,23 @@ def neighbourhoods_section(
     formats = {"dev PPL": ".3f", "above full attention": "+.1%", "test BLEU": ".2f"}
     sizes = "; ".join(f"{kind}: {size_description(of_kind[None].config)}" for kind, of_kind in records.items())
     introduction = (
-        "## Restricted attention: quality\n\nSelf-attention of each position sees r positions: in a decoder itself and"
+        "Self-attention of each position sees r positions: in a decoder itself and"
         f" the r - 1 before it, in an encoder as many on both sides. {sizes}. Segments of characters have"
         f" {records['characters'][None].config['model']['n_positions']:,} positions. Each run has"
         f" {records['characters'][None].updates:,} updates.{_explanation(records['characters'])}"
     )
-    return (introduction, Table("-neighbourhoods", columns, rows, formats=formats)), (_claim(records["characters"]),)
+    return Section(
+        "Restricted attention: quality",
+        (introduction, Table("-neighbourhoods", columns, rows, formats=formats)),
+        claims=(_claim(records["characters"]),),
+    )
 
 
-def _sizes(kind: str, is_short: bool) -> tuple[int | None, ...]:
-    sizes = NEIGHBOURHOODS[kind]
-    return (sizes[0], None) if is_short else sizes
-
-
-def _experiment(experiments: Experiments, kind: str, r: int | None, *, is_short: bool) -> Experiment:
+def _experiment(experiments: Experiments, kind: str, r: int | None) -> Experiment:
     config = with_settings(tiny(), CHARACTERS if kind == "characters" else TRANSLATION)
     if r is not None:
         config = with_settings(config, ["model.attention=restricted", f"model.neighbourhood={r}"])
-    if is_short:
-        config = _short(experiments, config)
-    name = f"future-{'short-' if is_short else ''}{kind}-{'full' if r is None else f'r{r}'}-seed1"
-    return Experiment(name, config)
-
-
-def _short(experiments: Experiments, config: RunConfig) -> RunConfig:
-    few = experiments.shortened(config)
-    smaller = ("model.n_layers=1", "model.n_positions=32", "data.n_pairs=20", "data.direction=en-de")
-    return with_settings(few, [*SHORT, *smaller])
+    return experiments.experiment(f"future-{kind}-{'full' if r is None else f'r{r}'}-seed1", config, test=TEST)
 
 
 def _bleu(record: RunRecord) -> float | None:

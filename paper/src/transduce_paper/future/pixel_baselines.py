@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from transduce.config import Split
-from transduce.corpora.digits import CLASSES, LEVELS, N_PIXELS, digit_images
+from transduce.corpora import DIGIT_CLASSES, DIGIT_LEVELS, DIGIT_PIXELS, digit_images
 
 __all__ = ["N_STEPS", "Images", "PixelRegression", "baseline_rows", "bits_by_histogram", "images_of"]
 
-N_LEVELS, N_CLASSES = len(LEVELS), len(CLASSES)
+N_LEVELS, N_CLASSES = len(DIGIT_LEVELS), len(DIGIT_CLASSES)
 ADDED = (0.01, 0.03, 0.1, 0.3, 1.0)  # counts added to each level; chosen on dev
 PENALTIES = (0.01, 0.003, 0.001, 0.0003, 0.0001)  # of the regression's squared weights; chosen on dev
 N_STEPS = 200  # of L-BFGS for each penalty, from the weights of the one before
@@ -38,13 +38,13 @@ class Images:
 def images_of(split: Split) -> Images:
     """Return the digits of a split."""
     images, classes = digit_images(split)
-    return Images(images.reshape(len(images), N_PIXELS).astype(np.int64), classes.astype(np.int64))
+    return Images(images.reshape(len(images), DIGIT_PIXELS).astype(np.int64), classes.astype(np.int64))
 
 
 def bits_by_histogram(train: Images, held_out: Images, *, added: float) -> float:
     """Return bits per dimension where each pixel has the levels' frequencies of its class, with ``added`` counts."""
-    counts_JPY = np.full((N_CLASSES, N_PIXELS, N_LEVELS), added)
-    pixels_P = np.arange(N_PIXELS)
+    counts_JPY = np.full((N_CLASSES, DIGIT_PIXELS, N_LEVELS), added)
+    pixels_P = np.arange(DIGIT_PIXELS)
     for levels_P, digit in zip(train.levels_NP, train.classes_N, strict=True):
         counts_JPY[digit, pixels_P, levels_P] += 1
     p_JPY = counts_JPY / counts_JPY.sum(axis=2, keepdims=True)
@@ -55,9 +55,11 @@ class PixelRegression:
     """For each pixel a softmax regression on the grey levels of those before it, and on the class."""
 
     def __init__(self) -> None:
-        self._weight = torch.zeros(N_PIXELS + N_CLASSES, N_PIXELS, N_LEVELS)  # (I, P, Y); the class has the bias, too
-        before_PP = torch.arange(N_PIXELS)[:, None] < torch.arange(N_PIXELS)
-        self._sees_IP1 = torch.cat((before_PP, torch.ones(N_CLASSES, N_PIXELS, dtype=torch.bool)))[..., None].float()
+        # (I, P, Y); the class has the bias, too
+        self._weight = torch.zeros(DIGIT_PIXELS + N_CLASSES, DIGIT_PIXELS, N_LEVELS)
+        before_PP = torch.arange(DIGIT_PIXELS)[:, None] < torch.arange(DIGIT_PIXELS)
+        always_JP = torch.ones(N_CLASSES, DIGIT_PIXELS, dtype=torch.bool)
+        self._sees_IP1 = torch.cat((before_PP, always_JP))[..., None].float()
 
     def fit(self, images: Images, *, penalty: float, n_steps: int = N_STEPS) -> None:
         """Minimise nats per image plus ``penalty`` times the squared weights by L-BFGS, from the present weights."""
@@ -84,7 +86,7 @@ class PixelRegression:
 
     def _logits(self, inputs_NI: Tensor) -> Tensor:
         seen_weight = (self._weight * self._sees_IP1).flatten(1)
-        return (inputs_NI @ seen_weight).reshape(-1, N_PIXELS, N_LEVELS)
+        return (inputs_NI @ seen_weight).reshape(-1, DIGIT_PIXELS, N_LEVELS)
 
 
 def _inputs(images: Images) -> Tensor:
@@ -104,7 +106,7 @@ def baseline_rows(texts: Mapping[Split, Images], *, n_steps: int = N_STEPS) -> l
     rows.append(
         {
             "model": f"each pixel by itself, by class (added counts {added:g})",
-            "parameters": N_CLASSES * N_PIXELS * (N_LEVELS - 1),
+            "parameters": N_CLASSES * DIGIT_PIXELS * (N_LEVELS - 1),
             **{split: bits_by_histogram(train, texts[split], added=added) for split in ("dev", "test")},
         }
     )  # fmt: skip
@@ -114,7 +116,7 @@ def baseline_rows(texts: Mapping[Split, Images], *, n_steps: int = N_STEPS) -> l
         found.append(
             {
                 "model": f"softmax regression on the pixels before, by class (penalty {penalty:g})",
-                "parameters": N_LEVELS * (N_PIXELS * (N_PIXELS - 1) // 2 + N_PIXELS * N_CLASSES),
+                "parameters": N_LEVELS * (DIGIT_PIXELS * (DIGIT_PIXELS - 1) // 2 + DIGIT_PIXELS * N_CLASSES),
                 "dev": float(regression.bits(dev).mean()),
                 "test": float(regression.bits(test).mean()),
             }

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from transduce.corpora.digits import CLASSES, LEVELS, N_PIXELS, SIDE
+from transduce.corpora import DIGIT_CLASSES, DIGIT_LEVELS, DIGIT_PIXELS, DIGIT_SIDE
 from transduce.recipes import preset, with_settings
 from transduce.tasks import PixelModel
 from transduce_paper.drawing import INK, new_figure, save_svg
 from transduce_paper.experiments import Experiment, Experiments, machines
 from transduce_paper.future.pixel_baselines import N_STEPS, Images, baseline_rows, images_of
 from transduce_paper.measurement_cache import MeasuredArrays
-from transduce_paper.report import Claim, Draw, Table, agreement, picture
+from transduce_paper.report import Claim, Section, Table, agreement, picture
 
 __all__ = ["PIXELS", "pixels_experiment", "pixels_section"]
 
@@ -35,18 +35,16 @@ PIXELS = (
     "training.eps_ls=0.0", "training.validate_every_updates=100", "training.checkpoint_every_updates=100",
     "training.average_last=1",
 )  # fmt: skip
-SHORT = (
+TEST = (
     "model.n_layers=1", "model.d_model=16", "model.d_ff=16", "model.n_heads=1", "data.max_pairs=40",
     "training.max_updates=2", "training.validate_every_updates=2", "training.checkpoint_every_updates=1",
     "training.max_tokens_per_batch=600",
 )  # fmt: skip
 N_DRAWN, N_SHOWN = 20, 8  # images of each class that are measured, and drawn in the picture
-TITLE = "## Output other than text: digits, pixel by pixel"
-MISSING = f"{TITLE}\n\nscikit-learn, which has the digits, was not installed."
+TITLE = "Output other than text: digits, pixel by pixel"
+MISSING = "scikit-learn, which has the digits, was not installed."
 
 ABOUT = """\
-{title}
-
 {finding} The model ({n_layers} layers of width {d_model}; {updates:,} updates, {minutes:.1f} minutes) reads the class
 of a digit, then predicts its {n_pixels} pixels of {n_levels} grey levels one after the other, row by row. It learns
 from {n_train:,} digits; dev and test are the 400 after them. The baselines know the class, too, and are fitted to the
@@ -60,29 +58,26 @@ knows the training digits gives {drawn:.1%} of {n:,} drawn digits their class, a
 drawn digit differs from the nearest training digit by {drawn_distance:.2f} levels a pixel, a test digit by
 {real_distance:.2f}; {copies}. {machine}."""
 
-Section = tuple[tuple[str | Table, ...], dict[str, Draw], tuple[Claim, ...]]
 
-
-def pixels_experiment(*, is_short: bool) -> Experiment:
+def pixels_experiment(experiments: Experiments) -> Experiment:
     """Return the run of the model of pixels."""
-    config = with_settings(preset("tiny"), [*PIXELS, *(SHORT if is_short else ())])
-    return Experiment(f"future-{'short-' if is_short else ''}pixels-seed1", config)
+    config = with_settings(preset("tiny"), [*PIXELS, *experiments.pick((), test=TEST)])
+    return Experiment("future-pixels-seed1", config)
 
 
-def pixels_section(experiments: Experiments, *, is_short: bool) -> Section:
-    """Train the model and fit the baselines, or read what was measured; return section, drawings and claim."""
-    run = pixels_experiment(is_short=is_short)
+def pixels_section(experiments: Experiments) -> Section:
+    """Train the model and fit the baselines, or read what was measured."""
+    run = pixels_experiment(experiments)
     if not experiments.record_path(run).exists() and find_spec("sklearn") is None:
-        return (MISSING,), {}, ()
+        return Section(TITLE, (MISSING,))
     record = experiments.run(run)
-    n_steps = 2 if is_short else N_STEPS
+    n_steps, n_drawn = experiments.pick((N_STEPS, N_DRAWN), test=(2, 2))
     baselines = experiments.measurement(
-        f"future{'-short' if is_short else ''}-pixels",
+        "future-pixels",
         "baselines",
         lambda: baseline_rows({split: images_of(split) for split in ("train", "dev", "test")}, n_steps=n_steps),
         settings={"n_steps": n_steps},
     )
-    n_drawn = 2 if is_short else N_DRAWN
     drawn = experiments.cached_arrays(
         run, "samples", lambda folder: _drawn(experiments, folder, n_drawn), settings={"n_drawn": n_drawn, "seed": 1}
     )
@@ -97,20 +92,19 @@ def pixels_section(experiments: Experiments, *, is_short: bool) -> Section:
     formats = {"parameters": ",", **dict.fromkeys(columns[2:], ".3f")}
     best = min(float(row["test"]) for row in baselines)
     about = ABOUT.format(
-        title=TITLE,
         finding=f"A test digit has {ours['test']:.3f} bits per dimension; the best baseline has {best:.3f}.",
         n_layers=record.config["model"]["n_layers"],
         d_model=record.config["model"]["d_model"],
         updates=record.updates,
         minutes=record.minutes,
-        n_pixels=N_PIXELS,
-        n_levels=len(LEVELS),
+        n_pixels=DIGIT_PIXELS,
+        n_levels=len(DIGIT_LEVELS),
         n_train=drawn.values["n_train"],
     )
     shown = SAMPLES.format(
         picture=picture("future-pixels", "Test digits, and digits that the model draws, by class"),
         n_shown=min(n_drawn, N_SHOWN),
-        n=n_drawn * len(CLASSES),
+        n=n_drawn * len(DIGIT_CLASSES),
         copies="so they are no copies" if _are_new(drawn.values) else "so many are nearly copies",
         machine=machines([record]),
         **{name: drawn.values[name] for name in ("drawn", "real", "drawn_distance", "real_distance")},
@@ -123,7 +117,12 @@ def pixels_section(experiments: Experiments, *, is_short: bool) -> Section:
         f" {best:.3f}.",
     )
     table = Table("-pixels", columns, rows, formats=formats)
-    return (about, table, shown), {"future-pixels": lambda path: _draw(drawn.arrays, path)}, (claim,)
+    return Section(
+        TITLE,
+        (about, table, shown),
+        drawings={"future-pixels": lambda path: _draw(drawn.arrays, path)},
+        claims=(claim,),
+    )
 
 
 def _are_new(values: Mapping[str, Any]) -> bool:
@@ -136,18 +135,18 @@ def _drawn(experiments: Experiments, folder: Path, n_drawn: int) -> MeasuredArra
     from sklearn.linear_model import LogisticRegression
 
     model = PixelModel.load(folder, device=experiments.device)
-    classes = np.repeat(np.arange(len(CLASSES)), n_drawn)
+    classes = np.repeat(np.arange(len(DIGIT_CLASSES)), n_drawn)
     images = model.draw(classes.tolist(), seed=1)
-    drawn = Images(images.reshape(len(images), N_PIXELS).astype(np.int64), classes)
+    drawn = Images(images.reshape(len(images), DIGIT_PIXELS).astype(np.int64), classes)
     train, test = images_of("train"), images_of("test")
-    classifier = LogisticRegression(max_iter=500).fit(train.levels_NP / (len(LEVELS) - 1), train.classes_N)
+    classifier = LogisticRegression(max_iter=500).fit(train.levels_NP / (len(DIGIT_LEVELS) - 1), train.classes_N)
     values: dict[str, Any] = {"n_train": len(train.classes_N)}
     for name, each in (("drawn", drawn), ("real", test)):
-        found = classifier.predict(each.levels_NP / (len(LEVELS) - 1))
+        found = classifier.predict(each.levels_NP / (len(DIGIT_LEVELS) - 1))
         values[name] = float((found == each.classes_N).mean())
         values[f"{name}_distance"] = nearest_distance(each.levels_NP, train.levels_NP)
-    pairs = np.stack([test.levels_NP[test.classes_N == digit][:2] for digit in range(len(CLASSES))])
-    return MeasuredArrays(values, {"drawn": images, "real": pairs.reshape(-1, SIDE, SIDE).astype(np.uint8)})
+    pairs = np.stack([test.levels_NP[test.classes_N == digit][:2] for digit in range(len(DIGIT_CLASSES))])
+    return MeasuredArrays(values, {"drawn": images, "real": pairs.reshape(-1, DIGIT_SIDE, DIGIT_SIDE).astype(np.uint8)})
 
 
 def nearest_distance(images_NP: NDArray[np.int64], others_NP: NDArray[np.int64]) -> float:
@@ -161,20 +160,20 @@ def nearest_distance(images_NP: NDArray[np.int64], others_NP: NDArray[np.int64])
 
 def _draw(arrays: Mapping[str, NDArray[Any]], path: Path) -> None:
     """Draw real digits and drawn ones, a row for each class."""
-    real = arrays["real"].reshape(len(CLASSES), -1, SIDE, SIDE)
-    drawn = arrays["drawn"].reshape(len(CLASSES), -1, SIDE, SIDE)[:, :N_SHOWN]
+    real = arrays["real"].reshape(len(DIGIT_CLASSES), -1, DIGIT_SIDE, DIGIT_SIDE)
+    drawn = arrays["drawn"].reshape(len(DIGIT_CLASSES), -1, DIGIT_SIDE, DIGIT_SIDE)[:, :N_SHOWN]
     gap, n_real = 1, real.shape[1]
     columns = [*np.moveaxis(real, 1, 0), None, *np.moveaxis(drawn, 1, 0)]
-    parts = [np.zeros((len(CLASSES), SIDE, SIDE // 2)) if each is None else each for each in columns]
+    parts = [np.zeros((len(DIGIT_CLASSES), DIGIT_SIDE, DIGIT_SIDE // 2)) if each is None else each for each in columns]
     framed = [np.pad(part, ((0, 0), (gap, gap), (gap, gap))) for part in parts]
-    grid = np.concatenate(framed, axis=2).reshape(len(CLASSES) * (SIDE + 2 * gap), -1)
+    grid = np.concatenate(framed, axis=2).reshape(len(DIGIT_CLASSES) * (DIGIT_SIDE + 2 * gap), -1)
     figure = new_figure(grid.shape[1] / 22, grid.shape[0] / 22 + 0.3)
     panel = figure.add_subplot()
-    panel.imshow(grid, cmap="gray_r", vmin=0, vmax=len(LEVELS) - 1, interpolation="nearest")
+    panel.imshow(grid, cmap="gray_r", vmin=0, vmax=len(DIGIT_LEVELS) - 1, interpolation="nearest")
     panel.set_axis_off()
-    cell = SIDE + 2 * gap
-    for x, label in ((n_real * cell / 2, "test"), ((grid.shape[1] + n_real * cell + SIDE // 2) / 2, "drawn")):
+    cell = DIGIT_SIDE + 2 * gap
+    for x, label in ((n_real * cell / 2, "test"), ((grid.shape[1] + n_real * cell + DIGIT_SIDE // 2) / 2, "drawn")):
         panel.text(x, -2, label, ha="center", va="bottom", color=INK, fontsize=9)
-    for number, digit in enumerate(CLASSES):
+    for number, digit in enumerate(DIGIT_CLASSES):
         panel.text(-2, (number + 0.5) * cell, digit, ha="right", va="center", color=INK, fontsize=9)
     save_svg(figure, path)

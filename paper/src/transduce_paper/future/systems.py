@@ -17,10 +17,15 @@ from transduce.corpora import CleaningReport, ParallelText
 from transduce.errors import DataError
 from transduce.files import atomic_write
 from transduce.recipes import base, with_settings
-from transduce.tasks import Prepared, Translator, open_prepared
-from transduce.tasks.distillation import DistilledCounts, distilled_pairs
-from transduce.tasks.shortlists import write_shortlist
-from transduce.tasks.translator import greedy_unless_sampled
+from transduce.tasks import (
+    DistilledCounts,
+    Prepared,
+    Translator,
+    distilled_pairs,
+    greedy_unless_sampled,
+    open_prepared,
+    write_shortlist,
+)
 from transduce.text import normalise
 from transduce_paper.experiments import Experiment, Experiments
 
@@ -51,7 +56,7 @@ TEACHER = (
 SHORTENED = ("training.max_updates=3500", "training.r_drop=0.0", "training.checkpoint_every_updates=35")
 DISTILLED_BEAM = 4  # half of the teacher's own, for time
 DISTILLED = (*SHARED, "data.corpus=files", "data.direction=en-de")
-SHORT = (
+TEST = (
     "model.n_encoder_layers=1", "model.n_decoder_layers=1", "model.d_model=16", "model.d_ff=16", "model.n_heads=2",
     "model.d_k=8", "model.d_v=8", "training.max_updates=2", "training.validate_every_updates=2",
     "training.checkpoint_every_updates=1", "training.max_tokens_per_batch=400", "training.validation_bleu=false",
@@ -121,32 +126,28 @@ STUDENTS: Mapping[str, Student] = {
 }  # fmt: skip
 
 
-def teacher_experiment(experiments: Experiments, *, is_short: bool) -> Experiment:
+def teacher_experiment(experiments: Experiments) -> Experiment:
     """Return the run of the teacher."""
     config = with_settings(base(), [*TEACHER, *SHORTENED])
-    if is_short:
-        config = with_settings(experiments.shortened(config), [*SHORT, "data.n_pairs=40"])
-    return Experiment(f"future-{'short-' if is_short else ''}teacher-seed1", config)
+    return experiments.experiment("future-teacher-seed1", config, test=(*TEST, "data.n_pairs=40"))
 
 
-def student_experiment(experiments: Experiments, name: str, *, is_short: bool, needs_text: bool = False) -> Experiment:
+def student_experiment(experiments: Experiments, name: str, *, needs_text: bool = False) -> Experiment:
     """Return the run of a student.
 
     Its training text is made by the teacher, unless the run has a record already; ``needs_text``: even then, since its
     model may have to be trained again.
     """
-    student, teacher = STUDENTS[name], teacher_experiment(experiments, is_short=is_short)
-    config = student_config(name)
-    if is_short:
-        config = with_settings(config, SHORT)
-    experiment = Experiment(f"future-{'short-' if is_short else ''}{name}-seed1", config)
+    student, teacher = STUDENTS[name], teacher_experiment(experiments)
+    config = with_settings(student_config(name), experiments.pick((), test=TEST))
+    experiment = Experiment(f"future-{name}-seed1", config)
     match student.starts_from:
         case None:
             experiment = replace(experiment, tokenizer_of=teacher)
         case "teacher":
             experiment = replace(experiment, starts_from=teacher)
         case other:
-            start = student_experiment(experiments, other, is_short=is_short, needs_text=needs_text)
+            start = student_experiment(experiments, other, needs_text=needs_text)
             experiment = replace(experiment, starts_from=start)
     if experiments.record_path(experiment).exists() and not needs_text:
         return experiment  # its files need not exist any more

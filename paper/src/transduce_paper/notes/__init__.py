@@ -13,13 +13,12 @@ from transduce_paper.notes.adaptive_softmax import make_adaptive_softmax
 from transduce_paper.notes.alignment import make_alignment
 from transduce_paper.notes.language_models import make_language_models
 from transduce_paper.notes.normalisation import make_normalisation
-from transduce_paper.notes.part import Part
 from transduce_paper.notes.positions import make_positions
 from transduce_paper.notes.pretraining import make_pretraining
 from transduce_paper.notes.recurrence import make_recurrence
 from transduce_paper.notes.smoothing import make_smoothing
 from transduce_paper.notes.subwords import make_subwords
-from transduce_paper.report import Report, Table, how_to_reproduce, verdict_line
+from transduce_paper.report import Report, how_to_reproduce
 from transduce_paper.request import Request
 
 __all__ = ["make_notes"]
@@ -35,44 +34,24 @@ The models of batch and layer norm, of the positional encodings and most of thos
 seconds: their numbers show an effect, not its size in a large model."""
 
 
+MAKERS = (
+    make_normalisation, make_positions, make_smoothing, make_adaptive_softmax, make_recurrence, make_subwords,
+    make_language_models, make_pretraining, make_alignment,
+)  # fmt: skip
+
+
 def make_notes(experiments: Experiments, request: Request) -> Report:
     """Make all parts; runs of more than seconds are trained or read from their records."""
-    is_short = request.is_short
-    # First, since they may be interrupted.
-    smoothing = make_smoothing(experiments, is_short=is_short)
-    language_models = make_language_models(experiments, is_short=is_short)
-    pretraining = make_pretraining(experiments, is_short=is_short)
-    alignment = make_alignment(experiments, is_short=is_short)
-    parts = (
-        make_normalisation(is_short=is_short),
-        make_positions(is_short=is_short),
-        smoothing,
-        make_adaptive_softmax(experiments, is_short=is_short),
-        make_recurrence(experiments, is_short=is_short),
-        make_subwords(is_short=is_short),
-        language_models,
-        pretraining,
-        alignment,
-    )
+    parts = tuple(make(experiments) for make in MAKERS)
     return Report(
-        "notes",
         "Checks of the lecture notes",
         (
-            verdict_line(f"Nine checks: {'; '.join(part.summary for part in parts)}."),
             INTRODUCTION.format(questions="\n".join(f"- {part.title}: {part.question}" for part in parts)),
             how_to_reproduce(
-                "notes",
-                scale=experiments.scale,
-                seeds="seed 1",
-                hardware="hardware beside the times below",
+                "notes", scale=experiments.scale, seeds="seed 1", hardware="hardware beside the times below"
             ),
-            *(section for part in parts for section in _chapter(part)),
+            *parts,
         ),
-        {name: draw for part in parts for name, draw in part.drawings.items()},
-        claims=tuple(claim for part in parts for claim in part.claims),
+        finding=f"Nine checks: {'; '.join(part.summary for part in parts)}.",
+        name="notes",
     )
-
-
-def _chapter(part: Part) -> tuple[str | Table, ...]:
-    """Return the sections of a part, its finding and question first."""
-    return f"## {part.title}", verdict_line(part.finding), f"Question: {part.question}", *part.sections

@@ -20,11 +20,10 @@ from transduce.corpora import BUILT_IN
 from transduce.loss import cross_entropy
 from transduce_paper.drawing import COLOURS, label_ends, new_panels, save_svg, set_log_axis
 from transduce_paper.experiments import Experiments, machine_description
-from transduce_paper.notes.part import Part
 from transduce_paper.notes.softmax_losses import FULL_SOFTMAX, Curve, LossSizes, losses
 from transduce_paper.notes.tiny import BATCH_SIZE, TINY, seeded
 from transduce_paper.notes.two_level_softmax import LAYOUTS, TwoLevelSoftmax
-from transduce_paper.report import Cell, Claim, Table, agreement, picture
+from transduce_paper.report import Cell, Claim, Section, Table, agreement, picture
 from transduce_paper.table3 import MIXTURE
 
 __all__ = ["make_adaptive_softmax"]
@@ -83,26 +82,21 @@ FULL = Sizes(
     learned=(37_000, 200_000),
     of_losses=LossSizes(MIXTURE, n_updates=300, n_dev=150),
 )
-SHORT = Sizes((100, 200), 8, 16, 1, (300,), LossSizes((BUILT_IN,), n_updates=2, n_dev=10))
+TEST = Sizes((100, 200), 8, 16, 1, (300,), LossSizes((BUILT_IN,), n_updates=2, n_dev=10))
 PAPER_VOCABULARY = 37_000  # section 5.1
 COLOUR_OF = dict(zip((FULL_SOFTMAX, *LAYOUTS), (COLOURS[1], COLOURS[0], COLOURS[2]), strict=True))
 
 
-def make_adaptive_softmax(experiments: Experiments, *, is_short: bool) -> Part:
+def make_adaptive_softmax(experiments: Experiments) -> Section:
     """Measure times over vocabulary sizes; measure losses on real text, or read them from their files."""
-    sizes = SHORT if is_short else FULL
+    sizes = experiments.pick(FULL, test=TEST)
     times = [_times(vocab_size, sizes) for vocab_size in sizes.timed]
     learned = {size: losses(experiments, size, sizes.of_losses) for size in sizes.learned}
     gaps = _gaps(learned)
     last, of_paper = times[-1], next((each for each in times if each.vocab_size == PAPER_VOCABULARY), times[-1])
     speedups = _of_each(last.training_speedup)
-    return Part(
+    return Section(
         "Adaptive softmax",
-        "what does a two-level softmax save, and what does it cost?",
-        f"two-level softmax trains {speedups} times as fast (one cluster, three), and its loss differs by"
-        f" {min(gaps):+.2f} to {max(gaps):+.2f} nats",
-        f"With {last.vocab_size:,} words two-level softmax trains {speedups} times as fast as full softmax (one"
-        f" cluster, three), and its loss differs by {min(gaps):+.2f} to {max(gaps):+.2f} nats per word.",
         (
             ABOUT_ADAPTIVE_SOFTMAX.format(**_deviation_from_one(sizes)),
             ABOUT_TIMES.format(
@@ -133,8 +127,17 @@ def make_adaptive_softmax(experiments: Experiments, *, is_short: bool) -> Part:
             ),
             picture("notes-adaptive-softmax", "Time over the vocabulary size, and loss over updates"),
         ),
-        {"notes-adaptive-softmax": lambda path: _draw(times, learned, path)},
-        _claims(times, learned),
+        finding=(
+            f"With {last.vocab_size:,} words two-level softmax trains {speedups} times as fast as full softmax (one"
+            f" cluster, three), and its loss differs by {min(gaps):+.2f} to {max(gaps):+.2f} nats per word."
+        ),
+        question="what does a two-level softmax save, and what does it cost?",
+        summary=(
+            f"two-level softmax trains {speedups} times as fast (one cluster, three), and its loss differs by"
+            f" {min(gaps):+.2f} to {max(gaps):+.2f} nats"
+        ),
+        drawings={"notes-adaptive-softmax": lambda path: _draw(times, learned, path)},
+        claims=_claims(times, learned),
     )
 
 

@@ -10,15 +10,14 @@ from random import Random
 from typing import Any
 
 from transduce.config import RunConfig
-from transduce.corpora.plain_text import PlainText
+from transduce.corpora import PlainText
 from transduce.recipes import preset, with_settings
-from transduce.search.sampling import Sampling
+from transduce.search import Sampling
 from transduce.tasks import LanguageModel
 from transduce.text import MASK_TOKEN, Tokenizer, normalise
 from transduce_paper.experiments import Experiment, Experiments, RunRecord
 from transduce_paper.intervals import half_width_of_share
-from transduce_paper.notes.part import Part
-from transduce_paper.report import Cell, Claim, Table, agreement
+from transduce_paper.report import Cell, Claim, Section, Table, agreement
 from transduce_paper.sizes import model_description
 
 __all__ = [
@@ -93,13 +92,13 @@ class Question:
     after: str
 
 
-def make_language_models(experiments: Experiments, *, is_short: bool) -> Part:
+def make_language_models(experiments: Experiments) -> Section:
     """Train one model of each kind, or read its record, and ask all the same questions."""
-    n = 5 if is_short else N_QUESTIONS
+    n = experiments.pick(N_QUESTIONS, test=5)
     records: dict[str, RunRecord] = {}
     shares: dict[str, float] = {}
     for task in KINDS:
-        experiment = language_model_experiment(experiments, task, is_short=is_short)
+        experiment = language_model_experiment(experiments, task)
         records[task] = experiments.run(experiment)
         measured = experiments.cached_measurement(
             experiment, "hidden_words", _measurement(experiments, experiment.config, n), settings={"n": n, "seed": SEED}
@@ -107,11 +106,8 @@ def make_language_models(experiments: Experiments, *, is_short: bool) -> Part:
         shares[task] = measured[0]["right"] / measured[0]["asked"]
     first = records["causal-lm"]
     answers = ", ".join(f"{task} {share:.1%}" for task, share in shares.items())
-    return Part(
+    return Section(
         "Three kinds of language models",
-        "what do the three kinds see and predict, and what is the other side of a gap worth?",
-        f"of the hidden words, models find {answers}",
-        f"Of {n:,} hidden words the models find {answers}.",
         (
             INTRODUCTION.format(
                 size=model_description(first.config["model"]).split(", ")[1],
@@ -123,15 +119,17 @@ def make_language_models(experiments: Experiments, *, is_short: bool) -> Part:
             _table(records, shares, n),
             LIMITATIONS,
         ),
-        claims=() if is_short else _claims(shares, n),
+        finding=f"Of {n:,} hidden words the models find {answers}.",
+        question="what do the three kinds see and predict, and what is the other side of a gap worth?",
+        summary=f"of the hidden words, models find {answers}",
+        claims=() if experiments.scale == "test" else _claims(shares, n),
     )
 
 
-def language_model_experiment(experiments: Experiments, task: str, *, is_short: bool = False) -> Experiment:
+def language_model_experiment(experiments: Experiments, task: str) -> Experiment:
     """Return the run of a kind of language model."""
     config = with_settings(preset("tiny"), [*KINDS[task].settings, *SETTINGS, f"data.task={task}"])
-    name = f"notes-{'short-' if is_short else ''}{task}-seed1"
-    return Experiment(name, experiments.shortened(config) if is_short else config)
+    return experiments.experiment(f"notes-{task}-seed1", config)
 
 
 def _measurement(experiments: Experiments, config: RunConfig, n: int) -> Callable[[Path], list[dict[str, Any]]]:

@@ -43,26 +43,25 @@ class BinScore:
         return f"{self.shortest} to {self.longest}"
 
 
-def recurrence_experiment(
-    experiments: Experiments, attention: Attention, seed: int, *, is_short: bool = False
-) -> Experiment:
+def recurrence_experiment(experiments: Experiments, attention: Attention, seed: int) -> Experiment:
     """Return the run of Table 2's recurrent system with or without attention, and with a seed.
 
     Both have the same number of layers, that of Table 2 with attention.
     """
     config = config_at_scale("GNMT-like (LSTM, additive attention)", experiments.scale, seed=seed)
     settings = [f"model.attention={attention}"]
-    if experiments.scale == "cpu":
+    if experiments.scale in ("test", "cpu"):
         settings += [
             f"training.max_updates={UPDATES_AT_CPU_SCALE}",
             f"training.validate_every_updates={UPDATES_AT_CPU_SCALE}",
             "training.validation_bleu=false",
         ]
-    config = with_settings(config, settings)
-    if is_short:
-        config = with_settings(experiments.shortened(config), ["model.n_encoder_layers=1", "model.n_decoder_layers=1"])
     name = "attention" if attention == "additive" else "none"
-    return Experiment(f"recurrence-{'short-' if is_short else ''}lstm-{name}-seed{seed}", config)
+    return experiments.experiment(
+        f"recurrence-lstm-{name}-seed{seed}",
+        with_settings(config, settings),
+        test=("model.n_encoder_layers=1", "model.n_decoder_layers=1"),
+    )
 
 
 def length_scores(experiments: Experiments, experiment: Experiment) -> tuple[BinScore, ...]:

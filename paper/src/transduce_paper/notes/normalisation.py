@@ -17,10 +17,10 @@ from torch import Tensor
 
 from transduce.model import TransformerLM
 from transduce_paper.drawing import COLOURS, new_panels, save_svg, set_log_axis
+from transduce_paper.experiments import Experiments
 from transduce_paper.notes.padded_batch_norm import BatchNormLanguageModel
-from transduce_paper.notes.part import Part
 from transduce_paper.notes.tiny import BATCH_SIZE, Rows, grammar_text, language_batch, next_token_loss, trained
-from transduce_paper.report import Cell, Claim, Table, agreement, picture
+from transduce_paper.report import Cell, Claim, Section, Table, agreement, picture
 
 __all__ = ["NOTES_TABLE", "make_normalisation", "standardise"]
 
@@ -86,7 +86,7 @@ FULL = Sizes(
     n_dev=320,
     batch_sizes=(1, 2, 4, 8, 16, 32, 64),
 )
-SHORT = Sizes(n_pairs=100, vocab_size=300, n_updates=4, n_trials=2, n_others=3, n_dev=8, batch_sizes=(1, 2))
+TEST = Sizes(n_pairs=100, vocab_size=300, n_updates=4, n_trials=2, n_others=3, n_dev=8, batch_sizes=(1, 2))
 N_PADDING = 16  # columns of padding added to a batch
 
 
@@ -113,9 +113,9 @@ class Losses:
     difference_one_length: float
 
 
-def make_normalisation(*, is_short: bool) -> Part:
+def make_normalisation(experiments: Experiments) -> Section:
     """Compute the worked table with both norms, and train two models that differ only in the norm."""
-    sizes = SHORT if is_short else FULL
+    sizes = experiments.pick(FULL, test=TEST)
     text = grammar_text(n_train=sizes.n_pairs, n_dev=2 * sizes.n_pairs // 3, vocab_size=sizes.vocab_size)
     kinds = (TransformerLM, BatchNormLanguageModel)
     models = Models(*(trained(text, kind=kind, n_updates=sizes.n_updates, peak_lr=4e-3) for kind in kinds))
@@ -123,12 +123,8 @@ def make_normalisation(*, is_short: bool) -> Part:
     changes = [_change(name, models, trials) for name in CHANGES]
     losses = [_losses(models, text.dev[: sizes.n_dev], trials, batch_size) for batch_size in sizes.batch_sizes]
     alone, many = losses[0], losses[-1]
-    return Part(
+    return Section(
         "Batch norm and layer norm",
-        "does the output for a sentence depend on the other sentences of its batch?",
-        f"with batch norm the loss varies with the batch ({alone.training:.2f} to {many.training:.2f} nats per token)",
-        f"In training mode, batch norm makes the loss depend on the batch ({alone.training:.2f} nats per token with one"
-        f" sentence, {many.training:.2f} with {many.batch_size}); layer norm does not ({many.layer:.2f}).",
         (
             ABOUT_THE_TABLE,
             _worked_table(),
@@ -145,8 +141,17 @@ def make_normalisation(*, is_short: bool) -> Part:
             CONCLUSION.format(alone=alone, many=many),
             picture("notes-normalisation", "Loss and difference of states over the batch size, for both norms"),
         ),
-        {"notes-normalisation": lambda path: _draw(losses, path)},
-        _claims(changes[CHANGES.index(REPLACED)]),
+        finding=(
+            f"In training mode, batch norm makes the loss depend on the batch ({alone.training:.2f} nats per token with"
+            f" one sentence, {many.training:.2f} with {many.batch_size}); layer norm does not ({many.layer:.2f})."
+        ),
+        question="does the output for a sentence depend on the other sentences of its batch?",
+        summary=(
+            f"with batch norm the loss varies with the batch ({alone.training:.2f} to {many.training:.2f} nats per"
+            " token)"
+        ),
+        drawings={"notes-normalisation": lambda path: _draw(losses, path)},
+        claims=_claims(changes[CHANGES.index(REPLACED)]),
     )
 
 

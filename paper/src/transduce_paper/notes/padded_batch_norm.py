@@ -11,10 +11,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from transduce.model import StackConfig, TransformerLM
-from transduce.model.front_end import TokenFrontEnd
-from transduce.model.padding import PaddingInfo
-from transduce.model.stack_config import LAYER_NORM_EPS
+from transduce.model import LAYER_NORM_EPS, PaddingInfo, StackConfig, TokenFrontEnd, TransformerLM
 from transduce.text import PAD_ID
 
 __all__ = ["BatchNormLanguageModel"]

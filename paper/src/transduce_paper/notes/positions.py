@@ -15,14 +15,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transduce.model import TransformerLM
-from transduce.model.embedding import sinusoid
-from transduce.model.stack_config import LAYER_NORM_EPS
+from transduce.model import LAYER_NORM_EPS, TransformerLM, sinusoid
 from transduce.text import SPECIAL_TOKENS
 from transduce_paper.drawing import COLOURS, GREY, new_panels, save_svg, set_log_axis
-from transduce_paper.notes.part import Part
+from transduce_paper.experiments import Experiments
 from transduce_paper.notes.tiny import BATCH_SIZE, TINY, LanguageBatch, ListedBatches, Rows, seeded, train
-from transduce_paper.report import Cell, Claim, Table, agreement, picture
+from transduce_paper.report import Cell, Claim, Section, Table, agreement, picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -159,24 +157,19 @@ class Sizes:
 
 
 FULL = Sizes(512, (10, 50, 200, 1000), 100, 800, (4, 8, 12, 16, 20, 24, 32, 48), 128)
-SHORT = Sizes(32, (10, 50), 5, 3, (4, 20), 4)
+TEST = Sizes(32, (10, 50), 5, 3, (4, 20), 4)
 SHORTEST, LONGEST = 4, 16  # sentence lengths in training
 N_TOKENS = 20
 
 
-def make_positions(*, is_short: bool) -> Part:
+def make_positions(experiments: Experiments) -> Section:
     """Compute properties of the three encodings, and train a task that needs positions."""
-    sizes = SHORT if is_short else FULL
+    sizes = experiments.pick(FULL, test=TEST)
     accuracies = {name: _accuracies(option, sizes) for name, option in {"none": no_positions, **OPTIONS}.items()}
     last = max(number for number, length in enumerate(sizes.tested_lengths) if length <= LONGEST)
     at_last = ", ".join(f"{name} {values[last]:.0%}" for name, values in reversed(accuracies.items()))
-    return Part(
+    return Section(
         "Three positional encodings",
-        "which of integers, fractions and sinusoids lets a model use word order?",
-        f"a small model finds the previous token in {accuracies['sinusoids'][last]:.0%} of cases with sinusoids and in"
-        f" {accuracies['integers'][last]:.0%} with integers as positions",
-        f"A one-layer Transformer finds the previous token only with sinusoids (at length {sizes.tested_lengths[last]}:"
-        f" {at_last}).",
         (
             ABOUT_THE_NOTES.format(d_model=sizes.d_model),
             _table_by_length(sizes),
@@ -194,8 +187,17 @@ def make_positions(*, is_short: bool) -> Part:
             LIMITATIONS.format(longest=LONGEST),
             picture("notes-positions", "Distances, cosines, dot products and accuracy of the encodings"),
         ),
-        {"notes-positions": lambda path: _draw(accuracies, sizes, path)},
-        _claims(accuracies, last, sizes),
+        finding=(
+            f"A one-layer Transformer finds the previous token only with sinusoids (at length"
+            f" {sizes.tested_lengths[last]}: {at_last})."
+        ),
+        question="which of integers, fractions and sinusoids lets a model use word order?",
+        summary=(
+            f"a small model finds the previous token in {accuracies['sinusoids'][last]:.0%} of cases with sinusoids and"
+            f" in {accuracies['integers'][last]:.0%} with integers as positions"
+        ),
+        drawings={"notes-positions": lambda path: _draw(accuracies, sizes, path)},
+        claims=_claims(accuracies, last, sizes),
     )
 
 

@@ -14,10 +14,15 @@ import torch
 from torch import Tensor, nn
 
 from transduce.loss import LossSum
-from transduce.model import LinearOutput, Stack
-from transduce.model.embedding import SinusoidalPositions, TokenEmbedding
-from transduce.model.initialisation import initialise
-from transduce.model.padding import PaddingInfo, causal_mask
+from transduce.model import (
+    LinearOutput,
+    PaddingInfo,
+    SinusoidalPositions,
+    Stack,
+    TokenEmbedding,
+    causal_mask,
+    initialise,
+)
 from transduce.model.sequence_layers import Recurrent
 from transduce.text import SPECIAL_TOKENS
 from transduce_paper.notes.tiny import BATCH_SIZE, TINY, LanguageBatch, ListedBatches, Rows, seeded, train

@@ -12,16 +12,15 @@ from transduce_paper.experiments import Experiments, RunRecord, machines
 from transduce_paper.intervals import interval_of_difference
 from transduce_paper.notes.length_scores import KINDS as ATTENTIONS
 from transduce_paper.notes.length_scores import Attention, BinScore, length_scores, recurrence_experiment
-from transduce_paper.notes.part import Part
 from transduce_paper.notes.recall import KINDS, N_SYMBOLS, Kind, Recall, RecallSizes, recall
 from transduce_paper.notes.tiny import BATCH_SIZE, TINY
-from transduce_paper.report import Cell, Claim, Table, agreement, picture
+from transduce_paper.report import Cell, Claim, Section, Table, agreement, picture
 from transduce_paper.sizes import size_description
 
 __all__ = ["claims_on_attention", "claims_on_recall", "make_recurrence"]
 
 FULL = RecallSizes((1, 2, 4, 8, 16, 32, 64), n_updates=400, n_validations=40, n_tested=256)
-SHORT = RecallSizes((1, 2, 4), n_updates=2, n_validations=1, n_tested=4)
+TEST = RecallSizes((1, 2, 4), n_updates=2, n_validations=1, n_tested=4)
 RECALL_SEEDS, RUN_SEEDS = (1, 2, 3), (1, 2)
 
 VANISHED = 1e-3  # a gradient this small beside that of the last noise token
@@ -69,27 +68,21 @@ Recalls = Mapping[Kind, Sequence[Recall]]  # one of each seed
 LengthScores = Mapping[Attention, Sequence[Sequence[BinScore]]]  # of each seed the BLEU of each range
 
 
-def make_recurrence(experiments: Experiments, *, is_short: bool) -> Part:
+def make_recurrence(experiments: Experiments) -> Section:
     """Train tiny models on recall; train the translation models with and without attention, or read their records."""
     runs = {
-        attention: [recurrence_experiment(experiments, attention, seed, is_short=is_short) for seed in RUN_SEEDS]
+        attention: [recurrence_experiment(experiments, attention, seed) for seed in RUN_SEEDS]
         for attention in ATTENTIONS
     }
     scores = {attention: [length_scores(experiments, run) for run in of_kind] for attention, of_kind in runs.items()}
     records = {attention: [experiments.run(run) for run in of_kind] for attention, of_kind in runs.items()}
-    sizes = SHORT if is_short else FULL
+    sizes = experiments.pick(FULL, test=TEST)
     recalls = {kind: [recall(kind, seed, sizes) for seed in RECALL_SEEDS] for kind in KINDS}
     accuracy = {kind: median([each.accuracies[-1] for each in of_kind]) for kind, of_kind in recalls.items()}
-    bleu = {attention: mean(map(_bleu, of_kind)) for attention, of_kind in records.items()}
+    bleu = {attention: mean(record.bleu for record in of_kind) for attention, of_kind in records.items()}
     listed = ", ".join(f"{NAMES[kind]} {value:.0%}" for kind, value in accuracy.items())
-    return Part(
+    return Section(
         "Recurrent networks and attention",
-        "do gradients of recurrent networks vanish, do gates help, and is the last state a bottleneck?",
-        f"a plain RNN recalls a symbol after {sizes.longest} tokens in {accuracy['rnn']:.0%} of cases, an LSTM in"
-        f" {accuracy['lstm']:.0%}; without attention, an LSTM translates with {bleu['none']:.1f} BLEU instead of"
-        f" {bleu['additive']:.1f}",
-        f"Recall of a symbol after {sizes.longest} tokens of noise: {listed}. An LSTM encoder-decoder has"
-        f" {bleu['additive']:.1f} BLEU with attention and {bleu['none']:.1f} without.",
         (
             ABOUT_THE_NOTES,
             _about_recall(sizes),
@@ -101,16 +94,24 @@ def make_recurrence(experiments: Experiments, *, is_short: bool) -> Part:
             picture("notes-recurrence-lengths", "BLEU by sentence length with and without attention, and their ratio"),
             LIMITATIONS,
         ),
-        {
+        finding=(
+            f"Recall of a symbol after {sizes.longest} tokens of noise: {listed}. An LSTM encoder-decoder has"
+            f" {bleu['additive']:.1f} BLEU with attention and {bleu['none']:.1f} without."
+        ),
+        question="do gradients of recurrent networks vanish, do gates help, and is the last state a bottleneck?",
+        summary=(
+            f"a plain RNN recalls a symbol after {sizes.longest} tokens in {accuracy['rnn']:.0%} of cases, an LSTM in"
+            f" {accuracy['lstm']:.0%}; without attention, an LSTM translates with {bleu['none']:.1f} BLEU instead of"
+            f" {bleu['additive']:.1f}"
+        ),
+        drawings={
             "notes-recurrence": lambda path: _draw_recall(recalls, sizes, path),
             "notes-recurrence-lengths": lambda path: _draw_lengths(scores, path),
         },
-        () if is_short else (*claims_on_recall(recalls, sizes), *claims_on_attention(records, scores)),
+        claims=()
+        if experiments.scale == "test"
+        else (*claims_on_recall(recalls, sizes), *claims_on_attention(records, scores)),
     )
-
-
-def _bleu(record: RunRecord) -> float:
-    return float((record.test_scores or record.dev_scores)["sacrebleu"]["score"])
 
 
 # ---- recall
@@ -329,7 +330,7 @@ def _draw_lengths(scores: LengthScores, path: Path) -> None:
 
 def claims_on_attention(records: Mapping[Attention, Sequence[RunRecord]], scores: LengthScores) -> tuple[Claim, ...]:
     """Return the notes' sentences on the bottleneck of the last state and on attention as its solution."""
-    bleus = {attention: [_bleu(record) for record in of_kind] for attention, of_kind in records.items()}
+    bleus = {attention: [record.bleu for record in of_kind] for attention, of_kind in records.items()}
     lead = interval_of_difference(bleus["additive"], bleus["none"], bleus.values())
     with_attention, without = (_bleus(scores, attention) for attention in ATTENTIONS)
     lead_at_longest = interval_of_difference(with_attention[-1], without[-1], [*with_attention, *without])

@@ -19,22 +19,22 @@ from transduce.corpora import ParallelText
 from transduce.data import pad_rows, plan_by_length
 from transduce.errors import DataError
 from transduce.loss import Smoothing
-from transduce.metrics.calibration import Bin, expected_calibration_error, overconfidence, reliability
+from transduce.metrics import ReliabilityBin, expected_calibration_error, overconfidence, reliability_bins
 from transduce.tasks import Translator
 from transduce.text import BOS_ID, EOS_ID, normalise
 from transduce.training import cross_entropy_reference, smoothing_weights
 from transduce_paper.drawing import COLOURS, GREY, new_panels, save_svg
-from transduce_paper.experiments import Experiment, Experiments, RunRecord
-from transduce_paper.notes.part import Part
+from transduce_paper.experiments import Experiments, RunRecord
 from transduce_paper.notes.tiny import BATCH_SIZE, GrammarText, grammar_text, language_batch, next_token_loss, trained
-from transduce_paper.report import Cell, Claim, Table, agreement, picture
+from transduce_paper.printed import PRINTED
+from transduce_paper.report import Cell, Claim, Section, Table, agreement, picture
 from transduce_paper.sizes import size_description
-from transduce_paper.table3 import PRINTED, row_at_scale, row_experiment
+from transduce_paper.table3 import row_at_scale, row_experiment
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["EPSILONS", "best_logits", "experiment_with", "make_smoothing"]
+__all__ = ["EPSILONS", "best_logits", "make_smoothing"]
 
 # eps_ls -> row of Table 3.
 EPSILONS: Mapping[float, str] = {0.0: "D-smooth0", 0.1: "base", 0.2: "D-smooth2"}
@@ -63,19 +63,16 @@ such runs also differ by chance."""
 N_BINS = 10
 
 
-def make_smoothing(experiments: Experiments, *, is_short: bool) -> Part:
+def make_smoothing(experiments: Experiments) -> Section:
     """Check the worked example, three runs on real text, and three models that overfit on purpose."""
-    epsilons = [0.1] if is_short else list(EPSILONS)
-    runs = {eps_ls: _measured_run(experiments, eps_ls, is_short=is_short) for eps_ls in epsilons}
-    sizes = SHORT if is_short else FULL
+    epsilons = experiments.pick(list(EPSILONS), test=[0.1])
+    runs = {eps_ls: _measured_run(experiments, eps_ls) for eps_ls in epsilons}
+    sizes = experiments.pick(FULL, test=TEST)
     text = grammar_text(n_train=sizes.n_sentences // 2, n_dev=sizes.n_dev // 2, vocab_size=sizes.vocab_size)
     overfitted = {eps_ls: _overfitted(text, eps_ls, sizes) for eps_ls in EPSILONS}
     record, bins = runs[0.1]
-    return Part(
+    return Section(
         "Label smoothing",
-        "does label smoothing make a model's probabilities match its accuracy?",
-        _summary(record.dev_text, {eps_ls: bins for eps_ls, (_, bins) in runs.items()}, overfitted),
-        _finding(record.dev_text, {eps_ls: bins for eps_ls, (_, bins) in runs.items()}, overfitted),
         (
             THE_EXAMPLE,
             _table_of_the_example(),
@@ -93,7 +90,10 @@ def make_smoothing(experiments: Experiments, *, is_short: bool) -> Part:
             LIMITATIONS,
             picture("notes-calibration", "Accuracy over predicted probability, for three values of label smoothing"),
         ),
-        {
+        finding=_finding(record.dev_text, {eps_ls: bins for eps_ls, (_, bins) in runs.items()}, overfitted),
+        question="does label smoothing make a model's probabilities match its accuracy?",
+        summary=_summary(record.dev_text, {eps_ls: bins for eps_ls, (_, bins) in runs.items()}, overfitted),
+        drawings={
             "notes-calibration": lambda path: _draw(
                 {
                     record.dev_text: {eps_ls: bins for eps_ls, (_, bins) in runs.items()},
@@ -102,11 +102,15 @@ def make_smoothing(experiments: Experiments, *, is_short: bool) -> Part:
                 path,
             )
         },
-        () if is_short else _claims({eps_ls: bins for eps_ls, (_, bins) in runs.items()}, overfitted),
+        claims=()
+        if experiments.scale == "test"
+        else _claims({eps_ls: bins for eps_ls, (_, bins) in runs.items()}, overfitted),
     )
 
 
-def _claims(runs: Mapping[float, Sequence[Bin]], overfitted: Mapping[float, Overfitted]) -> tuple[Claim, ...]:
+def _claims(
+    runs: Mapping[float, Sequence[ReliabilityBin]], overfitted: Mapping[float, Overfitted]
+) -> tuple[Claim, ...]:
     """Return the worked example of the notes, and their sentences about calibration."""
     logits = best_logits(0.1, 3, "uniform")
     right = float(logits.softmax(dim=0)[0])
@@ -175,26 +179,20 @@ def _log_ratio(weights: tuple[float, float]) -> float:
     return log((right + every) / every)
 
 
-def experiment_with(eps_ls: float, experiments: Experiments, *, is_short: bool) -> Experiment:
-    """Return the run with an ``eps_ls`` of EPSILONS, a row of Table 3."""
-    row = row_experiment(EPSILONS[eps_ls], experiments.scale, seed=1)
-    return Experiment(f"notes-short-eps{eps_ls}", experiments.shortened(row.config)) if is_short else row
-
-
-def _measured_run(experiments: Experiments, eps_ls: float, *, is_short: bool) -> tuple[RunRecord, tuple[Bin, ...]]:
+def _measured_run(experiments: Experiments, eps_ls: float) -> tuple[RunRecord, tuple[ReliabilityBin, ...]]:
     """Return the record of a run and its reliability bins, cached beside the record."""
-    experiment = experiment_with(eps_ls, experiments, is_short=is_short)
+    experiment = row_experiment(experiments, EPSILONS[eps_ls], seed=1)
 
     def measure(model_folder: Path) -> list[dict[str, Any]]:
         translator = Translator.load(model_folder, device=experiments.device)
         pairs = list(ParallelText(experiment.config.data, experiments.data_folder).pairs("dev"))
         confidence, is_right = zip(*_predictions(translator, pairs), strict=True)
-        bins = reliability(np.concatenate(confidence), np.concatenate(is_right), n_bins=N_BINS)
+        bins = reliability_bins(np.concatenate(confidence), np.concatenate(is_right), n_bins=N_BINS)
         return [asdict(each) for each in bins]
 
     measured = experiments.cached_measurement(experiment, "calibration", measure, settings={"n_bins": N_BINS})
     try:
-        bins = tuple(Bin(**each) for each in measured)
+        bins = tuple(ReliabilityBin(**each) for each in measured)
     except TypeError as error:
         raise DataError(f"{experiment.name}: the cached calibration is not of this version ({error})") from error
     return experiments.run(experiment), bins  # read again: it changes if the model had to be retrained
@@ -231,7 +229,7 @@ class Sizes:
 
 
 FULL = Sizes(n_sentences=120, n_dev=600, vocab_size=600, n_updates=200)
-SHORT = Sizes(n_sentences=20, n_dev=20, vocab_size=300, n_updates=3)
+TEST = Sizes(n_sentences=20, n_dev=20, vocab_size=300, n_updates=3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +238,7 @@ class Overfitted:
 
     train_nats: float
     dev_nats: float
-    bins: tuple[Bin, ...]
+    bins: tuple[ReliabilityBin, ...]
 
 
 def _overfitted(text: GrammarText, eps_ls: float, sizes: Sizes) -> Overfitted:
@@ -248,7 +246,7 @@ def _overfitted(text: GrammarText, eps_ls: float, sizes: Sizes) -> Overfitted:
     with torch.no_grad():
         train_loss, dev_loss = (next_token_loss(model, language_batch(rows)) for rows in (text.train, text.dev))
         batch = language_batch(text.dev)
-        bins = reliability(
+        bins = reliability_bins(
             *_confidence_and_correctness(model.output.logits(model(batch.ids_BT)), batch.targets_N), n_bins=N_BINS
         )
         return Overfitted(
@@ -256,22 +254,22 @@ def _overfitted(text: GrammarText, eps_ls: float, sizes: Sizes) -> Overfitted:
         )
 
 
-def _calibration(bins: Sequence[Bin]) -> tuple[float, float, float]:
+def _calibration(bins: Sequence[ReliabilityBin]) -> tuple[float, float, float]:
     """Return accuracy, mean probability and ECE."""
     accuracy = sum(each.n * each.accuracy for each in bins if each.accuracy is not None) / sum(each.n for each in bins)
     return accuracy, accuracy + overconfidence(bins), expected_calibration_error(bins)
 
 
-def _table_of_runs(runs: Mapping[float, tuple[RunRecord, tuple[Bin, ...]]]) -> Table:
+def _table_of_runs(runs: Mapping[float, tuple[RunRecord, tuple[ReliabilityBin, ...]]]) -> Table:
     columns = (
         "ε", "PPL, paper", "PPL, ours", "BLEU, paper", "BLEU, ours", "accuracy", "mean probability", "ECE",
     )  # fmt: skip
     rows = tuple(
         (
             f"{eps_ls}",
-            PRINTED[EPSILONS[eps_ls]].perplexity,
+            PRINTED.table3[EPSILONS[eps_ls]].perplexity,
             record.dev_perplexity,
-            PRINTED[EPSILONS[eps_ls]].bleu,
+            PRINTED.table3[EPSILONS[eps_ls]].bleu,
             float(record.dev_scores["sacrebleu"]["score"]),
             *_calibration(bins),
         )
@@ -299,7 +297,7 @@ def _formats(columns: Sequence[str]) -> dict[str, str]:
     return {column: ".1%" if column in shares else ".1f" if column.startswith("BLEU") else ".2f" for column in columns}
 
 
-def _summary(text: str, runs: Mapping[float, Sequence[Bin]], overfitted: Mapping[float, Overfitted]) -> str:
+def _summary(text: str, runs: Mapping[float, Sequence[ReliabilityBin]], overfitted: Mapping[float, Overfitted]) -> str:
     """Summarise the effect of the largest ε on the ECE."""
     pairs = ((text, runs), ("overfitted models", {eps_ls: each.bins for eps_ls, each in overfitted.items()}))
     return "label smoothing changes the calibration error " + " and ".join(
@@ -309,10 +307,10 @@ def _summary(text: str, runs: Mapping[float, Sequence[Bin]], overfitted: Mapping
     )
 
 
-def _finding(text: str, runs: Mapping[float, Sequence[Bin]], overfitted: Mapping[float, Overfitted]) -> str:
+def _finding(text: str, runs: Mapping[float, Sequence[ReliabilityBin]], overfitted: Mapping[float, Overfitted]) -> str:
     """Summarise the ECE over ε, of the runs and of the overfitted models."""
 
-    def listed(bins_of: Mapping[float, Sequence[Bin]]) -> str:
+    def listed(bins_of: Mapping[float, Sequence[ReliabilityBin]]) -> str:
         return ", ".join(f"{expected_calibration_error(bins):.1%} at {eps_ls}" for eps_ls, bins in bins_of.items())
 
     return (
@@ -321,7 +319,7 @@ def _finding(text: str, runs: Mapping[float, Sequence[Bin]], overfitted: Mapping
     )
 
 
-def _verdict(who: str, bins_of: Mapping[float, Sequence[Bin]]) -> str:
+def _verdict(who: str, bins_of: Mapping[float, Sequence[ReliabilityBin]]) -> str:
     """Summarise the calibration of some models: the best ECE, and the mean over- or underconfidence."""
     errors = {eps_ls: expected_calibration_error(bins) for eps_ls, bins in bins_of.items()}
     best = min(errors, key=errors.__getitem__)
@@ -332,7 +330,7 @@ def _verdict(who: str, bins_of: Mapping[float, Sequence[Bin]]) -> str:
     return f"Of {who}, the one with ε = {best} is best calibrated. On average they are {', '.join(leaning)}."
 
 
-def _draw(panels: Mapping[str, Mapping[float, Sequence[Bin]]], path: Path) -> None:
+def _draw(panels: Mapping[str, Mapping[float, Sequence[ReliabilityBin]]], path: Path) -> None:
     figure, axes = new_panels(9.5, 4.4, n_columns=len(panels))
     for panel, (title, bins_of) in zip(axes, panels.items(), strict=True):
         _draw_reliability(panel, bins_of)
@@ -340,7 +338,7 @@ def _draw(panels: Mapping[str, Mapping[float, Sequence[Bin]]], path: Path) -> No
     save_svg(figure, path)
 
 
-def _draw_reliability(panel: Axes, bins_of: Mapping[float, Sequence[Bin]]) -> None:
+def _draw_reliability(panel: Axes, bins_of: Mapping[float, Sequence[ReliabilityBin]]) -> None:
     """Plot accuracy over probability: on the diagonal a model is calibrated; larger points have more predictions."""
     panel.plot((0, 1), (0, 1), "--", color=GREY, linewidth=1, label="calibrated; below: overconfident")
     colours = dict(zip(EPSILONS, (COLOURS[1], COLOURS[0], COLOURS[2]), strict=True))

@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from transduce.corpora import generate_pairs
-from transduce.text import WORD_START, Tokenizer, train_bpe, train_wordpiece
-from transduce.text.wordpiece_trainer import split_characters
+from transduce.text import WORD_START, Tokenizer, split_characters, train_bpe, train_wordpiece
 from transduce_paper.drawing import COLOURS, GREY, INK, new_panels, save_svg, set_log_axis
-from transduce_paper.notes.part import Part
-from transduce_paper.report import Cell, Claim, Table, agreement, picture
+from transduce_paper.experiments import Experiments
+from transduce_paper.report import Cell, Claim, Section, Table, agreement, picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -99,13 +98,13 @@ class Sizes:
 
 
 FULL = Sizes(4000, (50, 100, 250, 500, 1000, 2000), 24)
-SHORT = Sizes(60, (5, 20), 5)
+TEST = Sizes(60, (5, 20), 5)
 FEW = 100
 
 
-def make_subwords(*, is_short: bool) -> Part:
+def make_subwords(experiments: Experiments) -> Section:
     """Train both tokenizers on the example and on the grammar corpus."""
-    sizes = SHORT if is_short else FULL
+    sizes = experiments.pick(FULL, test=TEST)
     lines = [pair.en for pair in generate_pairs("train", n_pairs=sizes.n_lines, seed=1)]
     words = Counter(word for line in lines for word in line.split())
     trained = [_train_both(lines, n_merges) for n_merges in sizes.merges]
@@ -113,12 +112,8 @@ def make_subwords(*, is_short: bool) -> Part:
     few = min(FEW, len(bpe), len(wordpiece))
     per_word = [each.pieces_per_word(lines) for each in trained]
     n_wins = sum(bpe_pieces < wordpiece_pieces for bpe_pieces, wordpiece_pieces, _ in per_word)
-    return Part(
+    return Section(
         "BPE and WordPiece",
-        "how do the merges of the two algorithms differ?",
-        f"BPE needs {per_word[-1][0]:.2f} pieces per word, WordPiece {per_word[-1][1]:.2f}",
-        f"BPE needs fewer pieces per word than WordPiece at {n_wins} of {len(per_word)} vocabulary sizes"
-        f" ({per_word[-1][0]:.2f} and {per_word[-1][1]:.2f} with {sizes.merges[-1]:,} merges).",
         (
             THE_EXAMPLE.format(
                 words=", ".join(f"{word} {count} times" for word, count in EXAMPLE_WORDS.items()), begin=WORD_START
@@ -145,8 +140,14 @@ def make_subwords(*, is_short: bool) -> Part:
             LIMITATIONS,
             picture("notes-subwords", "Pieces per word over the number of merges; order of merges in both"),
         ),
-        {"notes-subwords": lambda path: _draw(trained, per_word, path)},
-        _claims(),
+        finding=(
+            f"BPE needs fewer pieces per word than WordPiece at {n_wins} of {len(per_word)} vocabulary sizes"
+            f" ({per_word[-1][0]:.2f} and {per_word[-1][1]:.2f} with {sizes.merges[-1]:,} merges)."
+        ),
+        question="how do the merges of the two algorithms differ?",
+        summary=f"BPE needs {per_word[-1][0]:.2f} pieces per word, WordPiece {per_word[-1][1]:.2f}",
+        drawings={"notes-subwords": lambda path: _draw(trained, per_word, path)},
+        claims=_claims(),
     )
 
 

@@ -26,6 +26,7 @@ from transduce.model.sequence_layers import (
     SequenceLayer,
     lstm_step,
 )
+from transduce_paper.printed import PRINTED
 from transduce_paper.table1.graph_measures import links_of
 
 __all__ = [
@@ -159,9 +160,7 @@ def rounds_until_convergence(n: int, d: int) -> int | None:
 COMPARED = (
     ComparedLayer(
         "Self-attention",
-        "O(n² d)",
-        "O(1)",
-        "O(1)",
+        *PRINTED.table1["self-attention"],
         make=_full,
         make_countable=_full_reference,
         links=_same_layer(_full_reference),
@@ -171,9 +170,7 @@ COMPARED = (
     ),
     ComparedLayer(
         "Recurrent (LSTM)",
-        "O(n d²)",
-        "O(n)",
-        "O(n)",
+        *PRINTED.table1["recurrent"],
         make=lambda d: Recurrent(d, is_causal=True),
         make_countable=lambda d: Recurrent(d, is_causal=True, kernel="reference"),
         links=_steps_of_cell,
@@ -182,9 +179,7 @@ COMPARED = (
     ),
     ComparedLayer(
         f"Convolutional, k = {KERNEL_WIDTH}, dilated",
-        "O(k n d²)",
-        "O(1)",
-        "O(log_k n)",
+        *PRINTED.table1["dilated"],
         make=_dilated,
         make_countable=_dilated,
         links=_dilated_layers,
@@ -194,9 +189,7 @@ COMPARED = (
     ),
     ComparedLayer(
         f"Convolutional, k = {KERNEL_WIDTH}, contiguous",
-        "O(k n d²)",
-        "O(1)",
-        "O(n / k)",
+        *PRINTED.table1["contiguous"],
         make=_contiguous,
         make_countable=_contiguous,
         links=_same_layer(_contiguous),
@@ -206,9 +199,7 @@ COMPARED = (
     ),
     ComparedLayer(
         f"Separable convolution, k = {KERNEL_WIDTH}",
-        "O(k n d + n d²)",
-        "",
-        "",
+        *PRINTED.table1["separable"],
         make=_separable,
         make_countable=_separable,
         links=_same_layer(_separable),
@@ -218,9 +209,7 @@ COMPARED = (
     ),
     ComparedLayer(
         f"Self-attention, restricted, r = {NEIGHBOURHOOD}",
-        "O(r n d)",
-        "O(1)",
-        "O(n / r)",
+        *PRINTED.table1["restricted"],
         make=_restricted,
         make_countable=_restricted,
         links=_same_layer(_restricted),

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from transduce.model.layers import FeedForward
+from transduce.model import FeedForward, StackConfig
 from transduce.model.sequence_layers import Convolution, Recurrent, RecurrentCell, SeparableConvolution
-from transduce.model.stack_config import StackConfig
 from transduce_paper.report import Cell, Claim, Table, agreement
 from transduce_paper.table1.compared_layers import ComparedLayer
 from transduce_paper.table1.layer_costs import count_operations

@@ -6,24 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
 from pathlib import Path
-from statistics import mean, variance
+from statistics import mean
 
-from transduce.recipes import with_settings
 from transduce_paper.drawing import COLOURS, new_panels, save_svg, set_log_axis
-from transduce_paper.experiments import Experiment, Experiments, RunRecord, machines
-from transduce_paper.report import Cell, Claim, Report, Table, agreement, how_to_reproduce, picture, verdict_line
+from transduce_paper.experiments import Experiments, RunRecord, machines
+from transduce_paper.intervals import half_width_of_mean
+from transduce_paper.printed import PRINTED, PrintedSystem
+from transduce_paper.report import Cell, Claim, Report, Table, agreement, how_to_reproduce, picture
 from transduce_paper.request import Request
 from transduce_paper.sizes import size_description
-from transduce_paper.table2.printed import (
-    PRINTED,
-    TEXT_BLEU_FR,
-    Printed,
-    capacities_table,
-    claims_of_the_paper,
-    printed_table,
-)
-from transduce_paper.table2.systems import SYSTEMS, experiment, systems_at_scale
-from transduce_paper.table3 import T_95, learning_rate_description, row_at_scale
+from transduce_paper.table2.papers_table import capacities_table, claims_of_the_paper, printed_table
+from transduce_paper.table2.systems import SYSTEMS, system_experiment, systems_at_scale
+from transduce_paper.table3 import learning_rate_description, row_at_scale
 from transduce_paper.table_plots import FlopsPoint, draw_bleu_over_flops
 from transduce_paper.training_curves import ValidationPoint, training_curve
 
@@ -43,18 +37,16 @@ class Trained:
     @property
     def bleu(self) -> float:
         """Mean BLEU over the seeds."""
-        return mean(map(_bleu, self.records))
+        return mean(record.bleu for record in self.records)
 
 
 def make_table2(experiments: Experiments, request: Request) -> Report:
     """Train every system on the same text with the same tokenizer, search and number of updates."""
-    systems = _trained(experiments, is_short=request.is_short)
+    systems = _trained(experiments)
     transformer = systems[TRANSFORMER].records[0]
     return Report(
-        "table2",
         "Table 2: BLEU and the cost of training",
         (
-            verdict_line(_verdict(systems)),
             f"Transformer of the paper (base): {size_description(row_at_scale('base', 'paper'))}. Ours:"
             f" {size_description(transformer.config)}. Numbers of different sizes cannot be compared with each other,"
             " only the order of the systems.",
@@ -71,9 +63,9 @@ def make_table2(experiments: Experiments, request: Request) -> Report:
             _details(transformer),
             _curves(systems),
             "## The paper's numbers\n\nBLEU on newstest2014; ensembles as printed. The text of section 6.1 has"
-            f" {TEXT_BLEU_FR} BLEU for the big model's English to French, the table"
-            f" {PRINTED['Transformer (big)'].bleu_fr}. For the paper's own models, the last two columns are FLOPs by"
-            " its rule (training time x number of GPUs x sustained FLOP/s) and by counting matrix products.",
+            f" {PRINTED.text_bleu_fr} BLEU for the big model's English to French, the table"
+            f" {PRINTED.table2['Transformer (big)'].bleu_fr}. For the paper's own models, the last two columns are"
+            " FLOPs by its rule (training time x number of GPUs x sustained FLOP/s) and by counting matrix products.",
             printed_table(),
             capacities_table(),
         ),
@@ -82,45 +74,27 @@ def make_table2(experiments: Experiments, request: Request) -> Report:
             "table2-curves": lambda path: _draw_curves(systems, path),
         },
         claims=(_claim(systems), *claims_of_the_paper()),
+        finding=_verdict(systems),
+        name="table2",
     )
 
 
-def _trained(experiments: Experiments, *, is_short: bool) -> dict[str, Trained]:
+def _trained(experiments: Experiments) -> dict[str, Trained]:
     """Train every system with seed 1; at cpu scale the Transformer and the best of the others with more seeds."""
-    names = ["LSTM without attention", TRANSFORMER] if is_short else systems_at_scale(experiments.scale)
-    first = {name: experiments.run(_experiment(experiments, name, seed=1, is_short=is_short)) for name in names}
-    leading = (TRANSFORMER, max((name for name in names if name != TRANSFORMER), key=lambda name: _bleu(first[name])))
-    has_more = experiments.scale == "cpu" and not is_short
-    more = range(2, N_SEEDS_OF_THE_BEST + 1) if has_more else ()
+    names = systems_at_scale(experiments.scale)
+    first = {name: experiments.run(system_experiment(experiments, name)) for name in names}
+    leading = (TRANSFORMER, max((name for name in names if name != TRANSFORMER), key=lambda name: first[name].bleu))
+    more = range(2, N_SEEDS_OF_THE_BEST + 1) if experiments.scale == "cpu" else ()
     return {
         name: Trained(
             [
                 record,
-                *(
-                    experiments.run(_experiment(experiments, name, seed=n, is_short=False))
-                    for n in more
-                    if name in leading
-                ),
+                *(experiments.run(system_experiment(experiments, name, seed=n)) for n in more if name in leading),
             ],
-            training_curve(experiments, _experiment(experiments, name, seed=1, is_short=is_short)),
+            training_curve(experiments, system_experiment(experiments, name)),
         )
         for name, record in first.items()
     }
-
-
-def _experiment(experiments: Experiments, name: str, *, seed: int, is_short: bool) -> Experiment:
-    full = experiment(name, experiments.scale, seed=seed)
-    if not is_short:
-        return full
-    config = with_settings(
-        experiments.shortened(full.config),
-        ["model.n_encoder_layers=1", "model.n_decoder_layers=1", "training.log_every_updates=3"],
-    )
-    return Experiment(full.name.replace("table2-", "table2-short-"), config)
-
-
-def _bleu(record: RunRecord) -> float:
-    return float((record.test_scores or record.dev_scores)["sacrebleu"]["score"])
 
 
 def _margin(systems: Mapping[str, Trained]) -> float | None:
@@ -128,11 +102,10 @@ def _margin(systems: Mapping[str, Trained]) -> float | None:
 
     Student's t with the variance pooled over the systems that have several seeds.
     """
-    several = [list(map(_bleu, each.records)) for each in systems.values() if len(each.records) > 1]
+    several = [[record.bleu for record in each.records] for each in systems.values() if len(each.records) > 1]
     if not several:
         return None
-    n = len(several[0])
-    return T_95[sum(len(each) - 1 for each in several)] * sqrt(mean(map(variance, several)) * 2 / n)
+    return half_width_of_mean(len(several[0]), several) * sqrt(2)
 
 
 def _verdict(systems: Mapping[str, Trained]) -> str:
@@ -192,7 +165,7 @@ def _about_seeds(systems: Mapping[str, Trained]) -> str:
     if margin is None:
         return "One seed each, so small differences mean nothing."
     scores = "; ".join(
-        f"{name} {', '.join(f'{_bleu(record):.1f}' for record in each.records)}"
+        f"{name} {', '.join(f'{record.bleu:.1f}' for record in each.records)}"
         for name, each in systems.items()
         if len(each.records) > 1
     )
@@ -239,7 +212,7 @@ def _minutes(each: Trained) -> float:
 def _measured(systems: Mapping[str, Trained]) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for name, each in systems.items():
-        record, theirs = each.records[0], PRINTED.get(SYSTEMS[name].row, Printed())
+        record, theirs = each.records[0], PRINTED.table2.get(SYSTEMS[name].row, PrintedSystem())
         layers = f"{record.config['model']['n_encoder_layers']} + {record.config['model']['n_decoder_layers']}"
         tokenised = mean(float((one.test_scores or one.dev_scores)["paper_bleu"]["score"]) for one in each.records)
         is_french = SYSTEMS[name].direction == "en-fr"
@@ -304,7 +277,7 @@ def _draw(systems: Mapping[str, Trained], path: Path) -> None:
     ]
     printed = [
         FlopsPoint(name, row.flops_de, row.bleu_de, name.startswith(TRANSFORMER))
-        for name, row in PRINTED.items()
+        for name, row in PRINTED.table2.items()
         if row.flops_de is not None and row.bleu_de is not None
     ]
     flops = "training FLOPs (time x sustained FLOP/s)"

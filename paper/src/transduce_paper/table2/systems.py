@@ -10,7 +10,7 @@ from typing import Any
 from transduce.config import RunConfig, TransformerConfig
 from transduce.model import cost_of
 from transduce.recipes import TABLE_3, with_settings
-from transduce_paper.experiments import Experiment, Scale
+from transduce_paper.experiments import Experiment, Experiments, Scale
 from transduce_paper.table3 import row_at_scale
 
 __all__ = [
@@ -18,8 +18,8 @@ __all__ = [
     "System",
     "as_large_as_the_transformer",
     "config_at_scale",
-    "experiment",
     "flops_per_token",
+    "system_experiment",
     "systems_at_scale",
 ]
 
@@ -59,12 +59,16 @@ SYSTEMS: Mapping[str, System] = {
 
 def systems_at_scale(scale: Scale) -> list[str]:
     """Return the names of the systems that are trained at a scale."""
+    if scale == "test":
+        return ["LSTM without attention", "Transformer"]
     return [name for name, system in SYSTEMS.items() if system.only_at in (None, scale)]
 
 
-def experiment(name: str, scale: Scale, *, seed: int = 1) -> Experiment:
+def system_experiment(experiments: Experiments, name: str, *, seed: int = 1) -> Experiment:
     """Return the run of a system under the name of its record."""
-    return Experiment(f"table2-9000-{SYSTEMS[name].slug}-seed{seed}", config_at_scale(name, scale, seed=seed))
+    config = config_at_scale(name, experiments.scale, seed=seed)
+    small = ("model.n_encoder_layers=1", "model.n_decoder_layers=1", "training.log_every_updates=3")
+    return experiments.experiment(f"table2-9000-{SYSTEMS[name].slug}-seed{seed}", config, test=small)
 
 
 def config_at_scale(name: str, scale: Scale, *, seed: int = 1) -> RunConfig:
@@ -78,7 +82,7 @@ def config_at_scale(name: str, scale: Scale, *, seed: int = 1) -> RunConfig:
         config.model, TransformerConfig
     ):  # two experts are active per token
         settings.append(f"model.d_ff={config.model.d_ff // config.model.n_active_experts}")
-    if scale == "cpu":
+    if scale in ("test", "cpu"):
         settings += [
             f"training.max_updates={UPDATES_AT_CPU_SCALE}",
             f"training.validate_every_updates={UPDATES_AT_CPU_SCALE // VALIDATIONS_AT_CPU_SCALE}",

@@ -11,7 +11,8 @@ A derivation is a small record, from which both sentences and the tree are reali
 from __future__ import annotations
 
 from transduce.corpora.grammar.holdout import is_held_out
+from transduce.corpora.grammar.instructions import Instruction, generate_instructions, response_quality
 from transduce.corpora.grammar.sentences import GrammarPair
 from transduce.corpora.grammar.stream import generate_pairs
 
-__all__ = ["GrammarPair", "generate_pairs", "is_held_out"]
+__all__ = ["GrammarPair", "Instruction", "generate_instructions", "generate_pairs", "is_held_out", "response_quality"]

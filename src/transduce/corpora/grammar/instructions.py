@@ -28,7 +28,7 @@ from transduce.corpora.grammar.sentences import QUESTION_WORDS, OpenQuestion, St
 from transduce.corpora.grammar.tenses import Tense
 from transduce.errors import DataError
 
-__all__ = ["INSTRUCTION_KINDS", "Instruction", "InstructionKind", "generate_instructions", "quality"]
+__all__ = ["INSTRUCTION_KINDS", "Instruction", "InstructionKind", "generate_instructions", "response_quality"]
 
 InstructionKind = Literal["negate", "past", "shorten", "answer"]
 INSTRUCTION_KINDS: tuple[InstructionKind, ...] = get_args(InstructionKind)
@@ -77,11 +77,11 @@ def generate_instructions(split: Split, *, n: int, seed: int) -> Iterator[Instru
         yield instruction
 
 
-def quality(response: str, ideal: str) -> float:
+def response_quality(response: str, ideal: str) -> float:
     """Return the quality of a response: 1 minus its edit distance from the ideal one in words, per word of the longer.
 
-    >>> quality("He does not sleep.", "He does not sleep."), quality("He not sleep.", "He does not sleep.")
-    (1.0, 0.75)
+    >>> response_quality("He not sleep.", "He does not sleep.")
+    0.75
     """
     ours, theirs = response.split(), ideal.split()
     distances = list(range(len(theirs) + 1))

@@ -1,8 +1,8 @@
 """The layer types of Table 1: full and restricted self-attention, recurrent, convolutional, separable.
 
 All are a ``SequenceLayer``, padded (B, T, D) in and out. The Transformer's layer is ``transduce.model.attention``'s
-``SelfAttention``, which skips padding and calls the same functions: ``attention``, and ``restricted_attention`` with
-``model.attention = "restricted"``.
+``SelfAttention``, which skips padding and calls the same functions: ``dot_product_attention``, and
+``restricted_attention`` with ``model.attention = "restricted"``.
 """
 
 from transduce.model.sequence_layers.convolutional import Convolution, SeparableConvolution

@@ -11,7 +11,7 @@ from typing import Literal, assert_never
 from torch import Tensor, nn
 
 from transduce.errors import ShapeError
-from transduce.model.attention import attention, fused_attention, merge_heads, split_heads
+from transduce.model.attention import dot_product_attention, fused_attention, merge_heads, split_heads
 from transduce.model.padding import causal_mask
 from transduce.model.restricted import restricted_attention
 from transduce.model.sequence_layers.sequence_layer import SequenceLayer
@@ -49,7 +49,7 @@ class FullSelfAttention(SequenceLayer):
             case "fused":
                 return fused_attention(q_BHTK, k_BHTK, v_BHTK, allow_BTS=allow_BTT)
             case "reference":
-                return attention(q_BHTK, k_BHTK, v_BHTK, allow_BTS=allow_BTT)[0]
+                return dot_product_attention(q_BHTK, k_BHTK, v_BHTK, allow_BTS=allow_BTT)[0]
             case _:
                 assert_never(self.kernel)
 
@@ -91,5 +91,5 @@ class RestrictedSelfAttention(FullSelfAttention):
             r=self.r,
             is_causal=self.is_causal,
             is_key_BT=is_real_BT,
-            attend=lambda q, k, v, allow: attention(q, k, v, allow_BTS=allow)[0],
+            attend=lambda q, k, v, allow: dot_product_attention(q, k, v, allow_BTS=allow)[0],
         )

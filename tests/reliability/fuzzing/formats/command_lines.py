@@ -15,14 +15,14 @@ from fuzzing.cases import Case, CaseFolders, Format
 from fuzzing.commands import run_command
 from fuzzing.sources import Sources
 from fuzzing.strange_values import odd_lines, strange_word
-from transduce.cli.verbs import make_app
+from transduce.cli.verbs import VERBS, make_app
 
 __all__ = ["command_line_format"]
 
 STOP_AFTER_S = 3.0
 STEMS_PER_VERB = 20
 FEW_STEMS_PER_VERB = 3
-LONG = frozenset({"demo", "paper", "init"})  # verbs that are asked to stop more often than they end
+LONG = frozenset({"demo", "init"})  # verbs that are asked to stop more often than they end
 ABOUT_THE_SHELL = frozenset({"install_completion", "show_completion"})  # of typer: they ask which shell has called
 FETCHING = frozenset({"corpus get", "demo"})  # they may try to reach the network, where there is none
 REPEATING = frozenset({"translate", "parse", "evaluate"})  # their output repeats text, which is random here
@@ -108,8 +108,8 @@ def _fill(place: CaseFolders, sources: Sources, draw: Random) -> None:
 
 @cache
 def verbs() -> dict[str, Any]:
-    """Every verb with its parser, and the command itself, as the application has them."""
-    return {"": _root(), **dict(_verbs_of(_root(), ""))}
+    """Every built-in verb with its parser, and the command itself, as the application has them."""
+    return {"": _root()} | {name: verb for name, verb in _verbs_of(_root(), "") if name.split(" ")[0] in VERBS}
 
 
 @cache

@@ -14,7 +14,7 @@ from typing import Any
 
 from transduce_paper.drawing import COLOURS, new_panels, save_svg
 from transduce_paper.experiments import Experiment, Experiments, RunRecord, machines
-from transduce_paper.intervals import Interval, interval_of_difference
+from transduce_paper.intervals import NO_CELLS, Interval, interval_of_difference
 from transduce_paper.notes.alignment.course import draw_rollouts, rollouts_of, samples_table
 from transduce_paper.notes.alignment.judging import Judgement, best_of_n_kl, judge, judge_best_of
 from transduce_paper.notes.alignment.pipeline import (
@@ -26,8 +26,7 @@ from transduce_paper.notes.alignment.pipeline import (
     reward_model,
 )
 from transduce_paper.notes.alignment.translation import study_translation
-from transduce_paper.notes.part import Part
-from transduce_paper.report import Cell, Claim, Table, agreement, picture
+from transduce_paper.report import Cell, Claim, Section, Table, agreement, picture, sentence
 
 __all__ = ["make_alignment"]
 
@@ -92,11 +91,10 @@ class Point:
     exact: float
 
 
-def make_alignment(experiments: Experiments, *, is_short: bool) -> Part:
+def make_alignment(experiments: Experiments) -> Section:
     """Train and judge all stages, or read their records."""
-    n = 6 if is_short else N_INSTRUCTIONS
-    seeds = SEEDS[:2] if is_short else SEEDS
-    stages = {seed: Stage(experiments, seed, is_short=is_short) for seed in seeds}
+    n, seeds = experiments.pick((N_INSTRUCTIONS, SEEDS), test=(6, SEEDS[:2]))
+    stages = {seed: Stage(experiments, seed) for seed in seeds}
     judgements: dict[str, list[Judgement]] = {}
     for stage in stages.values():
         for name, run in (
@@ -107,23 +105,18 @@ def make_alignment(experiments: Experiments, *, is_short: bool) -> Part:
             judgements.setdefault(name, []).append(_judged(experiments, stage, run, n))
     bests = {seed: _best_of(experiments, stage, n) for seed, stage in stages.items()}
     gains = _gains(judgements, bests)
-    points = _points(experiments, stages[seeds[0]], n, bests[seeds[0]], is_short=is_short)
-    course = {
-        f"beta {beta:g}": rollouts_of(experiments, run) for beta, run in _policies(stages[seeds[0]], is_short=is_short)
-    }
+    points = _points(experiments, stages[seeds[0]], n, bests[seeds[0]])
+    course = {f"beta {beta:g}": rollouts_of(experiments, run) for beta, run in _policies(stages[seeds[0]])}
     records = _records(experiments, stages.values())
-    of_translation = study_translation(experiments, is_short=is_short)
+    of_translation = study_translation(experiments)
     sft, ppo = "SFT", f"PPO, beta {BETA:g}"
     summary = (
         f"PPO changes the quality of responses by {gains[ppo]} (SFT: {mean(x.quality for x in judgements[sft]):.3f}),"
         f" at a divergence of {mean(x.kl for x in judgements[ppo]):.2f} nats"
     )
     rewards = [record for record in records if "-reward-" in record.name]
-    return Part(
+    return Section(
         "From base model to PPO",
-        "what do supervised fine-tuning, a reward model and PPO each add, and when is the reward over-optimised?",
-        summary,
-        f"{summary[0].upper()}{summary[1:]}; {of_translation.summary}.",
         (
             INTRODUCTION.format(
                 size=f"{records[0].parameters / 1e6:.2f} million parameters",
@@ -149,13 +142,18 @@ def make_alignment(experiments: Experiments, *, is_short: bool) -> Part:
             ),
             SAMPLES.format(beta=BETA, seed=seeds[0]),
             samples_table(experiments, fine_tuned(stages[seeds[0]]), policy(stages[seeds[0]], BETA)),
-            *of_translation.sections,
+            of_translation,
         ),
-        {
+        finding=sentence(f"{summary}; {of_translation.summary}"),
+        question=(
+            "what do supervised fine-tuning, a reward model and PPO each add, and when is the reward over-optimised?"
+        ),
+        summary=summary,
+        drawings={
             "notes-alignment": lambda path: _draw(points, path),
             "notes-alignment-course": lambda path: draw_rollouts(course, path),
         },
-        claims=() if is_short else _claims(judgements, gains),
+        claims=() if experiments.scale == "test" else _claims(judgements, gains),
     )
 
 
@@ -187,14 +185,12 @@ def _best_of(experiments: Experiments, stage: Stage, n: int) -> dict[int, Point]
     }
 
 
-def _points(
-    experiments: Experiments, stage: Stage, n: int, bests: Mapping[int, Point], *, is_short: bool
-) -> list[Point]:
+def _points(experiments: Experiments, stage: Stage, n: int, bests: Mapping[int, Point]) -> list[Point]:
     """Return the policies of one seed, by increasing divergence within each kind."""
-    dpo_betas = (DPO_BETA,) if is_short else DPO_BETAS
+    dpo_betas = experiments.pick(DPO_BETAS, test=(DPO_BETA,))
     runs = [
         *((f"DPO, beta {beta:g}", direct_preference(stage, beta)) for beta in dpo_betas),
-        *((f"PPO, beta {beta:g}", run) for beta, run in _policies(stage, is_short=is_short)),
+        *((f"PPO, beta {beta:g}", run) for beta, run in _policies(stage)),
     ]
     points = list(bests.values())
     for name, run in runs:
@@ -203,9 +199,9 @@ def _points(
     return points
 
 
-def _policies(stage: Stage, *, is_short: bool) -> list[tuple[float, Experiment]]:
+def _policies(stage: Stage) -> list[tuple[float, Experiment]]:
     """Return the runs of PPO by beta."""
-    return [(beta, policy(stage, beta)) for beta in ((BETA,) if is_short else PPO_BETAS)]
+    return [(beta, policy(stage, beta)) for beta in stage.experiments.pick(PPO_BETAS, test=(BETA,))]
 
 
 def _records(experiments: Experiments, stages: Iterable[Stage]) -> list[RunRecord]:
@@ -258,7 +254,7 @@ def _comparison(
         gain = gains.get(name)
         rows.append(
             (
-                name, mean(each.quality for each in of_seeds), *_of_interval(gain),
+                name, mean(each.quality for each in of_seeds), *(gain.cells if gain else NO_CELLS),
                 mean(each.exact for each in of_seeds), mean(each.greedy_exact for each in of_seeds),
                 mean(each.reward for each in of_seeds), mean(each.kl for each in of_seeds),
                 mean(each.length for each in of_seeds), mean(each.wins for each in of_seeds),
@@ -268,7 +264,7 @@ def _comparison(
         of_size = [of_seed[size] for of_seed in bests.values()]
         rows.append(
             (
-                of_size[0].name, mean(each.quality for each in of_size), *_of_interval(gains[of_size[0].name]),
+                of_size[0].name, mean(each.quality for each in of_size), *gains[of_size[0].name].cells,
                 mean(each.exact for each in of_size), None, mean(each.reward for each in of_size), of_size[0].kl, None,
                 None,
             )
@@ -276,10 +272,6 @@ def _comparison(
     formats = dict.fromkeys(columns[1:], ".3f") | {"difference": "+.3f", "KL, nats": ".2f", "tokens": ".1f"}
     formats |= {"ideal responses": ".1%", "ideal, greedy": ".1%", "wins": ".1%", "reward": ".2f"}
     return Table("-alignment", columns, tuple(rows), formats=formats)
-
-
-def _of_interval(interval: Interval | None) -> tuple[Cell, Cell]:
-    return (None, None) if interval is None else (interval.difference, interval.half_width)
 
 
 def _curve(points: Sequence[Point]) -> Table:

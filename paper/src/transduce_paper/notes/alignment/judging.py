@@ -14,12 +14,10 @@ from statistics import mean
 
 import torch
 
-from transduce.alignment.rollouts import rewards_of, sample_responses
-from transduce.alignment.sequences import policy_outputs, sequences_of
-from transduce.corpora.grammar.instructions import Instruction, generate_instructions, quality
-from transduce.search.sampling import Sampling
-from transduce.tasks import ResponseModel, RewardModel
-from transduce.tasks.response_model import encode_prompt
+from transduce.alignment import policy_outputs, rewards_of, sample_responses, sequences_of
+from transduce.corpora.grammar import Instruction, generate_instructions, response_quality
+from transduce.search import Sampling
+from transduce.tasks import ResponseModel, RewardModel, encode_prompt
 from transduce.text import BOS_ID, EOS_ID
 
 __all__ = [
@@ -160,4 +158,4 @@ def _qualities(
     model: ResponseModel, instructions: Sequence[Instruction], responses: Sequence[list[int]]
 ) -> list[float]:
     texts = [model.codec.decode(ids) for ids in responses]
-    return [quality(text, instruction.response) for text, instruction in zip(texts, instructions, strict=True)]
+    return [response_quality(text, instruction.response) for text, instruction in zip(texts, instructions, strict=True)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from transduce.recipes import preset, with_settings
 from transduce_paper.experiments import Experiment, Experiments
@@ -49,7 +49,7 @@ STAGES: dict[str, tuple[str, ...]] = {
         "alignment.unfinished_score=-3.0",
     ),
 }  # fmt: skip
-SHORT = (
+TEST = (
     "model.n_layers=1", "model.d_model=32", "model.d_ff=32", "model.n_heads=2", "model.d_k=16", "model.d_v=16",
     "model.n_positions=256", "data.max_length=256", "data.n_pairs=40", "training.max_tokens_per_batch=4000",
     "alignment.rollout_size=8", "alignment.batch_size=4",
@@ -57,24 +57,22 @@ SHORT = (
 )  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True)
 class Stage:
     """Makes the experiments of one seed."""
 
-    def __init__(self, experiments: Experiments, seed: int, *, is_short: bool) -> None:
-        self.experiments, self.seed, self.is_short = experiments, seed, is_short
+    experiments: Experiments
+    seed: int
 
     def of(self, stage: str, *settings: str, name: str = "") -> Experiment:
         """Return the run of a stage, from random weights."""
         config = with_settings(preset("tiny"), [*MODEL, *STAGES[stage], *settings, f"training.seed={self.seed}"])
-        if self.is_short:
-            config = with_settings(self.experiments.shortened(config), SHORT)
-        short = "short-" if self.is_short else ""
-        return Experiment(f"alignment-{short}{name or stage}-seed{self.seed}", config)
+        return self.experiments.experiment(f"alignment-{name or stage}-seed{self.seed}", config, test=TEST)
 
 
 def base(stage: Stage) -> Experiment:
     """Return the base model; all seeds share that of seed 1."""
-    return Stage(stage.experiments, 1, is_short=stage.is_short).of("base")
+    return replace(stage, seed=1).of("base")
 
 
 def fine_tuned(stage: Stage) -> Experiment:

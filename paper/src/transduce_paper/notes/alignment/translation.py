@@ -9,9 +9,15 @@ from typing import Any
 import numpy as np
 
 from transduce.metrics import chrf_score, paired_bootstrap, sacrebleu_score, sentence_chrf_scores
-from transduce.tasks import RewardModel, Translator
-from transduce.tasks.best_of_samples import drawn_segments, rewards_of_translations, seeds_of_draws
-from transduce.tasks.translator import greedy_unless_sampled, sampling_like
+from transduce.tasks import (
+    RewardModel,
+    Translator,
+    drawn_segments,
+    greedy_unless_sampled,
+    rewards_of_translations,
+    sampling_like,
+    seeds_of_draws,
+)
 from transduce_paper.experiments import Experiments, machines
 from transduce_paper.notes.alignment.translation_runs import (
     N_RANKED,
@@ -21,8 +27,7 @@ from transduce_paper.notes.alignment.translation_runs import (
     reward_experiment,
     translator_experiment,
 )
-from transduce_paper.notes.study import Study
-from transduce_paper.report import Table
+from transduce_paper.report import Section, Table, sentence
 
 __all__ = ["best_of_rows", "study_translation"]
 
@@ -33,8 +38,6 @@ BY_REWARD, BY_PROBABILITY, BY_CHANCE, BY_CHRF = "reward model", "own probability
 Choices = Sequence[int]  # of each sentence: the draw that is chosen
 
 ABOUT = """\
-### Best-of-n for translation
-
 {finding}
 
 The translator is that of {n_pairs:,} pairs from scratch in the part on pre-training. It drew four translations of each
@@ -48,16 +51,16 @@ draw and of chance is a standard deviation. The translator knows its training so
 are better than those of new sentences. BLEU: `{signature}`. {machines}."""
 
 
-def study_translation(experiments: Experiments, *, is_short: bool) -> Study:
+def study_translation(experiments: Experiments) -> Section:
     """Train the models, or read their records; judge the choices."""
-    sizes = SIZES[:2] if is_short else SIZES
-    translator = experiments.run(translator_experiment(experiments, is_short=is_short))
-    reward = experiments.run(reward_experiment(experiments, is_short=is_short))
-    reader = experiments.run(reader_experiment(experiments, is_short=is_short))
+    sizes = experiments.pick(SIZES, test=SIZES[:2])
+    translator = experiments.run(translator_experiment(experiments))
+    reward = experiments.run(reward_experiment(experiments))
+    reader = experiments.run(reader_experiment(experiments))
     rows = experiments.measurement(
-        f"alignment{'-short' if is_short else ''}-translation",
+        "alignment-translation",
         "best_of_n",
-        lambda: _measured(experiments, sizes, is_short=is_short),
+        lambda: _measured(experiments, sizes),
         settings={
             "weights_of_translator": translator.weights_sha256, "weights_of_reward_model": reward.weights_sha256,
             "most": max(sizes),
@@ -65,7 +68,7 @@ def study_translation(experiments: Experiments, *, is_short: bool) -> Study:
     )  # fmt: skip
     summary = _finding(rows)
     about = ABOUT.format(
-        finding=f"{summary[0].upper()}{summary[1:]}.",
+        finding=sentence(summary),
         n_pairs=translator.config["data"]["max_pairs"],
         n_ranked=N_RANKED,
         high=TEMPERATURES[0],
@@ -80,7 +83,7 @@ def study_translation(experiments: Experiments, *, is_short: bool) -> Study:
         signature=rows[0]["signature"],
         machines=machines([translator, reader, reward]),
     )
-    return Study(summary, (about, _table(rows)))
+    return Section("Best-of-n for translation", (about, _table(rows)), summary=summary)
 
 
 def best_of_rows(
@@ -136,13 +139,13 @@ def _n_words(texts: Sequence[str]) -> int:
     return sum(len(text.split()) for text in texts)
 
 
-def _measured(experiments: Experiments, sizes: Sequence[int], *, is_short: bool) -> list[dict[str, Any]]:
+def _measured(experiments: Experiments, sizes: Sequence[int]) -> list[dict[str, Any]]:
     """Translate the test sources in all ways."""
-    run = translator_experiment(experiments, is_short=is_short)
-    pairs = list(pairs_of(experiments, run, "test"))[: 4 if is_short else None]
+    run = translator_experiment(experiments)
+    pairs = list(pairs_of(experiments, run, "test"))[: experiments.pick(None, test=4)]
     sources, references = [source for source, _ in pairs], [reference for _, reference in pairs]
     translator = Translator.load(experiments.model_folder(run), device=experiments.device)
-    of_rewards = reward_experiment(experiments, is_short=is_short, needs_text=True)
+    of_rewards = reward_experiment(experiments, needs_text=True)
     rater = RewardModel.load(experiments.model_folder(of_rewards), device=experiments.device)
     searches = {"greedy": greedy_unless_sampled(translator.search), "beam": translator.search}
     searched = {name: translator.translate(sources, search=search, split=False) for name, search in searches.items()}

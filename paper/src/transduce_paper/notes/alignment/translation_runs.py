@@ -13,16 +13,14 @@ from itertools import islice
 from pathlib import Path
 
 from transduce.config import Split
-from transduce.corpora import CleaningReport, ParallelText
-from transduce.corpora.responses import Ranking
+from transduce.corpora import CleaningReport, ParallelText, Ranking
 from transduce.errors import DataError
 from transduce.files import write_lines
 from transduce.recipes import preset, with_settings
-from transduce.tasks import RankedCounts, Translator, open_prepared, ranked_translations
-from transduce.tasks.translator import sampling_like
+from transduce.tasks import RankedCounts, Translator, open_prepared, ranked_translations, sampling_like
 from transduce.text import normalise
 from transduce_paper.experiments import Experiment, Experiments
-from transduce_paper.notes.alignment.pipeline import MODEL, SHORT
+from transduce_paper.notes.alignment.pipeline import MODEL, TEST
 from transduce_paper.notes.pretraining import translation as pretraining
 
 __all__ = [
@@ -46,22 +44,22 @@ REWARD = (
 )  # fmt: skip
 
 
-def translator_experiment(experiments: Experiments, *, is_short: bool) -> Experiment:
+def translator_experiment(experiments: Experiments) -> Experiment:
     """Return the run of the translator."""
     n_pairs = max(pretraining.UPDATES)
-    return pretraining.translator_experiment(experiments, n_pairs, 1, start="scratch", is_short=is_short)
+    return pretraining.translator_experiment(experiments, n_pairs, 1, start="scratch")
 
 
-def reader_experiment(experiments: Experiments, *, is_short: bool, needs_text: bool = False) -> Experiment:
+def reader_experiment(experiments: Experiments, *, needs_text: bool = False) -> Experiment:
     """Return the run of the language model that reads pairs.
 
     Its files are written unless the run has a record already; ``needs_text``: even then, since its model may have to
     be trained again.
     """
-    experiment = _experiment(experiments, "reader", READER, is_short=is_short)
+    experiment = _experiment(experiments, "reader", READER)
     if experiments.record_path(experiment).exists() and not needs_text:
         return experiment
-    translator = translator_experiment(experiments, is_short=is_short)
+    translator = translator_experiment(experiments)
     folder = experiments.work / "rankings" / translator.name
     paths = {split: folder / f"{split}-pairs.tsv" for split in SPLITS}
     for split, path in paths.items():
@@ -71,15 +69,15 @@ def reader_experiment(experiments: Experiments, *, is_short: bool, needs_text: b
     return _reading(experiment, paths)
 
 
-def reward_experiment(experiments: Experiments, *, is_short: bool, needs_text: bool = False) -> Experiment:
+def reward_experiment(experiments: Experiments, *, needs_text: bool = False) -> Experiment:
     """Return the run of the reward model; the rankings are made as the files of ``reader_experiment`` are."""
     experiment = replace(
-        _experiment(experiments, "reward", REWARD, is_short=is_short),
-        starts_from=reader_experiment(experiments, is_short=is_short, needs_text=needs_text),
+        _experiment(experiments, "reward", REWARD),
+        starts_from=reader_experiment(experiments, needs_text=needs_text),
     )
     if experiments.record_path(experiment).exists() and not needs_text:
         return experiment
-    translator = translator_experiment(experiments, is_short=is_short)
+    translator = translator_experiment(experiments)
     weights = experiments.run(translator).weights_sha256[:12]
     folder = experiments.work / "rankings" / f"{translator.name}-{weights}"
     paths = {split: folder / f"{split}.jsonl" for split in SPLITS}
@@ -113,11 +111,10 @@ def _ranked(experiments: Experiments, translator: Experiment, pairs: Sequence[tu
         yield from ranked_translations(model, part, RankedCounts(), n=N_SAMPLES, search=search)
 
 
-def _experiment(experiments: Experiments, kind: str, settings: Sequence[str], *, is_short: bool) -> Experiment:
+def _experiment(experiments: Experiments, kind: str, settings: Sequence[str]) -> Experiment:
     config = with_settings(preset("tiny"), settings)
-    if is_short:
-        config = with_settings(experiments.shortened(config), [*SHORT, "data.corpus=files"])
-    return Experiment(f"alignment-{'short-' if is_short else ''}translation-{kind}-seed1", config)
+    test = (*TEST, "data.corpus=files")
+    return experiments.experiment(f"alignment-translation-{kind}-seed1", config, test=test)
 
 
 def _reading(experiment: Experiment, paths: dict[Split, Path]) -> Experiment:

@@ -11,13 +11,12 @@ from typing import Any
 
 import torch
 
+from transduce.corpora import BUILT_IN
 from transduce.recipes import preset, with_settings
-from transduce.tasks import Translator, dev_perplexity, evaluate, open_prepared
-from transduce.tasks.model_folder import read_model_folder
+from transduce.tasks import Translator, dev_perplexity, evaluate, open_prepared, read_model_folder
 from transduce_paper.experiments import Experiment, Experiments, machines
-from transduce_paper.notes.pretraining.translation import SHORT
-from transduce_paper.notes.study import Study
-from transduce_paper.report import Cell, Table
+from transduce_paper.notes.pretraining.translation import TEST
+from transduce_paper.report import Cell, Section, Table, sentence
 
 __all__ = ["STAGES", "forgetting_experiment", "study_forgetting"]
 
@@ -58,8 +57,6 @@ SETTINGS = (
 )  # fmt: skip
 
 ABOUT = """\
-### Fine-tuning on new text, and forgetting the old
-
 {finding}
 
 A translator of captions ({captions_updates:,} updates) is trained on help pages for {help_updates:,} updates, then on
@@ -68,25 +65,22 @@ All have the vocabulary of the captions. BLEU on the first {n:,} sentences of ea
 it; means of the seeds {seeds}. {machines}."""
 
 
-def forgetting_experiment(experiments: Experiments, key: str, seed: int, *, is_short: bool = False) -> Experiment:
+def forgetting_experiment(experiments: Experiments, key: str, seed: int) -> Experiment:
     """Return the run of a stage."""
     stage = STAGES[key]
     settings = [*SETTINGS, f"data.corpus={stage.corpus}", f"training.max_updates={stage.updates}"]
     settings += [f"training.validate_every_updates={stage.updates}", f"training.seed={seed}"]
     config = with_settings(preset("tiny"), settings)
-    before = None if stage.before is None else forgetting_experiment(experiments, stage.before, seed, is_short=is_short)
-    name = f"pretraining-{'short-' if is_short else ''}forgetting-{key}-seed{seed}"
-    config = with_settings(experiments.shortened(config), SHORT) if is_short else config
-    return Experiment(name, config, starts_from=before)
+    before = None if stage.before is None else forgetting_experiment(experiments, stage.before, seed)
+    return experiments.experiment(f"pretraining-forgetting-{key}-seed{seed}", config, test=TEST, starts_from=before)
 
 
-def study_forgetting(experiments: Experiments, *, is_short: bool) -> Study:
+def study_forgetting(experiments: Experiments) -> Section:
     """Train all stages, or read their records; score each on both corpora."""
-    seeds = SEEDS[:1] if is_short else SEEDS
-    runs = {key: [forgetting_experiment(experiments, key, seed, is_short=is_short) for seed in seeds] for key in STAGES}
+    seeds = experiments.pick(SEEDS, test=SEEDS[:1])
+    runs = {key: [forgetting_experiment(experiments, key, seed) for seed in seeds] for key in STAGES}
     records = {key: [experiments.run(each) for each in of_seeds] for key, of_seeds in runs.items()}
-    corpora = ("grammar",) if is_short else (CAPTIONS, HELP)
-    n = 3 if is_short else N_SENTENCES
+    corpora, n = experiments.pick(((CAPTIONS, HELP), N_SENTENCES), test=((BUILT_IN,), 3))
     scores = {
         key: [_scores(experiments, experiment, corpora, n) for experiment in of_seeds] for key, of_seeds in runs.items()
     }
@@ -100,7 +94,7 @@ def study_forgetting(experiments: Experiments, *, is_short: bool) -> Study:
         f" with replay to {bleu['help-replay'][old]:.1f}"
     )
     about = ABOUT.format(
-        finding=f"{summary[0].upper()}{summary[1:]}.",
+        finding=sentence(summary),
         captions_updates=records["captions"][0].updates,
         help_updates=records["help"][0].updates,
         back_updates=records["back"][0].updates,
@@ -109,7 +103,8 @@ def study_forgetting(experiments: Experiments, *, is_short: bool) -> Study:
         seeds=" and ".join(map(str, seeds)),
         machines=machines(chain(*records.values())),
     )
-    return Study(summary, (about, _table(scores, corpora, seeds)))
+    table = _table(scores, corpora, seeds)
+    return Section("Fine-tuning on new text, and forgetting the old", (about, table), summary=summary)
 
 
 def _scores(

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from statistics import mean
 
 from transduce.config import Split
 from transduce.recipes import preset, with_settings
 from transduce_paper.experiments import Experiment, Experiments, RunRecord, machines
-from transduce_paper.intervals import Interval, interval_of_difference
-from transduce_paper.notes.study import Study
+from transduce_paper.intervals import NO_CELLS, Interval, interval_of_difference
 from transduce_paper.parsers import parser_at_scale
-from transduce_paper.report import Cell, Table
+from transduce_paper.report import Cell, Section, Table
 
 __all__ = ["encoder_experiment", "parser_experiment", "study_parsing"]
 
@@ -29,8 +29,6 @@ ENCODER = (
 )  # fmt: skip
 
 ABOUT = """\
-### Parsing from a masked encoder
-
 {finding}
 
 The encoder of Table 4's parser (3 layers of width 128) is trained as a masked language model of English news
@@ -39,37 +37,30 @@ weights and the same vocabulary; seeds {seeds}, {parser_updates:,} updates of ea
 model counts positions in tokens, the parser half of them in words, which makes the start harder. {machines}."""
 
 
-def encoder_experiment(experiments: Experiments, *, is_short: bool = False) -> Experiment:
+def encoder_experiment(experiments: Experiments) -> Experiment:
     """Return the run of the masked language model."""
-    config = with_settings(preset("tiny"), ENCODER)
-    name = f"pretraining-{'short-' if is_short else ''}masked-encoder-seed1"
-    return Experiment(name, experiments.shortened(config) if is_short else config)
+    return experiments.experiment("pretraining-masked-encoder-seed1", with_settings(preset("tiny"), ENCODER))
 
 
-def parser_experiment(
-    experiments: Experiments, seed: int, *, is_pretrained: bool, is_short: bool = False
-) -> Experiment:
+def parser_experiment(experiments: Experiments, seed: int, *, is_pretrained: bool) -> Experiment:
     """Return the run of a parser, from scratch or from the masked language model."""
     config = parser_at_scale("gum", experiments.scale)
     n_updates = config.training.max_updates // 2
     config = with_settings(config, [f"training.max_updates={n_updates}", f"training.seed={seed}"])
-    if is_short:
-        config = with_settings(experiments.shortened(config), ["data.recombination=0.0"])
-    start = encoder_experiment(experiments, is_short=is_short)
     kind = "pretrained" if is_pretrained else "scratch"
-    name = f"pretraining-{'short-' if is_short else ''}parser-{kind}-seed{seed}"
-    if is_pretrained:
-        return Experiment(name, config, starts_from=start)
-    return Experiment(name, config, tokenizer_of=start)
+    experiment = experiments.experiment(
+        f"pretraining-parser-{kind}-seed{seed}", config, test=("data.recombination=0.0",)
+    )
+    start = encoder_experiment(experiments)
+    return replace(experiment, starts_from=start) if is_pretrained else replace(experiment, tokenizer_of=start)
 
 
-def study_parsing(experiments: Experiments, *, is_short: bool) -> Study:
+def study_parsing(experiments: Experiments) -> Section:
     """Train both parsers, or read their records."""
-    start = experiments.run(encoder_experiment(experiments, is_short=is_short))
+    start = experiments.run(encoder_experiment(experiments))
     runs = {
         is_pretrained: [
-            experiments.run(parser_experiment(experiments, seed, is_pretrained=is_pretrained, is_short=is_short))
-            for seed in SEEDS
+            experiments.run(parser_experiment(experiments, seed, is_pretrained=is_pretrained)) for seed in SEEDS
         ]
         for is_pretrained in (False, True)
     }
@@ -96,12 +87,12 @@ def study_parsing(experiments: Experiments, *, is_short: bool) -> Study:
                 "from the masked model" if is_pretrained else "from scratch",
                 mean(record.minutes for record in records),
                 *(mean(_f1(record, split) for record in records) for split in SPLITS),
-                *((None, None) if gain is None else (gain.difference, gain.half_width)),
+                *(gain.cells if gain else NO_CELLS),
             )
         )
     formats = dict.fromkeys(columns, ".2f") | {"minutes": ".1f", "test F1, difference": "+.2f"}
     table = Table("-pretraining-parsing", columns, tuple(rows), formats=formats)
-    return Study(summary, (about, table))
+    return Section("Parsing from a masked encoder", (about, table), summary=summary)
 
 
 def _f1(record: RunRecord, split: Split) -> float:

@@ -15,8 +15,7 @@ from torch import Tensor, nn
 
 from transduce.config import DataConfig
 from transduce.corpora import BUILT_IN, TreebankText
-from transduce.model import TransformerLM
-from transduce.model.initialisation import initialise
+from transduce.model import TransformerLM, initialise
 from transduce.tasks import LanguageModel
 from transduce.text import BOS_ID, Tokenizer
 from transduce.trees import Tree
@@ -24,8 +23,7 @@ from transduce_paper.experiments import Experiments
 from transduce_paper.intervals import half_width_of_share
 from transduce_paper.notes.language_models import language_model_experiment
 from transduce_paper.notes.pretraining.parsing import encoder_experiment
-from transduce_paper.notes.study import Study
-from transduce_paper.report import Cell, Table
+from transduce_paper.report import Cell, Section, Table
 
 __all__ = [
     "TaggedSentence",
@@ -47,8 +45,6 @@ N_ITERATIONS = 60  # of the probe's optimiser
 L2 = 1e-4  # of the probe's weights
 
 ABOUT = """\
-### Parts of speech, layer by layer
-
 {finding}
 
 A linear classifier names the part of speech of a word of {treebank} (its tag in the tree, {n_tags} kinds) from the
@@ -68,15 +64,14 @@ class TaggedSentence:
     tags: tuple[str, ...]
 
 
-def study_probe(experiments: Experiments, *, is_short: bool) -> Study:
+def study_probe(experiments: Experiments) -> Section:
     """Probe each layer of the models, or read the accuracies from the records."""
-    n_words = (300, 100) if is_short else (N_TRAIN_WORDS, N_TEST_WORDS)
-    corpus = BUILT_IN if is_short else "gum"
+    corpus, n_words = experiments.pick(("gum", (N_TRAIN_WORDS, N_TEST_WORDS)), test=(BUILT_IN, (300, 100)))
     accuracy_of: dict[str, list[float]] = {}
     about: dict[str, Any] = {}
-    models = {
-        name: language_model_experiment(experiments, task, is_short=is_short) for name, task in ON_CAPTIONS.items()
-    } | {ON_NEWS: encoder_experiment(experiments, is_short=is_short)}
+    models = {name: language_model_experiment(experiments, task) for name, task in ON_CAPTIONS.items()} | {
+        ON_NEWS: encoder_experiment(experiments)
+    }
     for name, experiment in models.items():
 
         def measure(folder: Path, *, has_untrained: bool = name == FIRST) -> list[dict[str, Any]]:
@@ -107,7 +102,9 @@ def study_probe(experiments: Experiments, *, is_short: bool) -> Study:
     rows: list[tuple[Cell, ...]] = [(layer, *cells) for layer, cells in enumerate(zip_longest(*accuracy_of.values()))]
     columns = ("layer", *accuracy_of)
     table = Table("-pretraining-probe", columns, tuple(rows), formats=dict.fromkeys(accuracy_of, ".1%"))
-    return Study(f"a linear probe finds parts of speech: {summary}", (text, table))
+    return Section(
+        "Parts of speech, layer by layer", (text, table), summary=f"a linear probe finds parts of speech: {summary}"
+    )
 
 
 def tagged_sentences(corpus: str, split: str, data_folder: Path | None) -> Iterator[TaggedSentence]:

@@ -9,11 +9,10 @@ from typing import Literal
 
 from transduce.recipes import preset, with_settings
 from transduce_paper.experiments import Experiment, Experiments, RunRecord, machines
-from transduce_paper.intervals import Interval, interval_of_difference
-from transduce_paper.notes.study import Study
-from transduce_paper.report import Cell, Table
+from transduce_paper.intervals import NO_CELLS, Interval, interval_of_difference
+from transduce_paper.report import Cell, Section, Table, sentence
 
-__all__ = ["SHORT", "STARTS", "UPDATES", "spans_experiment", "study_translation", "translator_experiment"]
+__all__ = ["STARTS", "TEST", "UPDATES", "spans_experiment", "study_translation", "translator_experiment"]
 
 Text = Literal["news", "captions"]  # without translations, for pre-training
 Start = Literal["scratch", "news", "captions"]  # of a translator: random weights, or pre-training on such a text
@@ -26,7 +25,7 @@ MODEL = (
     "model.d_k=64", "model.d_v=64", "model.norm=pre", "training.eps_ls=0.1", "training.precision=bf16",
     "training.lr_factor=0.35",
 )  # fmt: skip
-SHORT = (
+TEST = (
     "model.n_encoder_layers=1", "model.n_decoder_layers=1", "model.d_model=32", "model.d_ff=32", "model.n_heads=2",
     "model.d_k=16", "model.d_v=16",
 )  # fmt: skip
@@ -47,8 +46,6 @@ ON_PAIRS = (
 )  # fmt: skip
 
 ABOUT = """\
-### Translation from few pairs
-
 {finding}
 
 A Transformer of 4 + 2 layers of width 256 first learns missing spans (T5's task) of English and German text, read as
@@ -68,50 +65,45 @@ training on pairs did not undo it. Muon, whose updates change all directions of 
 docs/experiments.md has the measurements."""
 
 
-def spans_experiment(experiments: Experiments, text: Text, *, is_short: bool = False) -> Experiment:
+def spans_experiment(experiments: Experiments, text: Text) -> Experiment:
     """Return the run on missing spans of a text."""
     config = with_settings(preset("tiny"), [*MODEL, *(ON_NEWS if text == "news" else ON_CAPTIONS)])
-    name = f"pretraining-{'short-' if is_short else ''}spans-{text}-seed1"
-    config = with_settings(experiments.shortened(config), SHORT) if is_short else config
-    vocabulary = None if text == "news" else spans_experiment(experiments, "news", is_short=is_short)
-    return Experiment(name, config, tokenizer_of=vocabulary)
+    vocabulary = None if text == "news" else spans_experiment(experiments, "news")
+    return experiments.experiment(f"pretraining-spans-{text}-seed1", config, test=TEST, tokenizer_of=vocabulary)
 
 
-def translator_experiment(
-    experiments: Experiments, n_pairs: int, seed: int, *, start: Start, is_short: bool = False
-) -> Experiment:
+def translator_experiment(experiments: Experiments, n_pairs: int, seed: int, *, start: Start) -> Experiment:
     """Return the run of a translator on the first pairs of the captions."""
     settings = [*MODEL, *ON_PAIRS, f"training.seed={seed}", f"training.max_updates={UPDATES[n_pairs]}"]
     settings += [f"training.validate_every_updates={UPDATES[n_pairs]}", f"data.max_pairs={n_pairs}"]
     config = with_settings(preset("tiny"), settings)
-    name = f"pretraining-{'short-' if is_short else ''}{n_pairs}-pairs-{start}-seed{seed}"
-    config = with_settings(experiments.shortened(config), SHORT) if is_short else config
+    name = f"pretraining-{n_pairs}-pairs-{start}-seed{seed}"
     if start == "scratch":
-        return Experiment(name, config, tokenizer_of=spans_experiment(experiments, "news", is_short=is_short))
-    return Experiment(name, config, starts_from=spans_experiment(experiments, start, is_short=is_short))
+        return experiments.experiment(name, config, test=TEST, tokenizer_of=spans_experiment(experiments, "news"))
+    return experiments.experiment(name, config, test=TEST, starts_from=spans_experiment(experiments, start))
 
 
 Runs = Mapping[int, Mapping[Start, Sequence[RunRecord]]]  # by the number of pairs and the start: a record for each seed
 
 
-def study_translation(experiments: Experiments, *, is_short: bool) -> Study:
+def study_translation(experiments: Experiments) -> Section:
     """Train all translators for each number of pairs, or read their records."""
     texts: tuple[Text, ...] = ("news", "captions")
-    news, captions = (experiments.run(spans_experiment(experiments, text, is_short=is_short)) for text in texts)
+    news, captions = (experiments.run(spans_experiment(experiments, text)) for text in texts)
     runs: Runs = {
         n_pairs: {
             start: [
-                experiments.run(translator_experiment(experiments, n_pairs, seed, start=start, is_short=is_short))
+                experiments.run(translator_experiment(experiments, n_pairs, seed, start=start))
                 for seed in SEEDS[n_pairs]
             ]
             for start in STARTS
         }
-        for n_pairs in tuple(UPDATES)[: 1 if is_short else None]
+        for n_pairs in tuple(UPDATES)[: experiments.pick(None, test=1)]
     }
-    groups = [[_bleu(record) for record in records] for of_size in runs.values() for records in of_size.values()]
+    groups = [[record.bleu for record in records] for of_size in runs.values() for records in of_size.values()]
     gains = {
         (n_pairs, text): interval_of_difference(
-            [_bleu(record) for record in of_size[text]], [_bleu(record) for record in of_size["scratch"]], groups
+            [record.bleu for record in of_size[text]], [record.bleu for record in of_size["scratch"]], groups
         )
         for n_pairs, of_size in runs.items()
         for text in texts
@@ -122,7 +114,7 @@ def study_translation(experiments: Experiments, *, is_short: bool) -> Study:
         for text in texts
     )
     about = ABOUT.format(
-        finding=f"{summary[0].upper()}{summary[1:]}.",
+        finding=sentence(summary),
         news=news,
         captions=captions,
         most=max(UPDATES),
@@ -130,12 +122,7 @@ def study_translation(experiments: Experiments, *, is_short: bool) -> Study:
         machines=machines(chain([news, captions], *(records for each in runs.values() for records in each.values()))),
         reason=REASON,
     )
-    return Study(summary, (about, _table(runs, gains)))
-
-
-def _bleu(record: RunRecord) -> float:
-    assert record.test_scores is not None
-    return float(record.test_scores["sacrebleu"]["score"])
+    return Section("Translation from few pairs", (about, _table(runs, gains)), summary=summary)
 
 
 def _table(runs: Runs, gains: Mapping[tuple[int, Text], Interval]) -> Table:
@@ -149,8 +136,8 @@ def _table(runs: Runs, gains: Mapping[tuple[int, Text], Interval]) -> Table:
             rows.append(
                 (
                     n_pairs, STARTS[start], records[0].updates, len(records), mean(each.minutes for each in records),
-                    mean(_bleu(each) for each in records),
-                    *((None, None) if gain is None else (gain.difference, gain.half_width)),
+                    mean(each.bleu for each in records),
+                    *(gain.cells if gain else NO_CELLS),
                     mean(each.dev_perplexity for each in records),
                 )
             )  # fmt: skip

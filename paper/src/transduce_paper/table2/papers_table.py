@@ -2,79 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-
 from transduce.model import cost_of
+from transduce_paper.printed import PRINTED, Training
 from transduce_paper.report import Cell, Claim, Table, agreement
 from transduce_paper.table3 import row_at_scale
 
-__all__ = ["CAPACITIES", "PRINTED", "Printed", "Trained", "capacities_table", "claims_of_the_paper", "printed_table"]
+__all__ = ["capacities_table", "claims_of_the_paper", "flops_by_rule", "printed_table"]
 
 
-@dataclass(frozen=True, slots=True)
-class Trained:
-    """How long a model was trained, as the paper says it."""
-
-    seconds: float
-    n_gpus: int
-    gpu: str
-
-    @property
-    def flops(self) -> float:
-        """Training FLOPs by the paper's rule."""
-        return self.seconds * self.n_gpus * CAPACITIES[self.gpu] * 1e12
-
-
-@dataclass(frozen=True, slots=True)
-class Printed:
-    """A row of the paper: BLEU on newstest2014, training FLOPs, and the training if the paper describes it."""
-
-    bleu_de: float | None = None
-    bleu_fr: float | None = None
-    flops_de: float | None = None
-    flops_fr: float | None = None
-    is_ensemble: bool = False
-    trained: Trained | None = None
-
-
-# Sustained single-precision TFLOP/s of each GPU, as the paper assumes (footnote 5 of section 6.1).
-CAPACITIES: Mapping[str, float] = {"K80": 2.8, "K40": 3.7, "M40": 6.0, "P100": 9.5}
-HOUR, DAY = 3600.0, 86_400.0
-
-PRINTED: Mapping[str, Printed] = {
-    "ByteNet": Printed(23.75),
-    "Deep-Att + PosUnk": Printed(bleu_fr=39.2, flops_fr=1.0e20),
-    "GNMT + RL": Printed(24.6, 39.92, 2.3e19, 1.4e20),
-    "ConvS2S": Printed(25.16, 40.46, 9.6e18, 1.5e20),
-    "MoE": Printed(26.03, 40.56, 2.0e19, 1.2e20),
-    "Deep-Att + PosUnk ensemble": Printed(bleu_fr=40.4, flops_fr=8.0e20, is_ensemble=True),
-    "GNMT + RL ensemble": Printed(26.30, 41.16, 1.8e20, 1.1e21, is_ensemble=True),
-    "ConvS2S ensemble": Printed(26.36, 41.29, 7.7e19, 1.2e21, is_ensemble=True),
-    "Transformer (base)": Printed(27.3, 38.1, 3.3e18, 3.3e18, trained=Trained(12 * HOUR, 8, "P100")),
-    "Transformer (big)": Printed(28.4, 41.8, 2.3e19, 2.3e19, trained=Trained(3.5 * DAY, 8, "P100")),
-}
-TEXT_BLEU_FR = 41.0  # of the big model, in the text of section 6.1
+DAY = 86_400.0  # seconds
 
 
 def printed_table() -> Table:
     """Return the paper's table, with the FLOPs of its own models by its rule and by counting matrix products."""
     rows: list[tuple[Cell, ...]] = []
-    for name, row in PRINTED.items():
-        by_rule = None if row.trained is None else row.trained.flops
+    for name, row in PRINTED.table2.items():
+        by_rule = None if row.trained is None else flops_by_rule(row.trained)
         rows.append((name, row.bleu_de, row.bleu_fr, row.flops_de, row.flops_fr, by_rule, _counted(name)))
     columns = ("model", "en-de", "en-fr", "FLOPs en-de", "FLOPs en-fr", "by its rule", "by count")
     return Table("-printed", columns, tuple(rows), formats=dict.fromkeys(columns[3:], ".1e"))
 
 
+def flops_by_rule(trained: Training) -> float:
+    """Return training FLOPs by the paper's rule: time x number of GPUs x capacity of each."""
+    return 3600 * trained.hours * trained.n_gpus * PRINTED.tflops[trained.gpu] * 1e12
+
+
 def capacities_table() -> Table:
     """Return the GPU-days that the printed FLOPs stand for, on each GPU whose capacity the paper gives."""
     rows: list[tuple[Cell, ...]] = []
-    for name, row in PRINTED.items():
+    for name, row in PRINTED.table2.items():
         for direction, flops in (("en-de", row.flops_de), ("en-fr", row.flops_fr)):
             if flops is not None:
-                rows.append((name, direction, flops, *(flops / (c * 1e12 * DAY) for c in CAPACITIES.values())))
-    columns = ("model", "direction", "FLOPs", *(f"{gpu}, {c:g} TFLOPS" for gpu, c in CAPACITIES.items()))
+                rows.append((name, direction, flops, *(flops / (c * 1e12 * DAY) for c in PRINTED.tflops.values())))
+    columns = ("model", "direction", "FLOPs", *(f"{gpu}, {c:g} TFLOPS" for gpu, c in PRINTED.tflops.items()))
     caption = (
         "GPU-days that the printed FLOPs stand for, by the capacities of the paper's footnote. The paper gives training"
         " time and number of GPUs for its own models only: 12 hours and 3.5 days on 8 P100."
@@ -94,14 +55,14 @@ def _counted(name: str) -> float | None:
 
 def claims_of_the_paper() -> tuple[Claim, ...]:
     """Return the sentences of section 6.1 that its own numbers decide."""
-    big, base = PRINTED["Transformer (big)"], PRINTED["Transformer (base)"]
-    others = [row for name, row in PRINTED.items() if not name.startswith("Transformer")]
+    big, base = PRINTED.table2["Transformer (big)"], PRINTED.table2["Transformer (base)"]
+    others = [row for name, row in PRINTED.table2.items() if not name.startswith("Transformer")]
     best_de = max(row.bleu_de for row in others if row.bleu_de is not None)
     single_fr = [row for row in others if row.bleu_fr is not None and not row.is_ensemble]
     best_fr = max(single_fr, key=lambda row: _given(row.bleu_fr))
     lead, share = _given(big.bleu_de) - best_de, _given(big.flops_fr) / _given(best_fr.flops_fr)
     cheapest = min(row.flops_de for row in others if row.flops_de is not None)
-    base_flops, big_flops = (row.trained.flops for row in (base, big) if row.trained is not None)
+    base_flops, big_flops = (flops_by_rule(row.trained) for row in (base, big) if row.trained is not None)
     is_as_printed = all(
         f"{by_rule:.1e}" == f"{_given(row.flops_de):.1e}" for by_rule, row in ((base_flops, base), (big_flops, big))
     )
@@ -119,7 +80,8 @@ def claims_of_the_paper() -> tuple[Claim, ...]:
             "section 6.1",
             agreement(share < 0.25),
             f"By the table's own numbers {big.flops_fr:.1e} of {best_fr.flops_fr:.1e} FLOPs of the best single model"
-            f" ({best_fr.bleu_fr} BLEU), a share of {share:.2f}. The table has {big.bleu_fr} BLEU, not {TEXT_BLEU_FR}.",
+            f" ({best_fr.bleu_fr} BLEU), a share of {share:.2f}. The table has {big.bleu_fr} BLEU, not"
+            f" {PRINTED.text_bleu_fr}.",
         ),
         Claim(
             "Even our base model surpasses all previously published models and ensembles, at a fraction of the training"

@@ -1,0 +1,109 @@
+"""``transduce paper``: what it prints and writes, and what it refuses before any work."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from messages import says
+from transduce.errors import DataError
+from transduce_paper import Report, Stopped
+from transduce_paper.cli import paper
+
+CommandLine = Callable[..., Any]
+
+
+def refused(outcome: Any) -> str:
+    """The error of a command that was refused in one line."""
+    assert (outcome.code, outcome.out) == (1, "")
+    [line] = outcome.err.splitlines()
+    assert line.startswith("error: ")
+    assert "this is a bug" not in line
+    return str(line)
+
+
+def test_a_report_is_written_and_told(transduce: CommandLine, tmp_path: Path) -> None:
+    told = json.loads(transduce("paper", "figure1", "--scale", "test", "--out", tmp_path, "--json").out)
+    assert told["scale"] == "test"
+    paths = [Path(path) for path in told["written"]["figure1"]]
+    assert paths
+    assert all(path.is_relative_to(tmp_path / "test") and path.exists() for path in paths)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "facts"),
+    [
+        (["table5"], ["'table5'"]),
+        (["table1", "--scale", "big"], ["--scale", "test", "cpu", "gpu", "paper", "'big'"]),
+        (["all", "--scale", "paper"], ["--treebank"]),
+        (["figure3", "--sentence", " "], ["--sentence"]),
+        (["table3", "--row", "A-h2"], ["'A-h2'", "A-h32"]),
+        (["table3", "--row", "base", "--row", "B-dk61"], ["'B-dk61'", "B-dk16"]),
+        (["table2", "--row", "base"], ["--row", "table3", "'table2'", "'base'"]),
+        (["all", "--row", "base"], ["--row", "table3", "'all'"]),
+    ],
+)
+def test_what_cannot_be_made_is_refused_before_the_work(
+    transduce: CommandLine, tmp_path: Path, arguments: list[str], facts: list[str]
+) -> None:
+    assert says(refused(transduce("paper", *arguments, "--out", tmp_path / "out")), *facts)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("option", ["--out", "--work"])
+def test_paths_that_nothing_can_be_at(transduce: CommandLine, tmp_path: Path, option: str) -> None:
+    loop, file = tmp_path / "loop", tmp_path / "file"
+    loop.symlink_to(loop)
+    file.write_text("a\n")
+    for path in (loop, loop / "x", file, file / "x", tmp_path / ("n" * 250), tmp_path / ("n" * 300), ""):
+        told = refused(transduce("paper", "table1", option, path))
+        assert path == "" or str(path) in told
+    assert {path.name for path in tmp_path.iterdir()} == {"loop", "file"}
+    assert file.read_text() == "a\n"
+
+
+def test_names_have_to_be_utf8(transduce: CommandLine, tmp_path: Path) -> None:
+    folder = tmp_path / os.fsdecode(b"caf\xe9")
+    try:
+        folder.mkdir()
+    except (OSError, UnicodeError):
+        pytest.skip("no such names here")
+    assert says(refused(transduce("paper", "table1", "--out", folder / "x")), r"caf\udce9/x", "UTF-8")
+    assert not list(folder.iterdir())
+
+
+def test_all_goes_on_after_what_cannot_be_made(
+    transduce: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(experiments: object, request: object) -> Report:
+        raise DataError("there is no text")
+
+    def succeed(experiments: object, request: object) -> Report:
+        return Report("Figure 1", ("a drawing",), name="figure1")
+
+    def stop(experiments: object, request: object) -> Report:
+        raise Stopped
+
+    monkeypatch.setattr("transduce_paper.ARTEFACTS", {"table2": fail, "figure1": succeed})
+    outcome = transduce("paper", "all", "--out", tmp_path)
+    assert outcome.code == 1
+    assert "table2: there is no text" in outcome.err
+    assert (tmp_path / "figure1.md").exists()
+    monkeypatch.setattr("transduce_paper.ARTEFACTS", {"table2": stop, "figure1": succeed})
+    assert says(transduce("paper", "all", "--out", tmp_path).err, "table2")
+
+
+def test_its_options_are_known() -> None:
+    """They are frozen: a change affects users."""
+    app = typer.Typer(add_completion=False)
+    app.command()(paper)
+    parameters = typer.main.get_command(app).params
+    assert sorted(max(each.opts, key=len) for each in parameters if each.opts[0].startswith("--")) == [
+        "--data", "--device", "--json", "--out", "--row", "--scale", "--sentence", "--treebank", "--work",
+    ]  # fmt: skip
