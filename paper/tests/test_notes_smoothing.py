@@ -97,6 +97,7 @@ def finished(tmp_path: Path, micro_model: Path) -> Experiments:
         test_scores=None,
     )
     write_json(experiments.record_path(experiment), asdict(record))
+    experiments.store(experiment.config.data)  # writes the text that it is evaluated on
     shutil.copytree(micro_model, experiments.run_folder(experiment) / "model")
     return experiments
 
@@ -177,6 +178,6 @@ def test_predictions_match_incremental_decoding(micro_model: Path) -> None:
     batches = list(_predictions(translator, pairs))
     together = [(float(p), bool(hit)) for batch in batches for p, hit in zip(*batch, strict=True)]
     assert len(together) == len(expected)
-    for (p, hit), (expected_p, expected_hit) in zip(sorted(together), sorted(expected), strict=True):
+    for (p, hit), (expected_p, expected_hit) in zip(together, expected, strict=True):
         assert p == pytest.approx(expected_p, rel=1e-4)
         assert hit == expected_hit
