@@ -13,7 +13,7 @@ from transduce.cli import run
 from transduce.config import RunConfig
 from transduce.recipes import read_recipe, with_settings
 from transduce.tasks import train
-from transduce_paper import Experiments
+from transduce_paper import ARTEFACTS, Experiments, Request
 
 sys.path.append(str(Path(__file__).parent))  # for messages.py
 
@@ -46,6 +46,14 @@ def micro_model(micro_config: RunConfig, tmp_path_factory: pytest.TempPathFactor
     folder = tmp_path_factory.mktemp("runs") / "micro"
     train(with_settings(micro_config, ["training.max_updates=30", "training.warmup_steps=10"]), folder)
     return folder / "model"
+
+
+@pytest.fixture(scope="session")
+def table4_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Records and work folder of Table 4 with its variants at test scale. Read only."""
+    folder = tmp_path_factory.mktemp("table4")
+    ARTEFACTS["table4"](Experiments(folder / "runs", folder / "work", scale="test"), Request())
+    return folder
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,14 @@ def experiment(micro_config: RunConfig) -> Experiment:
     return Experiment("base-seed1", micro_config)
 
 
+@pytest.fixture(scope="module")
+def finished(micro_config: RunConfig, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Records and work folder after the run. Read only."""
+    folder = tmp_path_factory.mktemp("finished")
+    experiments_in(folder, []).run(Experiment("base-seed1", micro_config))
+    return folder
+
+
 def experiments_in(folder: Path, log: list[str], *, stop_after: int | None = None) -> Experiments:
     class Follower:
         n_updates = 0
@@ -89,8 +97,8 @@ def test_a_run_is_recorded_once_with_its_settings_and_scores(experiment: Experim
     assert log == []
 
 
-def test_an_interrupted_run_resumes(experiment: Experiment, tmp_path: Path) -> None:
-    whole = experiments_in(tmp_path / "whole", []).run(experiment)
+def test_an_interrupted_run_resumes(experiment: Experiment, finished: Path, tmp_path: Path) -> None:
+    whole = experiments_in(finished, []).run(experiment)
     with pytest.raises(Stopped):
         experiments_in(tmp_path / "cut", [], stop_after=3).run(experiment)
     log: list[str] = []
@@ -99,9 +107,9 @@ def test_an_interrupted_run_resumes(experiment: Experiment, tmp_path: Path) -> N
     assert (resumed.dev_perplexity, resumed.dev_scores) == (whole.dev_perplexity, whole.dev_scores)
 
 
-def test_a_record_of_other_settings_is_refused(experiment: Experiment, tmp_path: Path) -> None:
+def test_a_record_of_other_settings_is_refused(experiment: Experiment, finished: Path, tmp_path: Path) -> None:
+    shutil.copytree(finished, tmp_path, dirs_exist_ok=True)
     experiments = experiments_in(tmp_path, [])
-    experiments.run(experiment)
     other = Experiment(experiment.name, with_settings(experiment.config, ["training.eps_ls=0.2"]))
     with pytest.raises(
         ConfigError,
@@ -113,11 +121,12 @@ def test_a_record_of_other_settings_is_refused(experiment: Experiment, tmp_path:
         experiments.run(experiment)
 
 
-def test_a_model_is_trained_again_if_only_its_record_is_left(experiment: Experiment, tmp_path: Path) -> None:
+def test_a_model_is_trained_again_if_only_its_record_is_left(
+    experiment: Experiment, finished: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(finished / "runs", tmp_path / "runs")
     experiments = experiments_in(tmp_path, [])
     record = experiments.run(experiment)
-    for path in sorted((tmp_path / "work").rglob("*"), reverse=True):
-        path.unlink() if path.is_file() else path.rmdir()
     assert (experiments.model_folder(experiment) / "model.safetensors").exists()
     assert experiments.run(experiment).dev_scores == record.dev_scores
     # A model with other weights is not used; the old record stays until the new one replaces it.

@@ -131,6 +131,7 @@ def test_short_part(experiments: Experiments, tmp_path: Path) -> None:
     assert of_recall.column("layer") == ["plain RNN", "LSTM", "GRU", "Transformer"]
     assert all(0 <= cell <= 1 for cell in of_recall.column("recall at 4"))
     assert sum(of_lengths.column("sentences")) == 12
+    assert len(part.drawings) == 2
     for name, draw in part.drawings.items():
         draw(tmp_path / f"{name}.svg")
         assert (tmp_path / f"{name}.svg").stat().st_size > 1000

@@ -21,10 +21,10 @@ pytest.importorskip("nltk")
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(table4_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The records and the work folder of the short form."""
     folder = tmp_path_factory.mktemp("variants")
-    short_form(folder)
+    shutil.copytree(table4_folder, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("table4-*"))
     return folder
 
 

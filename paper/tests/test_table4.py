@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +20,8 @@ from transduce_paper.table4 import printed_and_ours
 RECIPES = Path(__file__).parents[2] / "recipes"
 
 
-def test_short_report(tmp_path: Path) -> None:
+def test_short_report(table4_folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(table4_folder, tmp_path, dirs_exist_ok=True)
     experiments = Experiments(tmp_path / "runs", tmp_path / "work", scale="test")
     report = ARTEFACTS["table4"](experiments, Request())
     measured, printed = report.table(), report.table("-printed")
@@ -56,10 +58,8 @@ def test_parsers_match_the_recipes(name: str, recipe: str) -> None:
     assert shorter.training.max_updates == whole.training.max_updates / 4
 
 
-def test_only_scores_on_section_23_join_the_printed_rows(tmp_path: Path) -> None:
-    experiments = Experiments(tmp_path / "runs", tmp_path / "work", scale="test")
-    ARTEFACTS["table4"](experiments, Request())
-    (path,) = (tmp_path / "runs" / "test").glob("table4-*.json")
+def test_only_scores_on_section_23_join_the_printed_rows(table4_folder: Path) -> None:
+    (path,) = (table4_folder / "runs" / "test").glob("table4-*.json")
     values = json.loads(path.read_text(encoding="utf-8"))
     assert values.pop("format") == 1
     record = RunRecord(**values)

@@ -12,7 +12,7 @@ from itertools import product
 from operator import attrgetter
 from pathlib import Path
 from statistics import mean, median
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from torch.autograd.graph import saved_tensors_hooks
@@ -91,7 +91,7 @@ def make_compatibility_report(experiments: Experiments, request: Request) -> Rep
         (function, d_k): [experiments.run(compatibility_experiment(experiments, function, d_k, seed)) for seed in SEEDS]
         for function, d_k in product(functions, d_ks)
     }
-    costs = measured_costs(functions, d_ks, experiments.pick(LENGTHS, test=LENGTHS[:1]))
+    costs, hardware = measured_costs(experiments, functions, d_ks, experiments.pick(LENGTHS, test=LENGTHS[:1]))
     all_records = [record for of_cell in records.values() for record in of_cell]
     return Report(
         "Compatibility functions of attention",
@@ -116,7 +116,7 @@ def make_compatibility_report(experiments: Experiments, request: Request) -> Rep
             ABOUT_COST.format(
                 n_sentences=N_SENTENCES,
                 n_heads=N_HEADS,
-                hardware=machine_description(torch.device("cpu")),
+                hardware=hardware,
                 n_repetitions=N_REPETITIONS,
             ),
             _table_of_costs(costs),
@@ -233,10 +233,25 @@ def _draw(records: Records, path: Path) -> None:
 
 
 def measured_costs(
-    functions: Sequence[Function], d_ks: Sequence[int], lengths: Sequence[int]
-) -> dict[tuple[Function, int, int], Cost]:
-    """Measure the cost of each function at each size: medians over interleaved repetitions."""
+    experiments: Experiments, functions: Sequence[Function], d_ks: Sequence[int], lengths: Sequence[int]
+) -> tuple[Costs, str]:
+    """Return the cost of each function at each size and the machine it was measured on, cached beside the records."""
     sizes = list(product(functions, d_ks, lengths))
+
+    def measure() -> list[dict[str, Any]]:
+        machine = machine_description(torch.device("cpu"))
+        return [
+            {"function": function, "d_k": d_k, "n": n, "ms": cost.milliseconds, "mb": cost.kept_mb, "machine": machine}
+            for (function, d_k, n), cost in _median_costs(sizes).items()
+        ]
+
+    rows = experiments.measurement("compatibility", "costs", measure, settings={"repetitions": N_REPETITIONS})
+    found = {(row["function"], row["d_k"], row["n"]): Cost(row["ms"], row["mb"]) for row in rows}
+    return {size: found[size] for size in sizes}, rows[0]["machine"]
+
+
+def _median_costs(sizes: Sequence[tuple[Function, int, int]]) -> Costs:
+    """Measure the cost of each function at each size: medians over interleaved repetitions."""
     measured: dict[tuple[Function, int, int], list[Cost]] = {size: [] for size in sizes}
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import torch
 
-from transduce_paper.experiments import Experiments, machine_description
+from transduce_paper.experiments import Experiments
 from transduce_paper.growth import crossing, exponent, per_unit
 from transduce_paper.report import (
     Cell,
@@ -21,7 +21,16 @@ from transduce_paper.request import Request
 from transduce_paper.table1.compared_layers import COMPARED, D_K, KERNEL_WIDTH, NEIGHBOURHOOD, ComparedLayer
 from transduce_paper.table1.convolutions import about_convolutions, claims_about_convolutions, count_convolutions
 from transduce_paper.table1.drawing import draw_costs, draw_crossing
-from transduce_paper.table1.layer_comparison import ATTENTION, FULL, RECURRENT, TEST, Measured, Sizes, measure
+from transduce_paper.table1.layer_comparison import (
+    ATTENTION,
+    FULL,
+    RECURRENT,
+    TEST,
+    Measured,
+    Sizes,
+    measure,
+    measured_times,
+)
 from transduce_paper.table1.layer_costs import Case
 
 __all__ = ["make_table1"]
@@ -48,9 +57,10 @@ def make_table1(experiments: Experiments, request: Request) -> Report:
     sizes = experiments.pick(FULL, test=TEST)
     with torch.random.fork_rng():
         torch.manual_seed(1)
-        measured = measure(sizes, experiments.device)
+        times = measured_times(experiments, sizes)
+        measured = measure(sizes, times)
         convolutions = count_convolutions(ATTENTION, sizes.of_convolutions, k=KERNEL_WIDTH)
-    hardware = machine_description(experiments.device)
+    hardware = times.machine
     return Report(
         "Table 1: complexity, sequential operations and path length of a layer",
         (
@@ -97,12 +107,7 @@ def _claims(measured: Measured) -> tuple[Claim, ...]:
     sizes = measured.sizes
     own_n, own_d = (float(fit or 0) for fit in _exponents(measured)[ATTENTION][:2])
     chains, steps = measured.chains[ATTENTION], per_unit(sizes.graph_n, measured.chains[RECURRENT])
-    of_shorter = [
-        measured.times_ms[Case(ATTENTION, n, d)] / measured.times_ms[Case(RECURRENT, n, d)]
-        for width in sizes.crossing_d
-        for n, d in sizes.around_crossing(width)
-        if n < d
-    ]
+    of_shorter = [ratio for (n, d), ratio in measured.times.ratios.items() if n < d]
     slowest = max(of_shorter, default=None)
     restricted, reach = next(
         (layer, paths) for layer, paths in measured.paths.items() if layer.name.startswith("Self-attention, restricted")
@@ -208,8 +213,8 @@ def _exponents(measured: Measured) -> dict[ComparedLayer, tuple[float | None, ..
             exponent(layer.widths.values, [count.own for count in measured.of_width[layer]]) if layer.widths else None,
             over_n(layer, whole),
             over_d(layer, whole),
-            over_n(layer, measured.times_ms),
-            over_d(layer, measured.times_ms),
+            over_n(layer, measured.times.ms),
+            over_d(layer, measured.times.ms),
         )
         for layer in COMPARED
     }
@@ -220,7 +225,7 @@ def _listed(values: Sequence[int | None]) -> str:
 
 
 def _about_complexity(measured: Measured, hardware: str) -> tuple[str | Table, ...]:
-    operations, times_ms, sizes = measured.operations, measured.times_ms, measured.sizes
+    operations, times_ms, sizes = measured.operations, measured.times.ms, measured.sizes
     rows = tuple(
         (layer.name, n, d, operations[case].own, operations[case].whole, times_ms[case])
         for layer in COMPARED
@@ -337,14 +342,14 @@ before it, and self-attention is bound by memory.""",
 
 def _ratios(measured: Measured) -> tuple[tuple[Cell, ...], ...]:
     """Return d, n and the ratios of self-attention to the LSTM: operations without projections, all, time."""
-    operations, times_ms = measured.operations, measured.times_ms
+    operations = measured.operations
     return tuple(
         (
             d,
             n,
             operations[attention].own / operations[lstm].own,
             operations[attention].whole / operations[lstm].whole,
-            times_ms[attention] / times_ms[lstm],
+            measured.times.ratios[n, d],
         )
         for width in measured.sizes.crossing_d
         for n, d in measured.sizes.around_crossing(width)
@@ -354,12 +359,12 @@ def _ratios(measured: Measured) -> tuple[tuple[Cell, ...], ...]:
 
 def _crossings(measured: Measured, d: int) -> tuple[Cell, ...]:
     cases = [(Case(ATTENTION, *size), Case(RECURRENT, *size)) for size in measured.sizes.around_crossing(d)]
-    n, operations, times_ms = [attention.n for attention, _ in cases], measured.operations, measured.times_ms
+    n, operations = [attention.n for attention, _ in cases], measured.operations
     pairs = (
         [(size * size * d, size * d * d) for size in n],
         [(operations[attention].own, operations[recurrent].own) for attention, recurrent in cases],
         [(operations[attention].whole, operations[recurrent].whole) for attention, recurrent in cases],
-        [(times_ms[attention], times_ms[recurrent]) for attention, recurrent in cases],
+        [(measured.times.ratios[attention.n, d], 1.0) for attention, _ in cases],
     )
     crossings = [crossing(n, *zip(*each, strict=True)) for each in pairs]
     return tuple(f"below {n[0]:,}" if size == 0 else size for size in crossings)

@@ -22,7 +22,7 @@ def draw_costs(measured: Measured, path: Path) -> None:
     sizes = measured.sizes
     figure, panels = new_panels(10.5, 7.6, 2, 2)
     operations: Mapping[Case, float] = {case: count.whole for case, count in measured.operations.items()}
-    rows = (("Time", "milliseconds", measured.times_ms), ("Operations", "multiplications and additions", operations))
+    rows = (("Time", "milliseconds", measured.times.ms), ("Operations", "multiplications and additions", operations))
     for row, (what, unit, values) in enumerate(rows):
         over_n, over_d = panels[2 * row : 2 * row + 2]
         _curves(over_n, [n for n, _ in sizes.over_n], sizes.over_n, values)
@@ -53,7 +53,7 @@ def _set_log_axes(panel: Axes, x: Sequence[float]) -> None:
 
 def draw_crossing(measured: Measured, path: Path) -> None:
     """Draw the cost of self-attention over that of the LSTM, over n / d; one panel per width d."""
-    sizes, operations, times_ms = measured.sizes, measured.operations, measured.times_ms
+    sizes, operations = measured.sizes, measured.operations
     n_columns = min(2, len(sizes.crossing_d))
     n_rows = len(sizes.crossing_d) // n_columns
     figure, panels = new_panels(5 * n_columns, 3.1 * n_rows + 0.7, n_rows, n_columns)
@@ -62,7 +62,7 @@ def draw_crossing(measured: Measured, path: Path) -> None:
         pairs = [(Case(ATTENTION, *size), Case(RECURRENT, *size)) for size in sizes.around_crossing(d)]
         own = [operations[one].own / operations[other].own for one, other in pairs]
         whole = [operations[one].whole / operations[other].whole for one, other in pairs]
-        times = [times_ms[one] / times_ms[other] for one, other in pairs]
+        times = [measured.times.ratios[size] for size in sizes.around_crossing(d)]
         panel.axhline(1, color=GREY, linewidth=1)
         panel.plot(factors, factors, color=INK, linewidth=1.5, label="n² d / n d², the paper's formulas")
         panel.plot(factors, own, color=GREY, linestyle="--", label="operations without projections")

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
+from transduce_paper.experiments import Experiments, machine_description
 from transduce_paper.table1.compared_layers import COMPARED, ComparedLayer, rounds_until_convergence
 from transduce_paper.table1.graph_measures import longest_chain, longest_path
 from transduce_paper.table1.layer_costs import Case, Operations, count_operations, median_times_ms
 
-__all__ = ["ATTENTION", "FULL", "RECURRENT", "TEST", "Measured", "Sizes", "measure"]
+__all__ = ["ATTENTION", "FULL", "RECURRENT", "TEST", "Measured", "Sizes", "Times", "measure", "measured_times"]
 
 ATTENTION, RECURRENT = COMPARED[0], COMPARED[1]
+RATIO = f"{ATTENTION.name} / {RECURRENT.name}"  # in the cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,34 +76,68 @@ TEST = Sizes(
 
 
 @dataclass(frozen=True, slots=True)
+class Times:
+    """Times of forward passes, and the machine that took them."""
+
+    ms: Mapping[Case, float]  # at each n and d
+    ratios: Mapping[tuple[int, int], float]  # of self-attention to the LSTM, by n and d around the crossing
+    machine: str
+
+
+@dataclass(frozen=True, slots=True)
 class Measured:
     """Counts and times of all layers."""
 
     sizes: Sizes
     operations: Mapping[Case, Operations]
     of_width: Mapping[ComparedLayer, tuple[Operations, ...]]  # at each k or r, at_n and at_d
-    times_ms: Mapping[Case, float]
+    times: Times
     chains: Mapping[ComparedLayer, tuple[int, ...]]  # at each graph_n
     paths: Mapping[ComparedLayer, tuple[int | None, ...]]
     rounds: int | None  # of the recurrent cell, at the first graph_n; later signals fade below rounding
 
 
-def measure(sizes: Sizes, device: torch.device) -> Measured:
-    """Count operations, chains and paths, and measure times on ``device``; random numbers are torch's global ones."""
-    crossings = [size for d in sizes.crossing_d for size in sizes.around_crossing(d)]
-    compared = [Case(layer, n, d) for layer in COMPARED for n, d in (*sizes.over_n, *sizes.over_d)]
-    cases = list(
-        dict.fromkeys(compared + [Case(layer, *size) for layer in (ATTENTION, RECURRENT) for size in crossings])
-    )
+def measure(sizes: Sizes, times: Times) -> Measured:
+    """Count operations, chains and paths; random numbers are torch's global ones."""
+    compared, crossing = _cases(sizes)
+    cases = dict.fromkeys(compared + [case for pair in crossing.values() for case in pair])
     return Measured(
         sizes,
         operations={case: _operations(case) for case in cases},
         of_width={layer: _of_width(layer, sizes) for layer in COMPARED},
-        times_ms=median_times_ms(cases, n_repetitions=sizes.n_repetitions, device=device),
+        times=times,
         chains={layer: tuple(_chain(layer, n, sizes.graph_d) for n in sizes.graph_n) for layer in COMPARED},
         paths={layer: tuple(_path(layer, n, sizes.graph_d) for n in sizes.graph_n) for layer in COMPARED},
         rounds=rounds_until_convergence(sizes.graph_n[0], sizes.graph_d),
     )
+
+
+def measured_times(experiments: Experiments, sizes: Sizes) -> Times:
+    """Return the times of forward passes, cached beside the records."""
+    compared, crossing = _cases(sizes)
+
+    def measure() -> list[dict[str, Any]]:
+        cases = dict.fromkeys(compared + [case for pair in crossing.values() for case in pair])
+        ms = median_times_ms(cases, n_repetitions=sizes.n_repetitions, device=experiments.device)
+        machine = machine_description(experiments.device)
+        return [{"layer": case.layer.name, "n": case.n, "d": case.d, "ms": ms[case]} for case in compared] + [
+            {"layer": RATIO, "n": n, "d": d, "ratio": ms[one] / ms[other]} for (n, d), (one, other) in crossing.items()
+        ] + [{"machine": machine}]  # fmt: skip
+
+    *rows, last = experiments.measurement("table1", "times", measure, settings={"repetitions": sizes.n_repetitions})
+    found = {(row["layer"], row["n"], row["d"]): row for row in rows}
+    return Times(
+        {case: found[case.layer.name, case.n, case.d]["ms"] for case in compared},
+        {size: found[RATIO, *size]["ratio"] for size in crossing},
+        last["machine"],
+    )
+
+
+def _cases(sizes: Sizes) -> tuple[list[Case], dict[tuple[int, int], tuple[Case, Case]]]:
+    """Return each layer at each n and d, and by n and d around the crossing, self-attention and the LSTM."""
+    compared = [Case(layer, n, d) for layer in COMPARED for n, d in dict.fromkeys((*sizes.over_n, *sizes.over_d))]
+    crossings = [size for d in sizes.crossing_d for size in sizes.around_crossing(d)]
+    return compared, {size: (Case(ATTENTION, *size), Case(RECURRENT, *size)) for size in crossings}
 
 
 def _operations(case: Case) -> Operations:
