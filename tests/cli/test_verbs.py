@@ -22,6 +22,7 @@ CommandLine = Callable[..., Any]
 needs_int8 = pytest.mark.skipif(not has_int8_products("cpu"), reason="no products of int8 on this processor")
 SCORE_KEYS = {"sacrebleu", "chrf", "sentences"}
 TOKENISED = ["--paper-bleu", "--multi30k-bleu"]
+LINES = "".join(f"The {'old ' * (n % 5)}dog sleeps.{' A cat.' * (n % 3)}\n" for n in range(13)).encode()
 
 
 @pytest.fixture
@@ -201,14 +202,21 @@ def test_a_reverse_model_chooses(transduce: CommandLine, micro_model: Path, own_
     assert says(refused.err, "en-de", "en-de", "de-en")
 
 
-def test_translate_with_workers_writes_what_one_process_writes(transduce: CommandLine, micro_model: Path) -> None:
-    lines = "".join(f"The {'old ' * (n % 5)}dog sleeps.{' A cat.' * (n % 3)}\n" for n in range(13)).encode()
-    alone = transduce("translate", micro_model, stdin=lines)
-    for n_workers, buffer in ((2, 3), (3, 1), (2, 250)):
-        together = transduce("translate", micro_model, "--workers", n_workers, "--buffer", buffer, stdin=lines)
-        assert (together.code, together.out, together.err) == (0, alone.out, alone.err)
-    records = transduce("translate", micro_model, "--workers", 2, "--json", "--n-best", 2, stdin=lines)
-    expected = transduce("translate", micro_model, "--json", "--n-best", 2, stdin=lines)
+@pytest.mark.parametrize(
+    ("n_workers", "buffer"), [(2, 3), *(pytest.param(*each, marks=pytest.mark.merge) for each in ((3, 1), (2, 250)))]
+)
+def test_translate_with_workers_writes_what_one_process_writes(
+    transduce: CommandLine, micro_model: Path, n_workers: int, buffer: int
+) -> None:
+    alone = transduce("translate", micro_model, stdin=LINES)
+    together = transduce("translate", micro_model, "--workers", n_workers, "--buffer", buffer, stdin=LINES)
+    assert (together.code, together.out, together.err) == (0, alone.out, alone.err)
+
+
+@pytest.mark.merge
+def test_workers_write_records_and_nothing_for_no_text(transduce: CommandLine, micro_model: Path) -> None:
+    records = transduce("translate", micro_model, "--workers", 2, "--json", "--n-best", 2, stdin=LINES)
+    expected = transduce("translate", micro_model, "--json", "--n-best", 2, stdin=LINES)
     for record, other in zip(records.out.splitlines(), expected.out.splitlines(), strict=True):
         got, wanted = json.loads(record), json.loads(other)
         assert got["translation"] == wanted["translation"]
@@ -216,6 +224,7 @@ def test_translate_with_workers_writes_what_one_process_writes(transduce: Comman
     assert transduce("translate", micro_model, "--workers", 2, stdin=b"").out == ""
 
 
+@pytest.mark.merge
 def test_an_error_of_a_worker_is_one_line(transduce: CommandLine, micro_model: Path) -> None:
     refused = transduce("translate", micro_model, "--workers", 2, "--precision", "fp8", stdin=b"The dog sleeps.\n")
     assert refused.code == 1

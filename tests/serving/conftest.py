@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from forks import Forks
+
 sys.path.append(str(Path(__file__).parent))  # for serving_tools.py
 
 if any(find_spec(library) is None for library in ("starlette", "uvicorn", "prometheus_client", "httpx")):
@@ -44,12 +46,12 @@ def client(translator_folder: Path, parser_folder: Path, language_model_folder: 
 
 
 @pytest.fixture
-def run_server() -> Iterator[Callable[..., RunningServer]]:
+def run_server(forks: Forks) -> Iterator[Callable[..., RunningServer]]:
     """Start ``transduce serve``; what still runs at the end of the test is ended."""
     started = list[RunningServer]()
 
     def run(*arguments: object) -> RunningServer:
-        started.append(RunningServer(*arguments))
+        started.append(RunningServer(forks, *arguments))
         return started[-1]
 
     yield run

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -16,6 +13,7 @@ from typing import Any
 import torch
 from starlette.testclient import TestClient
 
+from forks import Forks
 from transduce.config import ModelConfig, SearchConfig
 from transduce.serving.access import Access
 from transduce.serving.app import make_app
@@ -90,11 +88,8 @@ def serving(*folders: Path, **options: Any) -> Iterator[TestClient]:
 class RunningServer:
     """``transduce serve`` as a process of its own."""
 
-    def __init__(self, *arguments: object) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "transduce", "serve", *map(str, arguments), "--port", "0", "--device", "cpu"],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"},
-        )  # fmt: skip
+    def __init__(self, forks: Forks, *arguments: object) -> None:
+        self.process = forks.start("serve", *arguments, "--port", "0", "--device", "cpu")
         assert self.process.stdout is not None
         assert self.process.stderr is not None
         self.log = list[str]()

@@ -19,6 +19,8 @@ from typing import Any
 import pytest
 from serving_tools import WORDS, RunningServer
 
+from forks import Forks
+
 pytestmark = pytest.mark.reliability
 RunServer = Callable[..., RunningServer]
 
@@ -40,8 +42,8 @@ class Connection:
 
 
 @pytest.fixture(scope="module")
-def server(translator_folder: Path) -> Iterator[RunningServer]:
-    server = RunningServer(translator_folder)
+def server(forks: Forks, translator_folder: Path) -> Iterator[RunningServer]:
+    server = RunningServer(forks, translator_folder)
     yield server
     code, log = server.stop()
     assert code == 0, log
@@ -112,6 +114,7 @@ def test_malformed_requests_harm_nobody(server: RunningServer, n: int) -> None:
     connection.close()
 
 
+@pytest.mark.merge
 @pytest.mark.parametrize("n", [400, pytest.param(100_000, marks=pytest.mark.slow)])
 def test_each_request_gets_its_own_answer_and_memory_stays(server: RunningServer, n: int) -> None:
     texts = sentences(50)
@@ -199,7 +202,7 @@ def test_a_full_queue_says_when_to_come_back_and_a_full_disk_stops_nothing(
     keys = tmp_path / "keys.toml"
     keys.write_text('usage_file = "/proc/usage.json"\n[anonymous]\n')  # cannot be written
     server = run_server(translator_folder, "--queue", 8, "--batch", 2, "--keys", keys)
-    text = " ".join(f"{each}." for each in sentences(30))
+    text = " ".join(f"{each}." for each in sentences(10))
 
     def ask(_: int) -> tuple[int, str | None]:
         host, _, port = server.url.removeprefix("http://").partition(":")

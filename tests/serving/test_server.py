@@ -21,6 +21,7 @@ import pytest
 import uvicorn
 from serving_tools import RunningServer, make_state
 
+from forks import Forks
 from said import says
 from transduce.serving import server as server_module
 from transduce.serving.app import make_app
@@ -33,11 +34,11 @@ KEYS = '[anonymous]\ncharacters = 20000\n[[key]]\nname = "a"\nkey = "secret:fx"\
 
 @pytest.fixture(scope="module")
 def running(
-    translator_folder: Path, language_model_folder: Path, tmp_path_factory: pytest.TempPathFactory
+    forks: Forks, translator_folder: Path, language_model_folder: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[RunningServer]:
     keys = tmp_path_factory.mktemp("keys") / "keys.toml"
     keys.write_text(KEYS)
-    server = RunningServer(translator_folder, language_model_folder, "--keys", keys)
+    server = RunningServer(forks, translator_folder, language_model_folder, "--keys", keys)
     yield server
     code, log = server.stop()
     assert code == 0, log

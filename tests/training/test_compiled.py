@@ -72,9 +72,7 @@ def require_same(batches: list[Batch], backend: str) -> None:
 
 # Tracing reads attributes that warn, and a warning as an error would end it.
 @pytest.mark.filterwarnings("ignore")
-def test_traced_layers_compute_the_same_in_few_graphs(
-    batches: list[Batch], counters: dict[str, Counter[str]]
-) -> None:
+def test_traced_layers_compute_the_same_in_few_graphs(batches: list[Batch], counters: dict[str, Counter[str]]) -> None:
     require_same(batches, "aot_eager")
     assert not counters["graph_break"]
     # Torch compiles a function for at most this many kinds of arguments; more of them run uncompiled.
