@@ -155,8 +155,6 @@ def test_translate_with_a_shortlist(transduce: CommandLine, micro_run: Path, tmp
     assert (again.code, says(again.err, tmp_path / "short"), "learning" in again.err) == (1, True, False)
     short = transduce("translate", micro_run / "model", "--shortlist", tmp_path / "short", stdin=lines)
     assert (short.code, len(short.out.splitlines())) == (0, 2)
-    together = ("translate", micro_run / "model", "--shortlist", tmp_path / "short", "--workers", 2, "--buffer", 1)
-    assert transduce(*together, stdin=lines).out == short.out
     every = ("--candidates", 1, "--frequent", 10_000)  # scores every token
     assert transduce("shortlist", micro_run / "store", "--out", tmp_path / "every", *every).code == 0
     whole = transduce("translate", micro_run / "model", "--shortlist", tmp_path / "every", stdin=lines)
@@ -222,6 +220,14 @@ def test_workers_write_records_and_nothing_for_no_text(transduce: CommandLine, m
         assert got["translation"] == wanted["translation"]
         assert got["score"] == pytest.approx(wanted["score"], abs=1e-4)
     assert transduce("translate", micro_model, "--workers", 2, stdin=b"").out == ""
+
+
+@pytest.mark.merge
+def test_workers_have_the_shortlist(transduce: CommandLine, micro_run: Path, tmp_path: Path) -> None:
+    assert transduce("shortlist", micro_run / "store", "--out", tmp_path / "short", "--candidates", 5).code == 0
+    command = ("translate", micro_run / "model", "--shortlist", tmp_path / "short")
+    together = transduce(*command, "--workers", 2, "--buffer", 1, stdin=LINES)
+    assert (together.code, together.out) == (0, transduce(*command, stdin=LINES).out)
 
 
 @pytest.mark.merge

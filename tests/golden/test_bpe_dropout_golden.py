@@ -10,7 +10,7 @@ import pytest
 from transduce.text import BpeDropout, Tokenizer, train_bpe
 
 Pieces = tuple[str, ...]
-N_SEEDS = 3000
+N_SEEDS = 2000
 POOL_SIZE = 64
 
 
