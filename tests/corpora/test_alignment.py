@@ -37,7 +37,7 @@ def grammar(n_pairs: int = 400) -> tuple[Lines, Lines]:
     return [en for en, _ in sentences()[:n_pairs]], [de for _, de in sentences()[:n_pairs]]
 
 
-def text_of(name: str, most: int = 1500) -> tuple[Lines, Lines]:
+def text_of(name: str, most: int = 800) -> tuple[Lines, Lines]:
     if name == "grammar":
         return grammar(1000)
     paths = [SHARED_DATA / path for path in TEXTS[name]]
