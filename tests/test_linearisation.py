@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import lzma
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ WORDS = st.sampled_from(["a", "b", ",", "(S"])
 INNER = st.recursive(
     st.builds(lambda tag, word: Tree(tag, word=word), LABELS, WORDS),
     lambda inner: st.builds(lambda label, children: Tree(label, tuple(children)), LABELS, st.lists(inner, min_size=1)),
+    max_leaves=12,
 )
 TREES = st.builds(lambda children: Tree("TOP", tuple(children)), st.lists(INNER, min_size=1))
 SYMBOLS = st.lists(st.sampled_from(["(S", ")S", "(NP", ")NP", "(", ")", "NN", ",", "XX"]))
@@ -119,5 +121,5 @@ def test_treebanks_come_back(name: str) -> None:
     if not path.exists():
         pytest.skip(f"no {path}")
     with lzma.open(path, "rt", encoding="utf-8", newline="\n") as lines:
-        for tree in map(plain, parse_trees(lines)):
+        for tree in map(plain, islice(parse_trees(lines), 400)):
             assert delinearise(linearise(tree), tree.words()) == tree

@@ -53,7 +53,11 @@ def test_every_test_begins_in_one_tier(collected: tuple[pytest.Item, ...]) -> No
 
 
 def test_the_paper_and_the_browser_are_in_the_merge_tier(collected: tuple[pytest.Item, ...]) -> None:
-    late = [item for item in collected if "paper" in item.path.parts or "browser" in item.path.stem]
+    late = [
+        item
+        for item in collected
+        if "paper" in item.path.relative_to(ROOT).parts or "chromium" in getattr(item, "fixturenames", ())
+    ]
     assert [item.nodeid for item in late if _selects(_commit(), item)] == []
 
 

@@ -30,6 +30,7 @@ SYMBOLS = st.text(st.characters(codec="utf-8", exclude_characters="()", exclude_
 TREES = st.recursive(
     st.builds(lambda label, word: Tree(label, word=word), SYMBOLS, SYMBOLS),
     lambda inner: st.builds(lambda label, children: Tree(label, tuple(children)), SYMBOLS, st.lists(inner, min_size=1)),
+    max_leaves=12,
 )
 
 

@@ -13,7 +13,10 @@ import pytest
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "train.py"
 PEERS = ["torch.nn", "torch.nn-tuned"]
 
-pytestmark = pytest.mark.skipif(not SCRIPT.exists(), reason="an installed package has no benchmarks")
+pytestmark = [
+    pytest.mark.merge,
+    pytest.mark.skipif(not SCRIPT.exists(), reason="an installed package has no benchmarks"),
+]
 
 
 @pytest.fixture(scope="module")

@@ -142,6 +142,7 @@ def test_two_workers_give_the_same_bytes(
     assert contents(out) == undisturbed
 
 
+@pytest.mark.merge
 def test_a_worker_that_dies_is_replaced(
     model: Path, shards: Path, undisturbed: dict[str, bytes], tmp_path: Path
 ) -> None:

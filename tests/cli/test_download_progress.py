@@ -1,9 +1,6 @@
-"""Download progress without a terminal: a limited number of plain lines; and a fast start of the command line."""
+"""Download progress without a terminal: a limited number of plain lines."""
 
 from __future__ import annotations
-
-import subprocess
-import sys
 
 import pytest
 
@@ -38,12 +35,3 @@ def test_without_a_terminal_each_file_has_its_lines(capsys: pytest.CaptureFixtur
     assert captured.out == ""
     for line, name in zip(captured.err.splitlines(), ("a", "b"), strict=True):
         assert says(line, name, "1.0", "2.0 MB", "50%"), line
-
-
-def test_corpora_are_told_without_torch() -> None:
-    program = (
-        "import sys; from transduce.cli.main import run; assert run(['corpus', 'get', 'nosuch']) == 1;"
-        "import transduce.cli.progress; print('torch' in sys.modules)"
-    )
-    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert result.stdout == "False\n"

@@ -7,6 +7,7 @@ import lzma
 import re
 import shlex
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +33,18 @@ def text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "my.en").write_text("".join(pair.en + "\n" for pair in pairs), encoding="utf-8")
     (tmp_path / "my.de").write_text("".join(pair.de + "\n" for pair in pairs), encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(update_timing, "N_UPDATES", 4)
-    monkeypatch.setattr(update_timing, "N_WARM_UP", 1)
     return tmp_path
 
 
-def test_from_two_files_to_a_translation(transduce: CommandLine, text: Path) -> None:
+@pytest.fixture
+def untimed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No update is timed: each takes a hundredth of a second."""
+    monkeypatch.setattr(import_module("transduce.tasks.new_recipe"), "seconds_per_update", lambda *_: 0.01)
+
+
+def test_from_two_files_to_a_translation(transduce: CommandLine, text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(update_timing, "N_UPDATES", 3)
+    monkeypatch.setattr(update_timing, "N_WARM_UP", 1)
     outcome = transduce("init", "--src", "my.en", "--tgt", "my.de", "--minutes", 0.05)
     assert outcome.code == 0, outcome.err
     assert says(outcome.err, 13, "dev", 13, "test")
@@ -51,8 +58,9 @@ def test_from_two_files_to_a_translation(transduce: CommandLine, text: Path) -> 
     assert n_lines["train.en"] == n_lines["train.de"] <= 374
     assert n_lines["dev.en"] == n_lines["test.de"] == 13
 
-    small = [f"--set=model.{each}" for each in ("d_model=32", "d_ff=32", "d_k=8", "d_v=8")]
-    outcome = transduce("train", "my.toml", "--out", "runs/my", "--set", "training.max_updates=20", *small)
+    sizes = ("model.d_model=32", "model.d_ff=32", "model.d_k=8", "model.d_v=8", "training.max_tokens_per_batch=600")
+    small = [f"--set={each}" for each in sizes]
+    outcome = transduce("train", "my.toml", "--out", "runs/my", "--set", "training.max_updates=6", *small)
     assert outcome.code == 0, outcome.err
     assert "warning" not in outcome.err
     assert says(outcome.out, "test", "my-text/test.en", "my-text/test.de")
@@ -62,6 +70,7 @@ def test_from_two_files_to_a_translation(transduce: CommandLine, text: Path) -> 
     assert (outcome.code, outcome.out.count("https://x.org/a"), outcome.out.count("\n")) == (0, 1, 1)
 
 
+@pytest.mark.usefixtures("untimed")
 def test_columns_and_languages_that_only_the_text_tells(transduce: CommandLine, text: Path) -> None:
     pairs = zip(lines_of(text / "my.en"), lines_of(text / "my.de"), strict=True)
     (text / "both.txt.xz").write_bytes(lzma.compress("".join(f"{en}\t{de}\n" for en, de in pairs).encode()))
@@ -87,6 +96,7 @@ def test_nothing_is_written_over_and_nothing_is_left(transduce: CommandLine, tex
     assert not (text / "new").exists()
 
 
+@pytest.mark.usefixtures("untimed")
 def test_what_is_wrong_with_the_text_is_told(transduce: CommandLine, text: Path) -> None:
     german = lines_of(text / "my.de")
     (text / "shifted.de").write_text("\n".join([*german[:150], *german[151:], "Ende."]) + "\n", encoding="utf-8")
@@ -132,6 +142,7 @@ def test_mistakes(transduce: CommandLine, text: Path, arguments: list[str], fact
     assert sorted(path.name for path in text.iterdir()) == ["few.tsv", "memory.tmx", "my.de", "my.en", "same.tsv"]
 
 
+@pytest.mark.usefixtures("untimed")
 def test_strange_names_of_files_are_quoted(transduce: CommandLine, text: Path) -> None:
     name = "it's \"my\\\n recipe.toml"
     outcome = transduce("init", "--src", "my.en", "--tgt", "my.de", "--minutes", 0.01, "--out", name)

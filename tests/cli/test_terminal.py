@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import re
 import stat
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
+from forks import Forks
 from transduce.cli.history import history_file, line_history
 
 pty = pytest.importorskip("pty")  # not on Windows
@@ -36,13 +35,11 @@ def read_until(terminal: int, words: bytes) -> bytes:
     return seen
 
 
-def at_a_prompt(cache: Path, *typed: tuple[bytes, bytes]) -> None:
+def at_a_prompt(forks: Forks, cache: Path, *typed: tuple[bytes, bytes]) -> None:
     """Type each line and wait for the output."""
     ours, theirs = pty.openpty()
-    environment = {**os.environ, "XDG_CACHE_HOME": str(cache), "TERM": "xterm"}
-    process = subprocess.Popen(
-        [sys.executable, "-c", PROMPT], stdin=theirs, stdout=theirs, stderr=theirs, env=environment, close_fds=True
-    )
+    environment = {"XDG_CACHE_HOME": str(cache), "TERM": "xterm"}
+    process = forks.start(program=PROMPT, stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
     os.close(theirs)
     read_until(ours, b"en> ")
     for keys, answer in typed:
@@ -54,17 +51,17 @@ def at_a_prompt(cache: Path, *typed: tuple[bytes, bytes]) -> None:
     os.close(ours)
 
 
-def test_lines_come_back_with_the_arrow_key_also_in_a_later_sitting(tmp_path: Path) -> None:
-    at_a_prompt(tmp_path, (b"one" + ENTER, b"<one>"), (b"two" + ENTER, b"<two>"), (UP + UP + ENTER, b"<one>"))
+def test_lines_come_back_with_the_arrow_key_also_in_a_later_sitting(forks: Forks, tmp_path: Path) -> None:
+    at_a_prompt(forks, tmp_path, (b"one" + ENTER, b"<one>"), (b"two" + ENTER, b"<two>"), (UP + UP + ENTER, b"<one>"))
     kept = tmp_path / "transduce" / "test.history"
     assert kept.read_text().splitlines()[-3:] == ["one", "two", "one"]
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
-    at_a_prompt(tmp_path, (UP + UP + b"!" + ENTER, b"<two!>"))
+    at_a_prompt(forks, tmp_path, (UP + UP + b"!" + ENTER, b"<two!>"))
 
 
-def test_a_history_that_cannot_be_kept_is_none(tmp_path: Path) -> None:
+def test_a_history_that_cannot_be_kept_is_none(forks: Forks, tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("a file where a folder should be")
-    at_a_prompt(tmp_path / "cache", (b"one" + ENTER, b"<one>"), (UP + ENTER, b"<one>"))
+    at_a_prompt(forks, tmp_path / "cache", (b"one" + ENTER, b"<one>"), (UP + ENTER, b"<one>"))
 
 
 def test_old_and_long_lines_are_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,35 +110,35 @@ with DownloadProgress() as progress:
 """
 
 
-def on_a_terminal(program: str, **environment: str) -> tuple[str, bytes, list[str]]:
+def on_a_terminal(forks: Forks, program: str, **environment: str) -> tuple[str, str, list[str]]:
     """Run a program; return its output to a terminal on stderr, to stdout, and to a stderr that is not a terminal."""
     ours, theirs = pty.openpty()
-    variables = {**os.environ, "TERM": "xterm", "COLUMNS": "100", **environment}
-    command = [sys.executable, "-c", f"{program}import sys; print('the end', file=sys.stderr)"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, env=variables)
+    variables = {"TERM": "xterm", "COLUMNS": "100", **environment}
+    program = f"{program}import sys; print('the end', file=sys.stderr)"
+    process = forks.start(program=program, stderr=theirs, env=variables)
     os.close(theirs)
     seen = read_until(ours, b"the end").removesuffix(b"\r\n").removesuffix(b"the end")
     out, _ = process.communicate(timeout=PATIENCE_S)
     os.close(ours)
-    plain = subprocess.run(command, capture_output=True, check=True, timeout=PATIENCE_S, env=variables)
-    assert (process.returncode, plain.stdout) == (0, out)
-    *lines, end = plain.stderr.decode().splitlines()
+    plain = forks.run(program=program, timeout=PATIENCE_S, env=variables)
+    assert (process.returncode, plain.returncode, plain.stdout) == (0, 0, out)
+    *lines, end = plain.stderr.splitlines()
     assert end == "the end"
     return re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", seen.decode()), out, lines
 
 
-def test_a_bar_is_on_stderr_alone() -> None:
-    seen, out, plain = on_a_terminal(BAR)
-    assert out == b"one\ntwo\n"
+def test_a_bar_is_on_stderr_alone(forks: Forks) -> None:
+    seen, out, plain = on_a_terminal(forks, BAR)
+    assert out == "one\ntwo\n"
     assert "one" not in seen
     assert re.search(r"translating ━+ 2/2 lines 0:00:0\d 0:00:00", seen)
     assert "warning: odd" in seen
     assert plain == ["warning: odd"]
 
 
-def test_a_run_has_a_bar_with_its_news_above() -> None:
-    seen, out, plain = on_a_terminal(TRAINING)
-    assert out == b""
+def test_a_run_has_a_bar_with_its_news_above(forks: Forks) -> None:
+    seen, out, plain = on_a_terminal(forks, TRAINING)
+    assert out == ""
     # The bar is redrawn below each line: log lines appear in order, and once.
     assert [line.strip() for line in re.split(r"[\r\n]+", seen) if line.strip() in TOLD] == list(TOLD)
     assert re.search(r"update 200 [━╸╺]+\s+20% loss 2\.500  1,234 tokens/s  lr 1\.00e-03 0:00:0\d 0:01:20 left", seen)
@@ -149,25 +146,21 @@ def test_a_run_has_a_bar_with_its_news_above() -> None:
     assert plain == [TOLD[0], *updates, *TOLD[1:]]
 
 
-def test_of_several_processes_one_has_a_bar() -> None:
-    assert on_a_terminal(TRAINING, RANK="1", WORLD_SIZE="2") == ("", b"", [])
+def test_of_several_processes_one_has_a_bar(forks: Forks) -> None:
+    assert on_a_terminal(forks, TRAINING, RANK="1", WORLD_SIZE="2") == ("", "", [])
 
 
-def test_each_download_has_a_bar() -> None:
-    seen, out, plain = on_a_terminal(DOWNLOADS)
-    assert out == b""
+def test_each_download_has_a_bar(forks: Forks) -> None:
+    seen, out, plain = on_a_terminal(forks, DOWNLOADS)
+    assert out == ""
     assert re.search(r"a\.tgz [━╸╺]+ 1\.0/2\.0 MB", seen)
     assert plain == ["a.tgz: 1.0 of 2.0 MB (50%)", "b.tgz: 1.0 of 2.0 MB (50%)", "told"]
 
 
-def test_a_shell_completes_verbs_and_options() -> None:
-    environment = {**os.environ, "_TRANSDUCE_COMPLETE": "complete_bash", "COMP_CWORD": "1"}
-
+def test_a_shell_completes_verbs_and_options(forks: Forks) -> None:
     def completed(words: str, place: int) -> list[str]:
-        values = {**environment, "COMP_WORDS": words, "COMP_CWORD": str(place)}
-        done = subprocess.run(
-            [sys.executable, "-m", "transduce"], env=values, capture_output=True, text=True, timeout=PATIENCE_S
-        )
+        values = {"_TRANSDUCE_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(place)}
+        done = forks.run(env=values, timeout=PATIENCE_S)
         assert done.returncode == 0, done.stderr
         return done.stdout.split()
 

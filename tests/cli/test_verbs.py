@@ -20,6 +20,7 @@ CommandLine = Callable[..., Any]
 needs_int8 = pytest.mark.skipif(not has_int8_products("cpu"), reason="no products of int8 on this processor")
 SCORE_KEYS = {"sacrebleu", "chrf", "sentences"}
 TOKENISED = ["--paper-bleu", "--multi30k-bleu"]
+LINES = "".join(f"The {'old ' * (n % 5)}dog sleeps.{' A cat.' * (n % 3)}\n" for n in range(13)).encode()
 
 
 @pytest.fixture
@@ -152,8 +153,6 @@ def test_translate_with_a_shortlist(transduce: CommandLine, micro_run: Path, tmp
     assert (again.code, says(again.err, tmp_path / "short"), "learning" in again.err) == (1, True, False)
     short = transduce("translate", micro_run / "model", "--shortlist", tmp_path / "short", stdin=lines)
     assert (short.code, len(short.out.splitlines())) == (0, 2)
-    together = ("translate", micro_run / "model", "--shortlist", tmp_path / "short", "--workers", 2, "--buffer", 1)
-    assert transduce(*together, stdin=lines).out == short.out
     every = ("--candidates", 1, "--frequent", 10_000)  # scores every token
     assert transduce("shortlist", micro_run / "store", "--out", tmp_path / "every", *every).code == 0
     whole = transduce("translate", micro_run / "model", "--shortlist", tmp_path / "every", stdin=lines)
@@ -199,14 +198,21 @@ def test_a_reverse_model_chooses(transduce: CommandLine, micro_model: Path, own_
     assert says(refused.err, "en-de", "en-de", "de-en")
 
 
-def test_translate_with_workers_writes_what_one_process_writes(transduce: CommandLine, micro_model: Path) -> None:
-    lines = "".join(f"The {'old ' * (n % 5)}dog sleeps.{' A cat.' * (n % 3)}\n" for n in range(13)).encode()
-    alone = transduce("translate", micro_model, stdin=lines)
-    for n_workers, buffer in ((2, 3), (3, 1), (2, 250)):
-        together = transduce("translate", micro_model, "--workers", n_workers, "--buffer", buffer, stdin=lines)
-        assert (together.code, together.out, together.err) == (0, alone.out, alone.err)
-    records = transduce("translate", micro_model, "--workers", 2, "--json", "--n-best", 2, stdin=lines)
-    expected = transduce("translate", micro_model, "--json", "--n-best", 2, stdin=lines)
+@pytest.mark.parametrize(
+    ("n_workers", "buffer"), [(2, 3), *(pytest.param(*each, marks=pytest.mark.merge) for each in ((3, 1), (2, 250)))]
+)
+def test_translate_with_workers_writes_what_one_process_writes(
+    transduce: CommandLine, micro_model: Path, n_workers: int, buffer: int
+) -> None:
+    alone = transduce("translate", micro_model, stdin=LINES)
+    together = transduce("translate", micro_model, "--workers", n_workers, "--buffer", buffer, stdin=LINES)
+    assert (together.code, together.out, together.err) == (0, alone.out, alone.err)
+
+
+@pytest.mark.merge
+def test_workers_write_records_and_nothing_for_no_text(transduce: CommandLine, micro_model: Path) -> None:
+    records = transduce("translate", micro_model, "--workers", 2, "--json", "--n-best", 2, stdin=LINES)
+    expected = transduce("translate", micro_model, "--json", "--n-best", 2, stdin=LINES)
     for record, other in zip(records.out.splitlines(), expected.out.splitlines(), strict=True):
         got, wanted = json.loads(record), json.loads(other)
         assert got["translation"] == wanted["translation"]
@@ -214,6 +220,15 @@ def test_translate_with_workers_writes_what_one_process_writes(transduce: Comman
     assert transduce("translate", micro_model, "--workers", 2, stdin=b"").out == ""
 
 
+@pytest.mark.merge
+def test_workers_have_the_shortlist(transduce: CommandLine, micro_run: Path, tmp_path: Path) -> None:
+    assert transduce("shortlist", micro_run / "store", "--out", tmp_path / "short", "--candidates", 5).code == 0
+    command = ("translate", micro_run / "model", "--shortlist", tmp_path / "short")
+    together = transduce(*command, "--workers", 2, "--buffer", 1, stdin=LINES)
+    assert (together.code, together.out) == (0, transduce(*command, stdin=LINES).out)
+
+
+@pytest.mark.merge
 def test_an_error_of_a_worker_is_one_line(transduce: CommandLine, micro_model: Path) -> None:
     refused = transduce("translate", micro_model, "--workers", 2, "--precision", "fp8", stdin=b"The dog sleeps.\n")
     assert refused.code == 1

@@ -18,6 +18,7 @@ def job(folder: Path, n_workers: int) -> TranslationJob:
     )  # fmt: skip
 
 
+@pytest.mark.merge
 def test_a_worker_that_dies_is_reported(micro_model: Path) -> None:
     with TranslationWorkers(job(micro_model, 2)) as workers:
         assert workers.wait_until_loaded() == 1024

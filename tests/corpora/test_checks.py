@@ -6,6 +6,7 @@ import itertools
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,7 @@ from transduce.corpora.leakage import LeakageSearch, NearDuplicates
 Pairs = list[tuple[str, str]]
 
 
+@cache
 def grammar(split: str = "train", n_pairs: int = 300) -> Pairs:
     pairs = generate_pairs("dev" if split == "dev" else "train", n_pairs=n_pairs, seed=5)
     return [(pair.en, pair.de) for pair in pairs]

@@ -34,9 +34,9 @@ def lines_config(**changes: object) -> DataConfig:
 
 
 def test_lines_are_a_function_of_the_seed_and_belong_to_one_split() -> None:
-    lines = {split: list(media_lines(split, n=150, seed=1, languages=["en", "de"])) for split in SPLITS}
-    assert lines["train"] == list(media_lines("train", n=150, seed=1, languages=["en", "de"]))
-    assert lines["train"] != list(media_lines("train", n=150, seed=2, languages=["en", "de"]))
+    lines = {split: list(media_lines(split, n=60, seed=1, languages=["en", "de"])) for split in SPLITS}
+    assert lines["train"] == list(media_lines("train", n=60, seed=1, languages=["en", "de"]))
+    assert lines["train"] != list(media_lines("train", n=60, seed=2, languages=["en", "de"]))
     assert all(split_of(line) == split for split, of_split in lines.items() for line in of_split)
     everything = [line for of_split in lines.values() for line in of_split]
     assert all(0 < len(line) <= MAX_LINE for line in everything)
@@ -46,12 +46,12 @@ def test_lines_are_a_function_of_the_seed_and_belong_to_one_split() -> None:
 
 def test_many_training_lines_are_short_and_the_test_lines_are_fixed() -> None:
     def share_of_few_words(split: Split) -> float:
-        lines = list(media_lines(split, n=500, seed=1, languages=["en", "de"]))
+        lines = list(media_lines(split, n=150, seed=1, languages=["en", "de"]))
         return sum(len(line.split()) <= 3 for line in lines) / len(lines)
 
     assert share_of_few_words("train") > share_of_few_words("dev") + 0.2
-    lines = "\n".join(media_lines("test", n=1000, seed=1, languages=["en", "de"]))
-    assert sha256(lines.encode()).hexdigest().startswith("48854ae8613f75ad")  # scores are comparable
+    lines = "\n".join(media_lines("test", n=100, seed=1, languages=["en", "de"]))
+    assert sha256(lines.encode()).hexdigest().startswith("9c353b4046868bd4")  # scores are comparable
 
 
 @needs_fonts

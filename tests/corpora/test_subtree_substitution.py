@@ -20,8 +20,9 @@ LABELS = st.sampled_from(["S", "NP", "NN", "DT"])
 INNER = st.recursive(
     st.builds(lambda tag, word: Tree(tag, word=word), LABELS, st.sampled_from(["a", "b", "c"])),
     lambda inner: st.builds(lambda label, children: Tree(label, tuple(children)), LABELS, st.lists(inner, min_size=1)),
+    max_leaves=8,
 )
-TREES = st.builds(lambda children: Tree("TOP", tuple(children)), st.lists(INNER, min_size=1))
+TREES = st.builds(lambda children: Tree("TOP", tuple(children)), st.lists(INNER, min_size=1, max_size=3))
 PETS = [parse_tree(f"(TOP (S (NP (DT the) (NN {noun})) (VP (VB {verb}))))") for noun, verb in ("ab", "cd", "ef")]
 
 

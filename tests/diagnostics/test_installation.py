@@ -114,11 +114,13 @@ def test_full_disks(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_wrong_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     [finding] = [found for found in machine.examine_products() if found.subject == "numbers on cpu"]
     assert finding.status == "good"
-    monkeypatch.setattr(machine, "fused_attention", lambda q, k, v: 1.01 * machine.attention(q, k, v)[0])
+    monkeypatch.setattr(machine, "fused_attention", lambda q, k, v: 1.01 * machine.dot_product_attention(q, k, v)[0])
     [finding] = [found for found in machine.examine_products() if found.subject == "numbers on cpu"]
     assert finding.status == "problem"
     assert says(finding.message, "fp32", "fp32", "float64", "1e-02")
-    monkeypatch.setattr(machine, "fused_attention", lambda q, k, v: torch.nan * machine.attention(q, k, v)[0])
+    monkeypatch.setattr(
+        machine, "fused_attention", lambda q, k, v: torch.nan * machine.dot_product_attention(q, k, v)[0]
+    )
     [finding] = [found for found in machine.examine_products() if found.subject == "numbers on cpu"]
     assert re.search(r"\bfp32\b.*\bbf16\b.*\bfloat64\b", finding.message)
 

@@ -8,7 +8,6 @@ import re
 from collections.abc import Mapping
 from contextlib import redirect_stdout
 from dataclasses import replace
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +43,13 @@ from .conftest import LINES
 
 BPE, SMALLER_BPE = train_bpe(LINES, vocab_size=300), train_bpe(LINES[:2], vocab_size=290)
 SMALL = {"n_encoder_layers": 1, "n_decoder_layers": 2, "d_model": 32, "d_ff": 48, "n_heads": 4, "n_positions": 64}
-# Norms, positions and ties; the second width has heads narrower than d_model / h, and two vocabularies where possible.
-VARIANTS = list(product(("post", "pre"), ("sinusoidal", "learned"), ("three-way", "target", "separate"), (8, 5)))
+# Norms, positions and ties, each with each; the second width has heads narrower than d_model / h, and two vocabularies
+# where possible.
+VARIANTS = [
+    ("post", "sinusoidal", "three-way", 8), ("pre", "learned", "three-way", 5),
+    ("post", "learned", "target", 5), ("pre", "sinusoidal", "target", 8),
+    ("post", "learned", "separate", 8), ("pre", "sinusoidal", "separate", 5),
+]  # fmt: skip
 
 
 def random_translator(
@@ -99,7 +103,7 @@ def test_ctranslate2(variant: tuple[str, str, str, int], tmp_path: Path) -> None
     require_equal(check_ctranslate2(tmp_path, probes, tokenizers, suppressed=[], quantization="float32"), 1e-5)
 
 
-@pytest.mark.parametrize("variant", VARIANTS[::5], ids=str)
+@pytest.mark.parametrize("variant", VARIANTS[:4], ids=str)
 def test_onnx(variant: tuple[str, str, str, int], tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     model, tokenizers = random_translator(*variant)

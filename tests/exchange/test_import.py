@@ -38,7 +38,7 @@ def imported(opus_folder: OpusFolder, tmp_path_factory: pytest.TempPathFactory) 
     return out
 
 
-def test_greedy_outputs_of_200_sentences_are_those_of_generate(imported: Path, opus_folder: OpusFolder) -> None:
+def test_greedy_outputs_of_60_sentences_are_those_of_generate(imported: Path, opus_folder: OpusFolder) -> None:
     import transformers
 
     folder = opus_folder()
@@ -46,12 +46,12 @@ def test_greedy_outputs_of_200_sentences_are_those_of_generate(imported: Path, o
     model = transformers.MarianMTModel.from_pretrained(folder).eval()
     translator = Translator.load(imported)
     odd = [">>deu<< " + LINES[0], "a dog 日本 unknown", "Gras", "the red children"]
-    texts = [*LINES[:6], *odd, *(pair.en for pair in generate_pairs("test", n_pairs=190, seed=1))]
+    texts = [*LINES[:6], *odd, *(pair.en for pair in generate_pairs("test", n_pairs=50, seed=1))]
     theirs = generated(tokenizer, model, texts)
     ours = translator.translate(texts, search=GreedySearchConfig(), split=False)
     assert [original_ids(translator, text) for text in texts] == tokenizer(texts)["input_ids"]
     assert ours == theirs
-    assert len(set(ours)) > 100  # they depend on the source
+    assert len(set(ours)) > 30  # they depend on the source
 
 
 def generated(tokenizer: Any, model: Any, texts: list[str]) -> list[str]:

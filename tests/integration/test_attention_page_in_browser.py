@@ -12,6 +12,8 @@ import pytest
 
 from transduce.view import AttentionMaps, Picture, write_attention_page
 
+pytestmark = pytest.mark.merge
+
 Render = Callable[[Path, str, Path], ElementTree.Element]  # the document after its script ran at page + address
 
 N_LAYERS, N_HEADS = 3, 10

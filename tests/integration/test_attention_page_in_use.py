@@ -12,6 +12,8 @@ import pytest
 
 from transduce.view import AttentionMaps, write_attention_page
 
+pytestmark = pytest.mark.merge
+
 N_LAYERS, N_HEADS, N_TOKENS = 6, 16, 60
 TOKENS = (*(f"\u2581token{n}" for n in range(N_TOKENS - 1)), "</s>")
 N_HOVERS = 25

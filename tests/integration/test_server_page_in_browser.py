@@ -20,6 +20,8 @@ from serving_tools import RunningServer, translator  # noqa: E402
 
 from transduce.serving.page import page_html  # noqa: E402
 
+pytestmark = pytest.mark.merge
+
 TEXT = "The dog sleeps. The old woman sees the cat.\nA <b>man</b> reads."
 PATIENCE_S = 30
 

@@ -22,8 +22,8 @@ def tone(hertz: float, seconds: float = 0.1, rate: int = 16_000) -> np.ndarray:
     return (0.5 * np.sin(2 * np.pi * hertz * np.arange(round(seconds * rate)) / rate)).astype(np.float32)
 
 
-def mel_energy(window: np.ndarray, band: int, n_bands: int) -> float:
-    """A band of the power spectrum of 25 ms, by the definitions."""
+def power_spectrum(window: np.ndarray) -> list[float]:
+    """The power spectrum of 25 ms, by the definition."""
     spectrum = []
     for k in range(257):
         value = sum(
@@ -31,6 +31,11 @@ def mel_energy(window: np.ndarray, band: int, n_bands: int) -> float:
             for t, x in enumerate(window)
         )
         spectrum.append(abs(value) ** 2)
+    return spectrum
+
+
+def mel_energy(spectrum: list[float], band: int, n_bands: int) -> float:
+    """A band of a power spectrum, by the definition."""
     mel_top = 2595 * math.log10(1 + 8000 / 700)
     low, centre, high = (
         700 * (10 ** (mel_top * (band + edge) / (n_bands + 1) / 2595) - 1) for edge in (0, 1, 2)
@@ -50,7 +55,8 @@ def test_frames_are_normalised_logarithms_of_mel_energies() -> None:
     samples += np.random.default_rng(1).normal(0, 0.01, 1600).astype(np.float32)
     frames = frames_of_samples(samples, n_bands=8)
     assert (frames.shape, frames.dtype) == ((8, 8), np.float16)  # 1 + (1600 - 400) // 160 windows
-    energies = [[mel_energy(samples[160 * t : 160 * t + 400], band, 8) for band in range(8)] for t in range(8)]
+    spectra = [power_spectrum(samples[160 * t : 160 * t + 400]) for t in range(8)]
+    energies = [[mel_energy(spectrum, band, 8) for band in range(8)] for spectrum in spectra]
     logs = np.log10(np.array(energies))
     expected = (logs - logs.mean(axis=0)) / logs.std(axis=0)
     np.testing.assert_allclose(frames.astype(float), expected, atol=5e-3)

@@ -162,11 +162,11 @@ def test_several_tokens_a_row_are_read_at_once_and_taken_back(name: str) -> None
 @each_system
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_all_weights_learn_a_batch_by_heart(name: str, precision: str) -> None:
-    model = make(name).float().train()
+    model = make(name, n_encoder_layers=1, n_decoder_layers=1).float().train()
     targets = torch.tensor([10, 11, 12, 2, 13, 2, 14, 15, 2])
-    optimiser = torch.optim.Adam(model.parameters(), lr=0.01)
+    optimiser = torch.optim.Adam(model.parameters(), lr=0.03)
     losses = []
-    for _ in range(60):
+    for _ in range(30):
         with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
             states = model(SRC, TGT)
             loss = model.output.loss(states, targets).loss_nats

@@ -3,7 +3,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from transduce.metrics import TOKENISED_BLEUS, paired_bootstrap, perplexity, score_translations
@@ -14,6 +14,7 @@ WORDS = st.sampled_from(
 )
 LINES = st.one_of(st.lists(WORDS, max_size=12).map(" ".join), st.text(max_size=20))
 PAIRS = st.lists(st.tuples(LINES, LINES), min_size=1, max_size=6)
+few = settings(max_examples=12)  # each computes four scores, some of them twice
 SCORE_NAMES = ("sacrebleu", "chrf", "paper_bleu", "multi30k_bleu")
 
 
@@ -23,6 +24,7 @@ def scores_of(pairs: list[tuple[str, str]]) -> dict[str, float]:
     return {name: scores[name]["score"] for name in SCORE_NAMES}
 
 
+@few
 @given(PAIRS)
 def test_scores_are_percentages_and_case_counts_in_all_but_multi30ks(pairs):
     scores = scores_of(pairs)
@@ -32,12 +34,14 @@ def test_scores_are_percentages_and_case_counts_in_all_but_multi30ks(pairs):
     assert lowered["multi30k_bleu"] == pytest.approx(plain["multi30k_bleu"])
 
 
+@few
 @given(PAIRS, st.randoms(use_true_random=False))
 def test_the_order_of_the_corpus_does_not_matter(pairs, rng: random.Random):
     shuffled = rng.sample(pairs, len(pairs))
     assert scores_of(shuffled) == pytest.approx(scores_of(pairs))
 
 
+@few
 @given(PAIRS)
 def test_a_corpus_twice_over_scores_the_same_bleu_unless_smoothed(pairs):
     once, twice = scores_of(pairs), scores_of(pairs + pairs)
@@ -45,11 +49,13 @@ def test_a_corpus_twice_over_scores_the_same_bleu_unless_smoothed(pairs):
     assert twice["multi30k_bleu"] == pytest.approx(once["multi30k_bleu"])
 
 
+@few
 @given(st.lists(st.lists(WORDS, min_size=4, max_size=12).map(" ".join), min_size=1, max_size=6))
 def test_a_perfect_translation_scores_100(lines):
     assert scores_of([(line, line) for line in lines]) == pytest.approx(dict.fromkeys(SCORE_NAMES, 100.0))
 
 
+@few
 @given(PAIRS, st.integers(0, 2**32))
 def test_a_bootstrap_p_value_is_a_probability_and_the_interval_is_ordered(pairs, seed):
     hypotheses, references = [hyp for hyp, _ in pairs], [ref for _, ref in pairs]

@@ -114,6 +114,7 @@ def test_malformed_requests_harm_nobody(server: RunningServer, n: int) -> None:
     connection.close()
 
 
+@pytest.mark.merge
 @pytest.mark.parametrize("n", [400, pytest.param(100_000, marks=pytest.mark.slow)])
 def test_each_request_gets_its_own_answer_and_memory_stays(server: RunningServer, n: int) -> None:
     texts = sentences(50)
@@ -201,7 +202,7 @@ def test_a_full_queue_says_when_to_come_back_and_a_full_disk_stops_nothing(
     keys = tmp_path / "keys.toml"
     keys.write_text('usage_file = "/proc/usage.json"\n[anonymous]\n')  # cannot be written
     server = run_server(translator_folder, "--queue", 8, "--batch", 2, "--keys", keys)
-    text = " ".join(f"{each}." for each in sentences(30))
+    text = " ".join(f"{each}." for each in sentences(10))
 
     def ask(_: int) -> tuple[int, str | None]:
         host, _, port = server.url.removeprefix("http://").partition(":")

@@ -105,7 +105,7 @@ def counted() -> Iterator[Counter[Place]]:
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
-    return prepare(DataConfig(n_pairs=300, vocab_size=300), tmp_path_factory.mktemp("store") / "store")
+    return prepare(DataConfig(n_pairs=100, vocab_size=300), tmp_path_factory.mktemp("store") / "store")
 
 
 def waits_of_an_update(prepared: Prepared, model: dict[str, Any] | None = None, **options: Any) -> Counter[Place]:
@@ -114,7 +114,7 @@ def waits_of_an_update(prepared: Prepared, model: dict[str, Any] | None = None, 
     torch.manual_seed(1)
     size = prepared.tokenizers.src.size
     transformer = Transformer(
-        ModelConfig(n_encoder_layers=2, n_decoder_layers=2, d_model=32, d_ff=64, n_heads=2, d_k=16, d_v=16,
+        ModelConfig(n_encoder_layers=1, n_decoder_layers=1, d_model=16, d_ff=32, n_heads=2, d_k=8, d_v=8,
                     src_vocab_size=size, tgt_vocab_size=size, **(model or {})),
         kernel="fused",
     )  # fmt: skip

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import gc
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import torch
 
+from forks import Forks
 from said import naming
 from transduce.config import ModelConfig, TrainingConfig
 from transduce.data import PairBatches
@@ -124,7 +124,7 @@ def test_errors_of_memory_are_known_by_their_words() -> None:
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only glibc is asked")
-def test_pages_that_nobody_uses_go_back() -> None:
+def test_pages_that_nobody_uses_go_back(forks: Forks) -> None:
     """In a separate process, with a fragmented heap like a trainer's: freed blocks between blocks in use."""
     script = """
 import numpy
@@ -143,5 +143,4 @@ before = resident_mb()
 return_freed_pages()
 print(before - resident_mb())
 """
-    n_freed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
-    assert float(n_freed) > 30
+    assert float(forks.run(program=script).stdout) > 30
