@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import shutil
 import signal
 import sys
@@ -93,6 +94,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def forks() -> Iterator[Forks]:
     """Commands as processes of their own, without the seconds that importing torch takes."""
+    if not hasattr(os, "fork"):
+        pytest.skip("this system has no fork")
     server = Forks()
     yield server
     server.close()

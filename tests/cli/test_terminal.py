@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pty
 import re
 import stat
 import time
@@ -13,6 +12,8 @@ import pytest
 
 from forks import Forks
 from transduce.cli.history import history_file, line_history
+
+pty = pytest.importorskip("pty")  # not on Windows
 
 PROMPT = """
 from transduce.cli.stdin import typed_lines

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import fcntl
 import json
 import os
 import shutil
@@ -15,6 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+with suppress(ImportError):  # not on Windows
+    import fcntl
 
 FLAGS = (
     "--headless",

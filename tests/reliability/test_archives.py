@@ -439,7 +439,7 @@ def test_a_dpkg_deb_that_hangs(first: str, tmp_path: Path, monkeypatch: pytest.M
     """So does what it has started."""
     (tmp_path / "bin").mkdir()
     script = tmp_path / "bin" / "dpkg-deb"
-    script.write_text(f"#!/bin/sh\n{first} sleep 600 & echo $! > {tmp_path}/child; sleep 600\n")
+    script.write_text(f"#!/bin/sh\n{first} sleep 600 & echo $! > '{tmp_path}/child'; sleep 600\n")
     script.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}/bin{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setattr(debian_packages, "READ_TIMEOUT_S", 0.5)

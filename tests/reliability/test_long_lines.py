@@ -180,7 +180,7 @@ def test_gigabytes_in_flat_memory(micro_model: Path, tmp_path: Path) -> None:
     idle = peak_mb(*translate, feeder="echo The dog sleeps.")
     endless = "head -c 3000000000 /dev/zero | tr '\\0' a"
     assert peak_mb(*translate, feeder=endless) < idle + MOST_MB
-    assert peak_mb(*translate, feeder=f"cat {tmp_path}/emoji") < idle + MOST_MB
+    assert peak_mb(*translate, feeder=f"cat '{tmp_path}/emoji'") < idle + MOST_MB
     assert peak_mb(*translate, "--in", bomb, feeder="true") < idle + MOST_MB
     assert peak_mb("score", "--ref", bomb, bomb, feeder="true", code=1) < idle + MOST_MB
     recipe = tmp_path / "recipe.toml"

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import torch
 
+from forks import Forks
 from said import says
 from transduce.corpora import parallel_text
 from transduce.training import checkpoint_folders, read_tensors
@@ -162,15 +163,12 @@ def _same(run: Path, other: Path) -> bool:
     return same_tensors and tensors[0].keys() == tensors[1].keys() and records[0] == records[1]
 
 
-def test_files_of_the_future(micro_run: Path, tmp_path: Path) -> None:
+def test_files_of_the_future(forks: Forks, micro_run: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     shutil.copytree(micro_run, run)
     for path in run.rglob("*"):
         os.utime(path, (4e9, 4e9))
-    done = subprocess.run(
-        [sys.executable, "-m", "transduce", "train", "--resume", "--out", str(run)],
-        capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+    done = forks.run("train", "--resume", "--out", run)
     assert done.returncode == 0, done.stderr
     assert _same(run, micro_run)
 

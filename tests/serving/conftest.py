@@ -50,8 +50,8 @@ def run_server(forks: Forks) -> Iterator[Callable[..., RunningServer]]:
     """Start ``transduce serve``; what still runs at the end of the test is ended."""
     started = list[RunningServer]()
 
-    def run(*arguments: object) -> RunningServer:
-        started.append(RunningServer(forks, *arguments))
+    def run(*arguments: object, before: str = "") -> RunningServer:
+        started.append(RunningServer(forks, *arguments, before=before))
         return started[-1]
 
     yield run

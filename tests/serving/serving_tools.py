@@ -88,8 +88,8 @@ def serving(*folders: Path, **options: Any) -> Iterator[TestClient]:
 class RunningServer:
     """``transduce serve`` as a process of its own."""
 
-    def __init__(self, forks: Forks, *arguments: object) -> None:
-        self.process = forks.start("serve", *arguments, "--port", "0", "--device", "cpu")
+    def __init__(self, forks: Forks, *arguments: object, before: str = "") -> None:
+        self.process = forks.start("serve", *arguments, "--port", "0", "--device", "cpu", before=before)
         assert self.process.stdout is not None
         assert self.process.stderr is not None
         self.log = list[str]()

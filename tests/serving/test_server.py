@@ -240,6 +240,20 @@ def test_no_signal_loses_a_request(translator_folder: Path, run_server: RunServe
     assert "Traceback" not in "".join(log)
 
 
+@pytest.mark.reliability
+def test_in_the_background_of_a_script_it_heeds_sighup_and_sigterm(
+    translator_folder: Path, run_server: RunServer
+) -> None:
+    """Under nohup SIGHUP ends nothing anyway, so it reads the models anew; SIGINT stays ignored."""
+    ignore = "signal.signal(signal.SIGINT, signal.SIG_IGN); signal.signal(signal.SIGHUP, signal.SIG_IGN)"
+    server = run_server(translator_folder, before=ignore)
+    server.process.send_signal(signal.SIGINT)
+    server.process.send_signal(signal.SIGHUP)
+    server.wait_for_log("en-de: read anew")
+    code, log = server.stop()
+    assert (code, [line.strip() for line in log if "finishing" in line]) == (0, ["SIGTERM: finishing"])
+
+
 def test_the_missing_extra_is_named(
     transduce: Callable[..., Any], translator_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
