@@ -213,6 +213,7 @@ def test_a_killed_command_goes_on_where_it_was(
 
 
 @pytest.mark.reliability
+@pytest.mark.merge
 def test_a_full_disk_is_one_line_and_leaves_no_part_of_a_shard(forks: Forks, model: Path, tmp_path: Path) -> None:
     folder, out, room = tmp_path / "in", tmp_path / "out", 6000
     write_shards(folder, 3, 40)

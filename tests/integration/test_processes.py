@@ -47,6 +47,7 @@ def wait_for_checkpoint(run: Path) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.merge
 def test_a_signal_within_validation_saves(forks: Forks, micro_recipe: Path, tmp_path: Path) -> None:
     """With a look at 500 dev sentences after each update, no signal comes at another moment."""
     run = tmp_path / "run"

@@ -78,6 +78,7 @@ def the_error(outcome: Any) -> str:
 # Descriptors
 
 
+@pytest.mark.merge
 def test_without_stderr_no_remark_is_among_the_translations(
     command: Command, micro_model: Path, tmp_path: Path
 ) -> None:
@@ -92,6 +93,7 @@ def test_without_stderr_no_remark_is_among_the_translations(
         assert (done.returncode, done.stdout, done.stderr) == (0, whole.stdout, b"")
 
 
+@pytest.mark.merge
 def test_without_any_stream_a_run_is_trained_and_files_are_whole(
     command: Command, micro_recipe: Path, tmp_path: Path
 ) -> None:
@@ -568,7 +570,9 @@ def test_a_terminal_that_is_gone_does_not_hinder_saving(forks: Forks, micro_reci
     assert not (run_folder / "lock.json").exists()
 
 
-@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "kind", [signal.SIGINT, *(pytest.param(kind, marks=pytest.mark.merge) for kind in (signal.SIGTERM, signal.SIGHUP))]
+)
 def test_a_signal_that_is_ignored_stays_so(
     forks: Forks, micro_recipe: Path, tmp_path: Path, kind: signal.Signals
 ) -> None:

@@ -119,6 +119,7 @@ def survive(forks: Forks, folder: Path, n_kills: int) -> None:
     print(f"{killed} kills, {ended} runs, each as the undisturbed one")
 
 
+@pytest.mark.merge
 def test_a_run_survives_being_killed(forks: Forks, tmp_path: Path) -> None:
     survive(forks, tmp_path, n_kills=4)
 

@@ -122,6 +122,7 @@ def test_an_error_inside_a_worker_is_raised_here() -> None:
 
 
 @pytest.mark.parametrize("kind", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow), signal.SIGKILL])
+@pytest.mark.merge
 def test_a_signal_leaves_no_process_and_no_folder(forks: Forks, tmp_path: Path, kind: signal.Signals) -> None:
     text = tmp_path / "train.tsv"
     text.write_text("".join(f"{src} {n}\t{tgt} {n}\n" for n in range(150) for src, tgt in PAIRS), encoding="utf-8")
