@@ -78,13 +78,15 @@ def test_limits_of_both_versions_and_of_all_groups_above(tmp_path: Path) -> None
 
 
 def test_a_container_that_sees_its_own_group_as_the_root(tmp_path: Path) -> None:
-    """The group's name is that of the host, and its parents are not mounted."""
-    mounts = f"31 23 0:28 /docker/4711 {tmp_path}/seen rw - cgroup cgroup rw,memory\n"
+    """The group's name is that of the host, and its parents are not mounted. The kernel writes a space as \\040."""
+    seen = tmp_path / "seen from within"
+    escaped = str(seen).replace(" ", r"\040")
+    mounts = f"31 23 0:28 /docker/4711 {escaped} rw - cgroup cgroup rw,memory\n"
     proc = fake_machine(tmp_path, "4:memory:/docker/4711/job\n", mounts=mounts)
-    limit_of(tmp_path / "seen" / "job", {"memory.limit_in_bytes": 10**9, "memory.usage_in_bytes": 10**8})
+    limit_of(seen / "job", {"memory.limit_in_bytes": 10**9, "memory.usage_in_bytes": 10**8})
     assert free_memory(proc, tmp_path / "none", {}) == FreeMemory(900_000_000, 10**9, "container")
     (proc / "self" / "cgroup").write_text("4:memory:/../elsewhere\n")
-    limit_of(tmp_path / "seen", {"memory.limit_in_bytes": 2 * 10**9, "memory.usage_in_bytes": 10**8})
+    limit_of(seen, {"memory.limit_in_bytes": 2 * 10**9, "memory.usage_in_bytes": 10**8})
     assert free_memory(proc, tmp_path / "none", {}) == FreeMemory(1_900_000_000, 2 * 10**9, "container")
 
 

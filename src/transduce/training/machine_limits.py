@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -99,7 +100,12 @@ def _mounts(proc: Path) -> Iterator[tuple[str, Path, str]]:
         if len(fields) < 5 or not system.startswith("cgroup"):
             continue
         names = [""] if system == "cgroup2" else options[-2].split(",") if len(options) > 1 else []
-        yield from ((name, Path(fields[4]), fields[3]) for name in names)
+        yield from ((name, Path(_unescaped(fields[4])), _unescaped(fields[3])) for name in names)
+
+
+def _unescaped(field: str) -> str:
+    """Return a path of mountinfo, in which a space is written as \\040."""
+    return re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), field)
 
 
 def _relative_group(group: str, mounted: str) -> str:
