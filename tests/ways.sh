@@ -27,7 +27,7 @@ way background sh -c 'trap "" INT QUIT HUP; exec "$@" < /dev/null' sh  # as: noh
 way detached setsid -w sh -c '"$@" < /dev/null 2>&1 | cat' sh          # without a terminal
 way bare env -i PATH="$PATH" HOME="$HOME" OMP_NUM_THREADS=1            # no TERM, no locale
 way memory env TMPDIR=/dev/shm                                         # temporary files on another file system
-way avx2 env ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2          # a processor without AMX
+way without-amx env ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16                # where the processor has it
 [ "$(id -u)" = 0 ] && way offline unshare -n sh -c 'ip link set lo up; exec "$@"' sh
 for seed in 1 2 3; do order="--random-order --random-order-seed=$seed" way "order-$seed" env; done
 

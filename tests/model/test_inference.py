@@ -11,7 +11,7 @@ from torch import nn
 from said import naming
 from transduce.config import InferencePrecision, ModelConfig
 from transduce.errors import ConfigError
-from transduce.model import Transformer, for_inference, has_int8_products
+from transduce.model import Transformer, for_inference, has_int8_products, inference
 from transduce.model.inference import (
     BLOCK_ROWS,
     Int8Linear,
@@ -98,10 +98,20 @@ def test_a_model_in_double_precision_stays_in_it() -> None:
     )
 
 
+def test_bf16_on_a_processor_whose_products_onednn_has_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with AVX2 alone: packing a bf16 matrix is an error there."""
+    monkeypatch.setattr(inference, "_has_packed_products", lambda dtype, device: dtype == torch.float32)
+    fast = for_inference(tiny(), "bf16")
+    assert not any(isinstance(layer, PackedLinear) for layer in fast.modules())
+    test_logits_are_those_of_the_model("bf16", {})
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("n_rows", [1, 4, 63, 256])
 @pytest.mark.parametrize("has_bias", [False, True])
 def test_packed_products_are_products(dtype: torch.dtype, n_rows: int, has_bias: bool) -> None:
+    if dtype == torch.bfloat16 and not torch.ops.mkldnn._is_mkldnn_bf16_supported():
+        pytest.skip("oneDNN has no products in bf16 on this processor")
     torch.manual_seed(1)
     linear = nn.Linear(96, 70, bias=has_bias).to(dtype)
     x = torch.randn(2, n_rows, 96)

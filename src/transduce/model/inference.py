@@ -113,6 +113,14 @@ def has_int8_products(device: str | torch.device) -> bool:
     return has_ops and any(supports.get(name) for name in ("avx512_vnni", "avx_vnni", "amx_int8"))
 
 
+def _has_packed_products(dtype: torch.dtype, device: torch.device) -> bool:
+    """Whether oneDNN multiplies with packed matrices: fp32 on every CPU, bf16 from AVX-512 on."""
+    if device.type != "cpu" or not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
+        return False
+    has_bf16: bool = torch.ops.mkldnn._is_mkldnn_bf16_supported()
+    return dtype == torch.float32 or (dtype == torch.bfloat16 and has_bf16)
+
+
 def _cpu_capabilities(device: str | torch.device) -> Mapping[str, Any]:
     """torch's processor capabilities; empty for other devices, and for versions of torch without them."""
     is_available = torch.device(device).type == "cpu" and hasattr(torch.cpu, "get_capabilities")
@@ -133,13 +141,12 @@ def _linear_maker(precision: InferencePrecision, device: torch.device) -> Linear
     # Attention has no int8 products. The encoder's is faster in bf16 than in fp32. On a CPU, that of a decoding step is
     # in fp32: its products are small, and in bf16 oneDNN would compile two kernels for each step.
     fast_dtype = torch.bfloat16 if fast_precision(device) == "bf16" else torch.float32
-    has_onednn = device.type == "cpu" and torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
 
     def make(weight_OI: Tensor, bias_O: Tensor | None, /, *, heads_of: AttentionKind | None = None) -> nn.Module:
         if precision == "int8":
             return Int8Linear(weight_OI, bias_O, out_dtype=fast_dtype if heads_of == "encoder" else torch.float32)
         dtype = torch.bfloat16 if precision == "bf16" else weight_OI.dtype
-        if not has_onednn or dtype not in (torch.float32, torch.bfloat16):
+        if not _has_packed_products(dtype, device):
             return _CastLinear(weight_OI, bias_O, dtype)
         return PackedLinear(weight_OI, bias_O, dtype, out_dtype=torch.float32 if heads_of == "decoder" else dtype)
 
