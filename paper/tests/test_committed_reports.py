@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections.abc import Callable, Sequence
 from math import sqrt
 from pathlib import Path
 from statistics import fmean, stdev
@@ -14,6 +15,12 @@ import pytest
 import transduce.view
 from transduce_paper import ARTEFACTS, Experiments, Request, write_report
 from transduce_paper.intervals import student_t
+from transduce_paper.notes.adaptive_softmax import make_adaptive_softmax
+from transduce_paper.notes.normalisation import make_normalisation
+from transduce_paper.notes.positions import make_positions
+from transduce_paper.notes.recurrence import make_recurrence
+from transduce_paper.notes.smoothing import make_smoothing
+from transduce_paper.report import Section
 
 COMMITTED = Path(__file__).parents[1] / "reports"
 RECORDS = COMMITTED / "runs" / "cpu"
@@ -30,6 +37,27 @@ def test_tables_follow_from_the_records(name: str, tmp_path: Path) -> None:
         else:
             assert (COMMITTED / path.name).exists()
     assert not (tmp_path / "work").exists()  # nothing was trained
+
+
+@pytest.mark.parametrize(
+    ("make", "tables"),
+    [
+        (make_normalisation, ["-normalisation-changes", "-normalisation-losses"]),
+        (make_positions, ["-positions-learned"]),
+        (make_smoothing, ["-calibration", "-calibration-overfitted"]),
+        (make_adaptive_softmax, ["-adaptive-softmax-times", "-adaptive-softmax-losses"]),
+        (make_recurrence, ["-recurrence-recall", "-recurrence-lengths"]),
+    ],
+)
+def test_the_checks_of_the_notes_follow_from_the_measurements(
+    make: Callable[[Experiments], Section], tables: Sequence[str], tmp_path: Path
+) -> None:
+    shutil.copytree(COMMITTED / "runs", tmp_path / "runs")
+    log: list[str] = []
+    part = make(Experiments(tmp_path / "runs", tmp_path / "work", scale="cpu", log=log.append))
+    for name in tables:
+        assert part.table(name).as_csv() == (COMMITTED / f"notes{name}.csv").read_text(encoding="utf-8")
+    assert not log  # nothing was measured or trained
 
 
 @pytest.mark.parametrize("name", ["figure3", "figure4", "figure5"])

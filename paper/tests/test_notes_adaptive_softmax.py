@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -227,16 +228,15 @@ def test_losses_are_measured_once(tmp_path: Path) -> None:
 
 
 def test_verdicts_follow_from_the_numbers() -> None:
-    times = [_times(vocab_size, TEST) for vocab_size in TEST.timed]
+    times = [
+        replace(_times(vocab_size, TEST), search_full=9.0, search_levels=dict.fromkeys(LAYOUTS, 1.0))
+        for vocab_size in TEST.timed
+    ]
     slow = [
-        type(each)(each.vocab_size, each.rare, each.vocab_size, each.vocab_size, 9.0, dict.fromkeys(LAYOUTS, 1e9),
-                   dict.fromkeys(LAYOUTS, 1.0))
-        for each in times
-    ]  # fmt: skip
-    fast = [
-        type(each)(each.vocab_size, each.rare, 9.0, 9.0, 9.0, dict.fromkeys(LAYOUTS, 1.0), dict.fromkeys(LAYOUTS, 1.0))
+        replace(each, full=each.vocab_size, blocks=each.vocab_size, levels=dict.fromkeys(LAYOUTS, 1e9))
         for each in times
     ]
+    fast = [replace(each, full=9.0, blocks=9.0, levels=dict.fromkeys(LAYOUTS, 1.0)) for each in times]
 
     def learned(differs: float) -> dict[int, dict[str, Curve]]:
         full = {"full": Curve("full", (1,), (5.0,), 0.0, 0.0, 900, 0.1)}

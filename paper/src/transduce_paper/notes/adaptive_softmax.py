@@ -7,19 +7,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from statistics import median
 
 import torch
 import torch.nn.functional as F
+from pydantic import TypeAdapter
 from torch import Tensor, nn
 
 from transduce.corpora import BUILT_IN
 from transduce.loss import cross_entropy
 from transduce_paper.drawing import COLOURS, label_ends, new_panels, save_svg, set_log_axis
 from transduce_paper.experiments import Experiments, machine_description
+from transduce_paper.measurement_cache import validated
 from transduce_paper.notes.softmax_losses import FULL_SOFTMAX, Curve, LossSizes, losses
 from transduce_paper.notes.tiny import BATCH_SIZE, TINY, seeded
 from transduce_paper.notes.two_level_softmax import LAYOUTS, TwoLevelSoftmax
@@ -88,9 +90,9 @@ COLOUR_OF = dict(zip((FULL_SOFTMAX, *LAYOUTS), (COLOURS[1], COLOURS[0], COLOURS[
 
 
 def make_adaptive_softmax(experiments: Experiments) -> Section:
-    """Measure times over vocabulary sizes; measure losses on real text, or read them from their files."""
+    """Measure times over vocabulary sizes and losses on real text, or read them from their files."""
     sizes = experiments.pick(FULL, test=TEST)
-    times = [_times(vocab_size, sizes) for vocab_size in sizes.timed]
+    times = _measured_times(experiments, sizes)
     learned = {size: losses(experiments, size, sizes.of_losses) for size in sizes.learned}
     gaps = _gaps(learned)
     last, of_paper = times[-1], next((each for each in times if each.vocab_size == PAPER_VOCABULARY), times[-1])
@@ -104,7 +106,7 @@ def make_adaptive_softmax(experiments: Experiments) -> Section:
                 d_model=sizes.d_model,
                 rare=" and ".join(f"{share:.0%}" for share in last.rare.values()),
                 n_rounds=sizes.n_rounds,
-                machine=machine_description(torch.device("cpu")),
+                machine=last.machine,
             ),
             _table_of_times(times),
             ABOUT_LOSSES.format(
@@ -213,6 +215,7 @@ def _deviation_from_one(sizes: Sizes) -> dict[str, float]:
 class Times:
     """Times in milliseconds; by layout the shares of words in a cluster, and the times of two-level softmax."""
 
+    machine: str
     vocab_size: int
     rare: Mapping[str, float]
     full: float
@@ -228,6 +231,17 @@ class Times:
     def search_speedup(self, layout: str) -> float:
         """Return the speed-up of finding the most probable word."""
         return self.search_full / self.search_levels[layout]
+
+
+def _measured_times(experiments: Experiments, sizes: Sizes) -> tuple[Times, ...]:
+    """Return the times at each vocabulary size, cached beside the records."""
+    measured = experiments.measurement(
+        "notes-adaptive-softmax",
+        "times",
+        lambda: [asdict(_times(vocab_size, sizes)) for vocab_size in sizes.timed],
+        settings={"n_positions": sizes.n_positions, "n_rounds": sizes.n_rounds},
+    )
+    return validated(TypeAdapter(tuple[Times, ...]), measured, where="the cached times of notes-adaptive-softmax")
 
 
 def _times(vocab_size: int, sizes: Sizes) -> Times:
@@ -273,6 +287,7 @@ def _times(vocab_size: int, sizes: Sizes) -> Times:
     )
     n = len(LAYOUTS)
     return Times(
+        machine_description(torch.device("cpu")),
         vocab_size,
         {name: float((layer.cluster_numbers(ids_N) > 0).double().mean()) for name, layer in layers.items()},
         full_ms,

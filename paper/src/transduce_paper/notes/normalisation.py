@@ -7,19 +7,30 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import asdict, astuple, dataclass
 from itertools import islice
 from pathlib import Path
 from statistics import mean, median
+from typing import Any
 
 import torch
+from pydantic import TypeAdapter
 from torch import Tensor
 
 from transduce.model import TransformerLM
 from transduce_paper.drawing import COLOURS, new_panels, save_svg, set_log_axis
 from transduce_paper.experiments import Experiments
+from transduce_paper.measurement_cache import validated
 from transduce_paper.notes.padded_batch_norm import BatchNormLanguageModel
-from transduce_paper.notes.tiny import BATCH_SIZE, Rows, grammar_text, language_batch, next_token_loss, trained
+from transduce_paper.notes.tiny import (
+    BATCH_SIZE,
+    GrammarText,
+    Rows,
+    grammar_text,
+    language_batch,
+    next_token_loss,
+    trained,
+)
 from transduce_paper.report import Cell, Claim, Section, Table, agreement, picture
 
 __all__ = ["NOTES_TABLE", "make_normalisation", "standardise"]
@@ -113,15 +124,21 @@ class Losses:
     difference_one_length: float
 
 
+@dataclass(frozen=True, slots=True)
+class Effects:
+    """What a batch does to a model with each norm: by each change, and by its size."""
+
+    changes: tuple[Change, ...]
+    losses: tuple[Losses, ...]
+
+
 def make_normalisation(experiments: Experiments) -> Section:
-    """Compute the worked table with both norms, and train two models that differ only in the norm."""
+    """Compute the worked table with both norms, and measure two models that differ only in the norm."""
     sizes = experiments.pick(FULL, test=TEST)
     text = grammar_text(n_train=sizes.n_pairs, n_dev=2 * sizes.n_pairs // 3, vocab_size=sizes.vocab_size)
-    kinds = (TransformerLM, BatchNormLanguageModel)
-    models = Models(*(trained(text, kind=kind, n_updates=sizes.n_updates, peak_lr=4e-3) for kind in kinds))
     trials = list(_trials(text.dev, sizes))
-    changes = [_change(name, models, trials) for name in CHANGES]
-    losses = [_losses(models, text.dev[: sizes.n_dev], trials, batch_size) for batch_size in sizes.batch_sizes]
+    effects = _effects(experiments, text, trials, sizes)
+    changes, losses = effects.changes, effects.losses
     alone, many = losses[0], losses[-1]
     return Section(
         "Batch norm and layer norm",
@@ -153,6 +170,23 @@ def make_normalisation(experiments: Experiments) -> Section:
         drawings={"notes-normalisation": lambda path: _draw(losses, path)},
         claims=_claims(changes[CHANGES.index(REPLACED)]),
     )
+
+
+def _effects(experiments: Experiments, text: GrammarText, trials: Sequence[Trial], sizes: Sizes) -> Effects:
+    """Return what batches do to both models, which are trained if that is not cached beside the records."""
+
+    def measure() -> list[dict[str, Any]]:
+        kinds = (TransformerLM, BatchNormLanguageModel)
+        models = Models(*(trained(text, kind=kind, n_updates=sizes.n_updates, peak_lr=4e-3) for kind in kinds))
+        changes = tuple(_change(name, models, trials) for name in CHANGES)
+        dev = text.dev[: sizes.n_dev]
+        losses = tuple(_losses(models, dev, trials, batch_size) for batch_size in sizes.batch_sizes)
+        return [asdict(Effects(changes, losses))]
+
+    settings = {"n_updates": sizes.n_updates, "n_trials": sizes.n_trials, "n_dev": sizes.n_dev}
+    measured = experiments.measurement("notes-normalisation", "effects", measure, settings=settings)
+    (effects,) = validated(TypeAdapter(tuple[Effects]), measured, where="the cached effects of notes-normalisation")
+    return effects
 
 
 def _claims(replaced: Change) -> tuple[Claim, ...]:

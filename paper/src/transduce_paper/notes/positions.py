@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.nn.functional as F
@@ -165,7 +165,7 @@ N_TOKENS = 20
 def make_positions(experiments: Experiments) -> Section:
     """Compute properties of the three encodings, and train a task that needs positions."""
     sizes = experiments.pick(FULL, test=TEST)
-    accuracies = {name: _accuracies(option, sizes) for name, option in {"none": no_positions, **OPTIONS}.items()}
+    accuracies = _measured_accuracies(experiments, sizes)
     last = max(number for number, length in enumerate(sizes.tested_lengths) if length <= LONGEST)
     at_last = ", ".join(f"{name} {values[last]:.0%}" for name, values in reversed(accuracies.items()))
     return Section(
@@ -238,6 +238,18 @@ def _claims(accuracies: Mapping[str, Sequence[float]], last: int, sizes: Sizes) 
             f" {accuracies['sinusoids'][-1]:.0%} at {sizes.tested_lengths[-1]}.",
         ),
     )
+
+
+def _measured_accuracies(experiments: Experiments, sizes: Sizes) -> dict[str, list[float]]:
+    """Return the accuracies without positions and with each option, cached beside the records."""
+
+    def measure() -> list[dict[str, Any]]:
+        options = {"none": no_positions, **OPTIONS}
+        return [{"positions": name, "accuracies": _accuracies(option, sizes)} for name, option in options.items()]
+
+    settings = {"n_updates": sizes.n_updates, "n_tested": sizes.n_tested}
+    rows = experiments.measurement("notes-positions", "accuracies", measure, settings=settings)
+    return {row["positions"]: row["accuracies"] for row in rows}
 
 
 def _accuracies(option: Option, sizes: Sizes) -> list[float]:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from statistics import mean, median
+from typing import Any
+
+from pydantic import TypeAdapter
 
 from transduce_paper.drawing import COLOURS, GREY, new_panels, save_svg, set_log_axis
 from transduce_paper.experiments import Experiments, RunRecord, machines
 from transduce_paper.intervals import interval_of_difference
+from transduce_paper.measurement_cache import validated
 from transduce_paper.notes.length_scores import KINDS as ATTENTIONS
 from transduce_paper.notes.length_scores import Attention, BinScore, length_scores, recurrence_experiment
 from transduce_paper.notes.recall import KINDS, N_SYMBOLS, Kind, Recall, RecallSizes, recall
@@ -69,7 +74,7 @@ LengthScores = Mapping[Attention, Sequence[Sequence[BinScore]]]  # of each seed 
 
 
 def make_recurrence(experiments: Experiments) -> Section:
-    """Train tiny models on recall; train the translation models with and without attention, or read their records."""
+    """Measure tiny models on recall, and translation models with and without attention, or read their records."""
     runs = {
         attention: [recurrence_experiment(experiments, attention, seed) for seed in RUN_SEEDS]
         for attention in ATTENTIONS
@@ -77,7 +82,7 @@ def make_recurrence(experiments: Experiments) -> Section:
     scores = {attention: [length_scores(experiments, run) for run in of_kind] for attention, of_kind in runs.items()}
     records = {attention: [experiments.run(run) for run in of_kind] for attention, of_kind in runs.items()}
     sizes = experiments.pick(FULL, test=TEST)
-    recalls = {kind: [recall(kind, seed, sizes) for seed in RECALL_SEEDS] for kind in KINDS}
+    recalls = _measured_recalls(experiments, sizes)
     accuracy = {kind: median([each.accuracies[-1] for each in of_kind]) for kind, of_kind in recalls.items()}
     bleu = {attention: mean(record.bleu for record in of_kind) for attention, of_kind in records.items()}
     listed = ", ".join(f"{NAMES[kind]} {value:.0%}" for kind, value in accuracy.items())
@@ -115,6 +120,20 @@ def make_recurrence(experiments: Experiments) -> Section:
 
 
 # ---- recall
+
+
+def _measured_recalls(experiments: Experiments, sizes: RecallSizes) -> Recalls:
+    """Return what models of each kind do with each seed, cached beside the records."""
+
+    def measure() -> list[dict[str, Any]]:
+        return [
+            {"kind": kind, "recalls": [asdict(recall(kind, seed, sizes)) for seed in RECALL_SEEDS]} for kind in KINDS
+        ]
+
+    settings = {"n_updates": sizes.n_updates, "n_tested": sizes.n_tested, "n_seeds": len(RECALL_SEEDS)}
+    rows = experiments.measurement("notes-recurrence", "recall", measure, settings=settings)
+    recalls, where = TypeAdapter[Sequence[Recall]](tuple[Recall, ...]), "the cached recall of notes-recurrence"
+    return {row["kind"]: validated(recalls, row["recalls"], where=where) for row in rows}
 
 
 def _about_recall(sizes: RecallSizes) -> str:

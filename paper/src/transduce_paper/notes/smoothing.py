@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from pydantic import TypeAdapter
 from torch import Tensor
 
 from transduce.corpora import ParallelText
@@ -25,6 +26,7 @@ from transduce.text import BOS_ID, EOS_ID, normalise
 from transduce.training import cross_entropy_reference, smoothing_weights
 from transduce_paper.drawing import COLOURS, GREY, new_panels, save_svg
 from transduce_paper.experiments import Experiments, RunRecord
+from transduce_paper.measurement_cache import validated
 from transduce_paper.notes.tiny import BATCH_SIZE, GrammarText, grammar_text, language_batch, next_token_loss, trained
 from transduce_paper.printed import PRINTED
 from transduce_paper.report import Cell, Claim, Section, Table, agreement, picture
@@ -69,7 +71,7 @@ def make_smoothing(experiments: Experiments) -> Section:
     runs = {eps_ls: _measured_run(experiments, eps_ls) for eps_ls in epsilons}
     sizes = experiments.pick(FULL, test=TEST)
     text = grammar_text(n_train=sizes.n_sentences // 2, n_dev=sizes.n_dev // 2, vocab_size=sizes.vocab_size)
-    overfitted = {eps_ls: _overfitted(text, eps_ls, sizes) for eps_ls in EPSILONS}
+    overfitted = _measured_overfitted(experiments, text, sizes)
     record, bins = runs[0.1]
     return Section(
         "Label smoothing",
@@ -236,9 +238,22 @@ TEST = Sizes(n_sentences=20, n_dev=20, vocab_size=300, n_updates=3)
 class Overfitted:
     """Nats per token, unsmoothed, of the training text and of dev text, and the reliability on the latter."""
 
+    eps_ls: float
     train_nats: float
     dev_nats: float
     bins: tuple[ReliabilityBin, ...]
+
+
+def _measured_overfitted(experiments: Experiments, text: GrammarText, sizes: Sizes) -> dict[float, Overfitted]:
+    """Return what the overfitted models do by their smoothing, cached beside the records."""
+    measured = experiments.measurement(
+        "notes-smoothing",
+        "overfitted",
+        lambda: [asdict(_overfitted(text, eps_ls, sizes)) for eps_ls in EPSILONS],
+        settings={"n_sentences": sizes.n_sentences, "n_updates": sizes.n_updates, "n_bins": N_BINS},
+    )
+    where = "the cached calibration of notes-smoothing"
+    return {each.eps_ls: each for each in validated(TypeAdapter(tuple[Overfitted, ...]), measured, where=where)}
 
 
 def _overfitted(text: GrammarText, eps_ls: float, sizes: Sizes) -> Overfitted:
@@ -249,9 +264,8 @@ def _overfitted(text: GrammarText, eps_ls: float, sizes: Sizes) -> Overfitted:
         bins = reliability_bins(
             *_confidence_and_correctness(model.output.logits(model(batch.ids_BT)), batch.targets_N), n_bins=N_BINS
         )
-        return Overfitted(
-            float(train_loss.nll_nats) / train_loss.n_tokens, float(dev_loss.nll_nats) / dev_loss.n_tokens, bins
-        )
+        train_nats, dev_nats = (float(loss.nll_nats) / loss.n_tokens for loss in (train_loss, dev_loss))
+        return Overfitted(eps_ls, train_nats, dev_nats, bins)
 
 
 def _calibration(bins: Sequence[ReliabilityBin]) -> tuple[float, float, float]:
