@@ -219,6 +219,10 @@ def test_a_dilated_stack_links_all_positions_in_logarithmic_depth() -> None:
     assert receptive_field == n_positions - 1
 
 
+def test_the_paper_s_attention_has_four_matrices_and_no_biases() -> None:
+    assert sum(each.numel() for each in FullSelfAttention(D, n_heads=2).parameters()) == 4 * D * D
+
+
 def test_even_widths_without_a_centre_are_refused() -> None:
     with pytest.raises(ShapeError, match=naming("odd", "r = 4")):
         RestrictedSelfAttention(D, n_heads=2, r=4)

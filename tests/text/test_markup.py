@@ -107,6 +107,11 @@ def test_addresses_stay_in_plain_text() -> None:
     assert result == "Schreib a@b.org, siehe https://x.org/a?b&c oder {name}."
 
 
+def test_signs_of_markup_in_a_plain_translation_are_signs() -> None:
+    unit, target = plain_unit("and", is_protected=False), "R&D <3"
+    assert unit.put_back(target, word_spans(target), np.eye(2, dtype=np.float32)[:, :1]) == target
+
+
 TAGS = ["<b>", "</b>", "<i>", "</i>", "<br>", "<!-- c -->", "<x id='1'/>", "<a href='?a&b'>", "</a>", "<p>", "</p>",
         "<code>", "</code>", "<", ">", "&amp;", "&nbsp;", "<?p?>", "<![CDATA[ x < y ]]>", "<span translate=no>",
         "</span>", "https://a.org", "{0}", "<b", "'", '"']  # fmt: skip
