@@ -65,7 +65,7 @@ def test_ctranslate2_writes_the_same_greedy_ids_with_the_same_probability(
         assert best.log_prob == pytest.approx(log_prob, abs=1e-4)
 
 
-@pytest.mark.merge
+@pytest.mark.slow
 def test_the_benchmark_prints_one_object_with_every_setting() -> None:
     systems = {"transduce_fp32", "ctranslate2_float32"}
     model = ["--preset", "tiny", "--vocab-size", "300", "--threads", "1"]

@@ -14,7 +14,7 @@ import torch
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "gpu.py"
 
 
-@pytest.mark.merge
+@pytest.mark.slow
 def test_the_keys() -> None:
     arguments = ["--device", "cpu", "--sizes", "micro", "--minutes", "0.001", "--json"]
     run = subprocess.run([sys.executable, BENCHMARK, *arguments], capture_output=True, text=True, check=False)
@@ -26,7 +26,7 @@ def test_the_keys() -> None:
     assert result["machine"]["versions"]["torch"] == torch.__version__
 
 
-@pytest.mark.merge
+@pytest.mark.slow
 def test_the_script_runs_the_named_stages(tmp_path: Path) -> None:
     environment = os.environ | {"DEVICE": "cpu", "SIZES": "micro", "MINUTES": "0.001", "PYTHON": sys.executable}
     script = BENCHMARK.with_suffix(".sh")

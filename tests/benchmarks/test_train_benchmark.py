@@ -14,7 +14,7 @@ SCRIPT = Path(__file__).parents[2] / "benchmarks" / "train.py"
 PEERS = ["torch.nn", "torch.nn-tuned"]
 
 pytestmark = [
-    pytest.mark.merge,
+    pytest.mark.slow,
     pytest.mark.skipif(not SCRIPT.exists(), reason="an installed package has no benchmarks"),
 ]
 

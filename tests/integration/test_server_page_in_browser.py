@@ -18,6 +18,7 @@ sys.path.append(str(Path(__file__).parents[1] / "serving"))
 
 from serving_tools import RunningServer, translator  # noqa: E402
 
+from forks import Forks  # noqa: E402
 from transduce.serving.page import page_html  # noqa: E402
 
 pytestmark = pytest.mark.merge
@@ -27,10 +28,10 @@ PATIENCE_S = 30
 
 
 @pytest.fixture(scope="module")
-def server(chromium: list[str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+def server(forks: Forks, chromium: list[str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     models = tmp_path_factory.mktemp("models")
     folders = [translator(models / "a"), translator(models / "b", direction="de-en", seed=5)]
-    server = RunningServer(*folders)
+    server = RunningServer(forks, *folders)
     yield server
     server.stop()
 
