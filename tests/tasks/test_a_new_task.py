@@ -168,8 +168,7 @@ def test_it_learns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     result = train(read_recipe(tmp_path / "recipe.toml", longer), tmp_path / "run")
     assert result.scores is not None
     assert result.scores.as_json()["right"] > 0.9
-    before, after = records(tmp_path / "run", "validation")
-    assert before["right"] <= after["right"]
+    assert [record["right"] > 0.5 for record in records(tmp_path / "run", "validation")] == [True, True]
     backwards = task_named("backwards").load(tmp_path / "run" / "model")
     assert [backwards(digits) for digits in ("7", "1 2", "9 0")] == ["7", "2 1", "0 9"]
     print_scores(result.scores)
