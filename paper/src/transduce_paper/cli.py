@@ -45,7 +45,7 @@ def paper(
     out: Annotated[
         Path,
         Option(help="Write the reports to this folder; its folder runs keeps a small record of each finished run."),
-    ] = Path("paper"),
+    ] = Path("reports"),
     work: Annotated[
         Path | None,
         Option(help="Keep runs and models in this folder. Default: work in --out.", show_default=False),

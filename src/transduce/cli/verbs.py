@@ -78,7 +78,10 @@ def make_app(verb: str = "") -> typer.Typer:
         return app
     if verb in ELSEWHERE:
         name = ELSEWHERE[verb]
-        raise ConfigError(f"{quoted(verb)} is a verb of {name}, which is not installed; install it: pip install {name}")
+        raise ConfigError(
+            f"{quoted(verb)} is a verb of {name}, which is not installed; install it: pip install {name}, in a "
+            f"checkout of transduce: pip install ./{verb}"
+        )
     for name in VERBS:
         _add(app, name, _built_in(name))
     for name, entry_point in added.items():
