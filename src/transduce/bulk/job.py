@@ -5,8 +5,8 @@ from __future__ import annotations
 import glob
 import hashlib
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
@@ -42,6 +42,7 @@ class BulkJob:
     prefix: str = ""
     split: bool = True
     shortlist: Path | None = None
+    limits: Mapping[str, int] = field(default_factory=dict)  # of outputs: max_length, ...
 
     def as_json(self) -> dict[str, Any]:
         """Return what decides the bytes of the translations; no paths."""
@@ -49,7 +50,7 @@ class BulkJob:
             "models": [digest_of_folder(folder) for folder in self.folders],
             "shortlist": None if self.shortlist is None else digest_of_folder(self.shortlist),
             "precision": self.precision, "beam": self.beam, "alpha": self.alpha, "prefix": self.prefix,
-            "split": self.split, "threads_per_worker": THREADS, "chunk_lines": CHUNK_LINES,
+            "split": self.split, "threads_per_worker": THREADS, "chunk_lines": CHUNK_LINES, **self.limits,
         }  # fmt: skip
 
     def as_message(self) -> str:

@@ -35,7 +35,7 @@ class ShardTranslator:
         self._translator = Translator.load(
             *job.folders, device=job.device, precision=job.precision, shortlist=job.shortlist,  # type: ignore[arg-type]
         )  # fmt: skip
-        self._search = search_with(self._translator.search, beam_size=job.beam, alpha=job.alpha)
+        self._search = search_with(self._translator.search, beam_size=job.beam, alpha=job.alpha, limits=job.limits)
 
     def translate(self, source: Path, out: Path, name: str) -> ShardResult:
         """Translate a shard to ``out / name``, whole or not at all.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from transduce.cli.machine import chosen_device, chosen_precision
@@ -28,6 +28,7 @@ def translate_pattern(
     ray: str | None,
     beam: int | None,
     alpha: float | None,
+    limits: Mapping[str, int],
     prefix: str,
     split: bool,
     shortlist: Path | None,
@@ -50,7 +51,7 @@ def translate_pattern(
     device = chosen_device(device)
     job = BulkJob(
         [folder.resolve() for folder in folders], chosen_precision(precision, device), device, beam, alpha, prefix,
-        split, None if shortlist is None else shortlist.resolve(),
+        split, None if shortlist is None else shortlist.resolve(), limits,
     )  # fmt: skip
     job.as_json()  # a folder without a manifest is reported before anything is started
     make_executor: Callable[[BulkJob], Executor] = LocalExecutor

@@ -14,7 +14,7 @@ from transduce.cli import options
 from transduce.cli.bulk import is_pattern, translate_pattern
 from transduce.cli.line_warnings import LineWarnings
 from transduce.cli.model_folders import require_model_folders
-from transduce.cli.models import load_translator, requested_search
+from transduce.cli.models import SearchOptions, load_translator, requested_search
 from transduce.cli.output import STANDARD, json_line
 from transduce.cli.paths import require_writable
 from transduce.cli.progress import LineProgress
@@ -59,6 +59,17 @@ def translate(
     ] = None,
     beam: options.Beam = None,
     alpha: options.Alpha = None,
+    min_length: options.MinLength = None,
+    max_length: options.MaxLength = None,
+    no_repeat_ngram: options.NoRepeatNgram = None,
+    alignment: Annotated[
+        bool,
+        Option(
+            "--alignment",
+            help="Write after each translation a TAB and which of its words belong to which of the source: pairs such "
+            "as 0-0 1-2, source-target, of words between spaces (Pharaoh format).",
+        ),
+    ] = False,
     buffer: Annotated[
         int | None,
         Option(
@@ -152,14 +163,17 @@ def translate(
     )  # fmt: skip
     if temperature is not None and not sample and best_of is None:
         raise ConfigError("--temperature is for --sample and --best-of")
+    limits = options.output_limits(
+        min_length=min_length, max_length=max_length, no_repeat_ngram=no_repeat_ngram
+    )
     if ray is not None or (source is not None and is_pattern(source)):
-        if any((rerank, draft, sample, best_of, iterations, json, n_best, buffer)):
+        if any((rerank, draft, sample, best_of, iterations, json, n_best, buffer, alignment)):
             raise ConfigError(
                 "files of a pattern are translated without --rerank, --draft, --sample, --best-of, --iterations,"
-                " --json, --n-best and --buffer"
+                " --json, --n-best, --buffer and --alignment"
             )
         translate_pattern(
-            folders, source, out, n_workers=workers, ray=ray, beam=beam, alpha=alpha, prefix=prefix,
+            folders, source, out, n_workers=workers, ray=ray, beam=beam, alpha=alpha, limits=limits, prefix=prefix,
             split=not no_split, shortlist=shortlist, device=device, precision=precision,
         )  # fmt: skip
         return
@@ -174,14 +188,20 @@ def translate(
     require_not_read(out, source)
     shows_bar = not is_interactive(source) and not is_terminal(out)
     is_scored = json or n_best is not None
+    search_options = SearchOptions(
+        n_best=n_best, beam=beam, alpha=alpha, limits=limits, sample_seed=sample_seed, temperature=temperature,
+        n_iterations=iterations,
+    )  # fmt: skip
+    if alignment and (workers > 1 or best_of is not None or (n_best is not None and not json)):
+        raise ConfigError(
+            "--alignment is of the best translation, in one process; leave out --workers, --best-of and --n-best"
+        )
     with ExitStack() as stack:
         if workers > 1 and not is_interactive(source):
             job = TranslationJob(
-                folders, device, precision, rerank, rerank_weight, n_best, beam, alpha, shortlist, prefix,
+                folders, device, precision, rerank, rerank_weight, search_options, shortlist, prefix,
                 split=not no_split, is_scored=is_scored, chunk_lines=buffer or BUFFER_LINES_OF_WORKER,
-                n_workers=workers, draft=draft, n_drafted=draft_tokens,
-                draft_probability=draft_probability, sample_seed=sample_seed, temperature=temperature,
-                n_iterations=iterations,
+                n_workers=workers, draft=draft, n_drafted=draft_tokens, draft_probability=draft_probability,
             )  # fmt: skip
             team = stack.enter_context(TranslationWorkers(job))
             max_source_tokens = team.wait_until_loaded()
@@ -192,10 +212,7 @@ def translate(
                 draft=draft, n_drafted=draft_tokens, draft_probability=draft_probability, best_of=best_of,
                 reward_model=reward_model,
             )  # fmt: skip
-            search = requested_search(
-                translator.search, n_best=n_best, beam=beam, alpha=alpha, sample_seed=sample_seed,
-                temperature=temperature, n_iterations=iterations,
-            )  # fmt: skip
+            search = requested_search(translator.search, **search_options)
             max_source_tokens = translator.max_source_tokens
             is_typed = is_interactive(source)
             lines = typed_lines(translator.src_language, history="translate") if is_typed else input_lines(source)
@@ -208,6 +225,8 @@ def translate(
                 is_scored=is_scored,
                 prefixes=repeat(prefix),
             )
+            if alignment:
+                translations = with_links(translator, translations, chunk)
         write = stack.enter_context(line_writer(out))
         n_lines = number_of_lines(source) if shows_bar else None
         progress = stack.enter_context(LineProgress("translating", n_lines, is_enabled=shows_bar))
@@ -252,6 +271,7 @@ def _output_lines(number: int, translation: Translation, *, is_n_best: bool, is_
                 "score": translation.score,
                 "n_best": [{"translation": best.text, "score": best.score} for best in translation.n_best],
             }
+            | ({} if links is None else {"alignment": links})
         )
     elif is_n_best:
         for hypothesis in translation.n_best:

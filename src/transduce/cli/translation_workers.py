@@ -17,6 +17,7 @@ from transduce.text.chunks import chunks
 from transduce.worker_pool import Answer, Message, Worker, WorkerPool, serve
 
 if TYPE_CHECKING:
+    from transduce.cli.models import SearchOptions
     from transduce.tasks import Translation
 
 __all__ = ["TranslationJob", "TranslationWorkers", "main"]
@@ -31,9 +32,7 @@ class TranslationJob:
     precision: str
     rerank: Path | None
     rerank_weight: float
-    n_best: int | None
-    beam: int | None
-    alpha: float | None
+    search_options: SearchOptions
     shortlist: Path | None
     prefix: str
     split: bool
@@ -43,9 +42,6 @@ class TranslationJob:
     draft: Path | None = None
     n_drafted: int = N_DRAFTED
     draft_probability: float = MIN_DRAFT_PROBABILITY
-    sample_seed: int | None = None
-    temperature: float | None = None
-    n_iterations: int | None = None
 
     def as_message(self) -> Message:
         """Return the description for a worker."""
@@ -117,10 +113,7 @@ def _start(description: list[bytes]) -> Answer:
         n_drafted=job.n_drafted,
         draft_probability=job.draft_probability,
     )
-    search = requested_search(
-        translator.search, n_best=job.n_best, beam=job.beam, alpha=job.alpha, sample_seed=job.sample_seed,
-        temperature=job.temperature, n_iterations=job.n_iterations,
-    )  # fmt: skip
+    search = requested_search(translator.search, **job.search_options)
 
     def answer(request: list[bytes]) -> Message:
         if not request:

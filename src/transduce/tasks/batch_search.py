@@ -34,12 +34,15 @@ from transduce.model import BlockDecoder, EncoderDecoder, Ensemble, MaskedTransf
 from transduce.model.masked_transformer import MASK_ID
 from transduce.model.shortlist import Shortlist, ShortlistDecoder
 from transduce.search import (
+    Chain,
     Drafter,
     DraftLength,
     HeadsDrafter,
     Hypothesis,
     LogProbsProcessor,
+    MinLength,
     ModelDrafter,
+    NoRepeatNgrams,
     PassCounts,
     RewindableT,
     Sampling,
@@ -166,7 +169,7 @@ class BatchSearch:
             if should_stop():
                 return None
             batch = [nonempty[row] for row in rows]
-            max_lengths = [min(lengths[row] + search.max_extra_tokens, self._max_positions) for row in rows]
+            max_lengths = [min(search.max_output_tokens(lengths[row]), self._max_positions) for row in rows]
             if min_tokens is not None:
                 max_lengths = [max(length, min_tokens[index]) for length, index in zip(max_lengths, batch, strict=True)]
             process = None if processor is None else processor(batch, max_lengths)
@@ -198,7 +201,7 @@ class BatchSearch:
             # A model with a short table of positions drafts nothing for long sentences.
             if draft is not None and max(src_BS.shape[1], int(max_lengths_B.max())) <= draft._max_positions:
                 drafter = draft._drafter(src_BS, self._draft_length)
-            elif process is None and _has_blocks(decoder, search):
+            elif process is None and not _requested_processors(search) and _has_blocks(decoder, search):
                 decoder = BlockDecoder(cast(Transformer, decoder), block_size=getattr(search, "block_size", None))
                 drafter = HeadsDrafter(decoder.ahead)
             return run_search(
@@ -297,8 +300,13 @@ def run_search(
     """
     state = model.start(src_BS)
     suppressed_ids = (PAD_ID, BOS_ID, *suppressed_ids)
+    if requested := _requested_processors(search):
+        process = Chain(requested if process is None else (*requested, process))
     if process is not None and (drafter is not None or isinstance(search, SampledSearchConfig)):
-        raise ConfigError("constraints need beam search or greedy search, without a draft")
+        raise ConfigError(
+            "a prefix, another constraint, min_length and no_repeat_ngram need beam search or greedy search, without a"
+            " draft"
+        )
     match cast(AnySearchConfig, search):
         case BeamSearchConfig(beam_size=beam_size) if beam_size > 1:
             if drafter is not None:
@@ -354,6 +362,15 @@ def _has_blocks(model: Decoder[Any], search: SearchConfig) -> bool:
     if not isinstance(model, Transformer) or model.further_heads is None or isinstance(search, SampledSearchConfig):
         return False
     return search.beam_size == 1 and getattr(search, "block_size", None) != 1
+
+
+def _requested_processors(search: SearchConfig) -> tuple[LogProbsProcessor, ...]:
+    """What changes the log-probabilities of each step by the search's own settings."""
+    if not isinstance(search, BeamSearchConfig | GreedySearchConfig):
+        return ()
+    least = MinLength(search.min_length, EOS_ID) if search.min_length else None
+    once = NoRepeatNgrams(search.no_repeat_ngram) if search.no_repeat_ngram else None
+    return tuple(each for each in (least, once) if each is not None)
 
 
 def _sampling(search: SearchConfig) -> Sampling | None:

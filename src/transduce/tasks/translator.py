@@ -7,11 +7,12 @@ batches; and the translations of a line are joined with its spacing.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, islice, repeat
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypedDict, Unpack, overload
 
 import torch
@@ -568,9 +569,11 @@ def search_with(
     beam_size: int | None = None,
     alpha: float | None = None,
     max_tokens_per_batch: int | None = None,
+    limits: Mapping[str, int] = MappingProxyType({}),
 ) -> SearchConfig:
     """Override fields of a search configuration; the beam grows to ``n_best`` if needed. Raises ConfigError.
 
+    ``limits``: of outputs, such as ``max_length`` and ``no_repeat_ngram``.
     Greedy search becomes beam search if ``n_best`` or ``beam_size`` is above 1; no other search does.
     """
     n_best = 1 if n_best is None else n_best
@@ -580,6 +583,7 @@ def search_with(
         "beam_size": max(search.beam_size, min_beam) if beam_size is None else beam_size,
         "alpha": search.alpha if alpha is None else float(alpha) if isinstance(alpha, int) else alpha,
         "max_tokens_per_batch": search.max_tokens_per_batch if max_tokens_per_batch is None else max_tokens_per_batch,
+        **limits,
     }
     if not isinstance(search, BeamSearchConfig):
         if changes["n_best"] == changes["beam_size"] == 1:
