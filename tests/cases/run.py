@@ -58,7 +58,9 @@ class Setting:
         key = tuple(models)
         if key not in self._servers:
             command = [Path(sys.executable).with_name("transduce"), "serve", *map(self.model, key), "--port", "0"]
-            server = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+            server = subprocess.Popen(
+                list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+            )
             assert server.stdout is not None
             self._servers[key] = server, server.stdout.readline().strip()
         data = None if body is None else json.dumps(body).encode()
@@ -162,9 +164,7 @@ def _never_empty_and_no_loops(setting: Setting) -> str | None:
     bad = []
     for name in ("demo", "help", "packages", "everyday"):
         for source, target in zip(words, setting.translate(name, "".join(f"{word}\n" for word in words)), strict=True):
-            copies = max(
-                (len(match[0].split()) for match in re.finditer(r"\b(\w+)(?: \1\b){4,}", target)), default=0
-            )
+            copies = max((len(match[0].split()) for match in re.finditer(r"\b(\w+)(?: \1\b){4,}", target)), default=0)
             if not target.strip() or copies or "\ufffd" in target:
                 bad.append((name, source, target))
     return wrong(bad) if bad else None
@@ -339,7 +339,9 @@ def _directions(setting: Setting) -> str | None:
 @case("export-masks", models=["help"])
 def _exports_say_what_is_lost(setting: Setting) -> str | None:
     with tempfile.TemporaryDirectory() as folder:
-        code, out, errors = setting.run("export", setting.model("help"), "--format", "huggingface", "--out", f"{folder}/hf")
+        code, out, errors = setting.run(
+            "export", setting.model("help"), "--format", "huggingface", "--out", f"{folder}/hf"
+        )
         card = "".join(path.read_text() for path in Path(folder).rglob("README.md"))
     return None if code == 0 and "URL" in card and "URL" in out + errors else wrong(code, out, errors)
 

@@ -88,7 +88,7 @@ def test_searches_without_such_limits_say_so(search: SearchConfig, limit: str) -
 def test_the_command_line_refuses_wrong_limits(transduce: Any, micro_model: Path, options: list[object]) -> None:
     outcome = transduce("translate", micro_model, *options, stdin=b"the old dog\n")
     assert outcome.code == (1 if options[0] == "--min-length" else 2)
-    assert outcome.stdout == ""
+    assert outcome.out == ""
 
 
 def test_limits_on_the_command_line(transduce: Any, micro_model: Path) -> None:
@@ -97,4 +97,4 @@ def test_limits_on_the_command_line(transduce: Any, micro_model: Path) -> None:
     limited = transduce("translate", micro_model, "--max-length", 1, "--json", stdin=text.encode())
     workers = transduce("translate", micro_model, "--max-length", 1, "--json", "--workers", 2, stdin=text.encode())
     assert limited.code == workers.code == 0
-    assert limited.stdout == workers.stdout != plain.stdout
+    assert limited.out == workers.out != plain.out

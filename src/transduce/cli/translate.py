@@ -163,9 +163,7 @@ def translate(
     )  # fmt: skip
     if temperature is not None and not sample and best_of is None:
         raise ConfigError("--temperature is for --sample and --best-of")
-    limits = options.output_limits(
-        min_length=min_length, max_length=max_length, no_repeat_ngram=no_repeat_ngram
-    )
+    limits = options.output_limits(min_length=min_length, max_length=max_length, no_repeat_ngram=no_repeat_ngram)
     if ray is not None or (source is not None and is_pattern(source)):
         if any((rerank, draft, sample, best_of, iterations, json, n_best, buffer, alignment)):
             raise ConfigError(
