@@ -7,7 +7,7 @@ import sys
 import unicodedata
 from functools import cache
 
-__all__ = ["normalise"]
+__all__ = ["composed", "normalise", "without_surrogates"]
 
 # Ordering n combining marks takes n * n steps. No language has long runs of marks on a letter, but bad input may.
 MAX_MARKS, MARKS_BETWEEN_JOINERS = 64, 30
@@ -31,13 +31,22 @@ def normalise(text: str) -> str:
     """
     text = text.replace("\0", "")
     if not text.isascii():
-        if _SURROGATE.search(text):
-            text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-        text = _composed(text)
+        text = composed(without_surrogates(text))
     return " ".join(text.split())
 
 
-def _composed(text: str) -> str:
+def without_surrogates(text: str) -> str:
+    """Return ``text`` with U+FFFD for each lone surrogate, and their character for surrogate pairs.
+
+    >>> without_surrogates("x\\ud800y")
+    'x\ufffdy'
+    """
+    if text.isascii() or not _SURROGATE.search(text):
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def composed(text: str) -> str:
     """Return ``text`` in NFC, in linear time."""
     text = _split_marks(text)
     while True:
