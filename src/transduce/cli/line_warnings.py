@@ -14,8 +14,8 @@ __all__ = ["LineWarnings"]
 # For each flag of a translation: what is said of a line that has it, and of the number of such lines at the end.
 _MESSAGES = {
     "source-cut": (
-        "has a sentence of more than {limit} tokens; its end was cut off",
-        "with a sentence of more than {limit} tokens, whose end was cut off",
+        "has a sentence longer than {limit} tokens; its end was cut off",
+        "with a sentence longer than {limit} tokens, whose end was cut off",
     ),
     "output-cut": (
         "has a translation that was cut off at the greatest length; search.max_extra_tokens of the model allows more",

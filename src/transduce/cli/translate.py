@@ -182,7 +182,7 @@ def translate(
     require_writable("--out", out)
     require_not_read(out, source)
     if warnings is not None:
-        if warnings == STANDARD or warnings == out:
+        if warnings in (STANDARD, out):
             raise ConfigError("--warnings should be a file of its own: --out, or stdout, has the translations")
         require_writable("--warnings", warnings)
         require_not_read(warnings, source, written="--warnings")
