@@ -15,7 +15,7 @@ from transduce.tasks.batch_search import SearchResult
 from transduce.tasks.hypotheses import Candidate, Fault, HypothesisCheck, best_candidates
 from transduce.tasks.line_statistics import MIN_RATIO_TOKENS, LineStatistics
 from transduce.tasks.prefixes import Prefix
-from transduce.tasks.translation_parts import Flag, ScoredText, TranslatedSegment, different, in_order
+from transduce.tasks.translation_parts import Flag, ScoredText, TranslatedSegment, distinct_texts, in_order
 from transduce.text import EOS_ID, MaskedText, Tokenizers, is_all_caps, mask, normalise, to_sentence_case, unmask
 from transduce.text.tokenizer import REPLACEMENT
 
@@ -115,7 +115,7 @@ class SegmentText:
         flags = best[0][1] | self._flags_of_lengths(result)
         if _is_cut(source, result):
             flags.add("source-cut")
-        return TranslatedSegment(different(text for text, _ in best), in_order(flags))
+        return TranslatedSegment(distinct_texts(text for text, _ in best), in_order(flags))
 
     def _flags_of_lengths(self, result: SearchResult) -> set[Flag]:
         flags, statistics = set[Flag](), self.statistics
