@@ -34,6 +34,7 @@ from transduce.search import DraftLength, ForcedPrefix, PassCounts
 from transduce.tasks.batch_search import BatchSearch, SearchResult, require_sequence
 from transduce.tasks.devices import usable_device
 from transduce.tasks.line_statistics import MIN_RATIO_TOKENS, LineStatistics
+from transduce.tasks.mask_statistics import MaskStatistics, mask_rules
 from transduce.tasks.model_folder import read_model_folder
 from transduce.tasks.progress import Progress, progress_callback
 from transduce.tasks.segmentation import Segmenter
@@ -48,8 +49,10 @@ from transduce.text import (
     Tokenizers,
     is_all_caps,
     mask,
+    n_masks,
     normalise,
     split_sentences,
+    to_capitals,
     to_sentence_case,
     unmask,
 )
@@ -116,7 +119,8 @@ class Translator:
     CPUs) computes matrix products in that type: faster on processors that support it, with slightly different outputs.
     After changing weights, make a new translator. Several threads may share one. ``others`` are further models with the
     same vocabularies, for an ensemble; with a ``shortlist``, only its tokens are scored. ``statistics`` are those of
-    the training lines; without them, every sentence is translated separately.
+    the training lines; without them, every sentence is translated separately. ``masks`` say what is not masked, by
+    default those of ``statistics``.
     """
 
     def __init__(
@@ -130,6 +134,7 @@ class Translator:
         others: Sequence[EncoderDecoder] = (),
         statistics: LineStatistics | None = None,
         shortlist: Shortlist | None = None,
+        masks: MaskStatistics | None = None,
     ) -> None:
         self.model, self.tokenizers, self.search, self.statistics = model, tokenizers, search, statistics
         self.precision = precision
@@ -142,8 +147,14 @@ class Translator:
         )
         self._n_models = 1 + len(others)
         self.src_language, self.tgt_language = direction.split("-")
+        masks = statistics.masks if masks is None and statistics is not None else masks
+        self.mask_rules = mask_rules(self.src_language, self.tgt_language, masks)
         self._segmenter = Segmenter(
-            self.src_language, statistics, self._n_tokens, max_tokens=self._batch_search.max_source_tokens
+            self.src_language,
+            statistics,
+            self._n_tokens,
+            max_tokens=self._batch_search.max_source_tokens,
+            n_masks=lambda text: n_masks(text, self.mask_rules) if tokenizers.src.has_masks else 0,
         )
 
     def __repr__(self) -> str:
@@ -365,7 +376,7 @@ class Translator:
             if rerank is not None and any(each.text for each in begun):
                 raise ConfigError("a prefix cannot be used with a model for reranking; leave one of them out")
             candidates = self.translate_segments(
-                texts, beam_config, lowers_caps=split, is_scored=is_scored, prefixes=begun
+                texts, beam_config, lowers_caps=True, is_scored=is_scored, prefixes=begun
             )
             assert candidates is not None  # not interrupted
             results = iter(candidates if rerank is None else rerank(texts, candidates, config))
@@ -474,7 +485,7 @@ class Translator:
 
     def _input(self, text: str, *, lowers_caps: bool) -> _Input:
         text, is_truncated = _truncate(text)
-        masked = mask(text) if self.tokenizers.src.has_masks else MaskedText(text, {})
+        masked = mask(text, self.mask_rules) if self.tokenizers.src.has_masks else MaskedText(text, {})
         is_caps = lowers_caps and is_all_caps(masked.text)
         if is_caps:
             masked = replace(masked, text=to_sentence_case(masked.text, self.src_language))
@@ -495,8 +506,8 @@ class Translator:
     def _prefix_ids(self, prefix: Prefix, source: _Input) -> _Forced:
         """Return the ids of a prefix as the model writes it, and whether it ends with a complete word."""
         given = prefix.text
-        for mask_token, original in source.masked.originals.items():
-            given = given.replace(original, mask_token)
+        for mask_token in source.masked.originals:
+            given = given.replace(source.masked.in_target(mask_token), mask_token)
         if source.is_caps and is_all_caps(given):
             given = to_sentence_case(given, self.tgt_language)
         text, tokenizer = normalise(given), self.tokenizers.tgt
@@ -528,7 +539,7 @@ class Translator:
         texts = self.tokenizers.tgt.decode_batch(hypothesis.ids for hypothesis in result.hypotheses)
         candidates = []
         for text, hypothesis in zip(texts, result.hypotheses, strict=True):
-            cased = text.upper() if source.is_caps else text
+            cased = to_capitals(text, self.tgt_language) if source.is_caps else text
             restored, has_all_masks = unmask(cased, source.masked) if self.tokenizers.tgt.has_masks else (cased, True)
             # Normalise again, so that a translation has no line break.
             candidates.append((not has_all_masks, ScoredText(normalise(restored), hypothesis.score)))
@@ -546,8 +557,8 @@ class Translator:
         )
 
     def _n_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Count the tokens of each masked text, EOS included; a truncated text counts as longer than the maximum."""
-        inputs = [self._input(text, lowers_caps=False) for text in texts]
+        """Count the tokens of each text as the model reads it, EOS included; a truncated text counts as longer than the maximum."""
+        inputs = [self._input(text, lowers_caps=self._lowers_caps) for text in texts]
         counts = [len(ids) + 1 for ids in self._batch_search.source_ids([each.masked.text for each in inputs])]
         minimum = self.max_source_tokens + 1
         return [max(n, minimum) if each.is_truncated else n for each, n in zip(inputs, counts, strict=True)]
