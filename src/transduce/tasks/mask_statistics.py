@@ -11,8 +11,8 @@ from pydantic import BeforeValidator
 
 from transduce.config.record import Record, config_from_mapping
 from transduce.errors import TransduceError, quoted
-from transduce.text.masks import NUMBER_KINDS, MaskRules, shared_strings
-from transduce.text.verbatim import verbatim_strings
+from transduce.text.masks import MaskRules, shared_strings
+from transduce.text.verbatim import NUMBER_KINDS, verbatim_strings
 
 __all__ = ["MaskCounts", "MaskStatistics", "mask_rules"]
 

@@ -65,7 +65,7 @@ class Prepared:
     train: Store
     dev: Store | None
     text_names: Mapping[str, str]  # names of the dev and test texts, if any
-    masks: MaskStatistics | None = None  # None in folders of earlier versions, and of tasks other than translation
+    masks: MaskStatistics | None = None  # None in folders of earlier versions
 
     @property
     def also_dev(self) -> dict[str, Store]:

@@ -13,7 +13,7 @@ from itertools import chain
 
 from transduce.text.insertion import insert_missing
 from transduce.text.numbers import number_value, number_words, plain_digits, style_of, translated_number
-from transduce.text.verbatim import Verbatim, verbatim_strings
+from transduce.text.verbatim import NUMBER_KINDS, Verbatim, verbatim_strings
 
 __all__ = ["lost_strings", "mend", "needs_translation"]
 
@@ -122,7 +122,9 @@ class _Comparison:
             if counterpart is not None:
                 in_target.append((counterpart, token))
             is_kept = counterpart is not None and item not in counterpart_of
-            written[token] = counterpart.text if is_kept and counterpart else self._in_target(item)
+            written[token] = (
+                counterpart.text if is_kept and counterpart else self._in_target(item, has_place=counterpart is not None)
+            )
         tokens = re.compile(f"[{''.join(written)}]")
         is_free = bytearray(self._is_free)
         for item in self._surplus:
@@ -237,16 +239,20 @@ class _Comparison:
         self._counterparts.append((item, other))
         self._is_free[other.start : other.end] = bytes(other.end - other.start)
 
-    def _in_target(self, item: _Item) -> str:
-        """Return a lost string as it is put into the target: numbers with units and grouped ones by rule."""
-        if item.kind != DIGITS:
-            return item.text
+    def _in_target(self, item: _Item, *, has_place: bool) -> str:
+        """Return a lost string as it is put into the target: numbers with units and grouped ones by rule.
+
+        Where nothing stands for a number, its unit comes with it, unless the target has that.
+        """
         whole = next((each for each in self._strings if each.start <= item.start and item.end <= each.end), None)
-        if whole is None or whole.kind not in ("quantity", "number"):
+        if item.kind != DIGITS or whole is None or whole.kind not in NUMBER_KINDS:
             return item.text
-        translated = translated_number(whole.text, *self._languages)
-        match = _SPACED_DIGITS.search(translated)
-        return item.text if translated == whole.text or match is None else match.group()
+        written = translated_number(whole.text, *self._languages)
+        digits = _SPACED_DIGITS.search(written) if written != whole.text else None
+        unit = whole.text.replace(item.text, "").strip()
+        if whole.kind == "quantity" and not has_place and unit not in self._target:
+            return written
+        return item.text if digits is None else digits.group()
 
 
 def _item(string: Verbatim) -> _Item:

@@ -16,13 +16,12 @@ from zlib import crc32
 
 from transduce.text.insertion import END_MARKS, insert_missing
 from transduce.text.numbers import translated_number
-from transduce.text.verbatim import Verbatim, has_verbatim, verbatim_strings
+from transduce.text.verbatim import NUMBER_KINDS, Verbatim, has_verbatim, verbatim_strings
 
 __all__ = ["MASKS", "MaskRules", "MaskedText", "mask", "mask_pair", "mask_words", "n_masks", "strip_masks", "unmask"]
 
 MASKS = tuple(map(chr, range(0xE000, 0xE00A)))  # U+E000 to U+E009
 _MASK = re.compile(f"[{MASKS[0]}-{MASKS[-1]}]")
-NUMBER_KINDS = ("quantity", "number")  # of verbatim strings that languages write in different ways
 
 _WORD = re.compile(r"[^\W_]+(?:-[^\W_]+)*")
 MIN_LETTERS = 4  # of a lower-case word that source and target share; shorter ones may be equal by chance

@@ -6,7 +6,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-__all__ = ["Verbatim", "address_spans", "find_verbatim", "has_verbatim", "verbatim_spans", "verbatim_strings"]
+__all__ = [
+    "NUMBER_KINDS", "Verbatim", "address_spans", "find_verbatim", "has_verbatim", "verbatim_spans", "verbatim_strings",
+]  # fmt: skip
+
+NUMBER_KINDS = ("quantity", "number")  # of verbatim strings that languages write in different ways
 
 _FILE_ENDINGS = (
     "7z|avi|bak|bat|bin|bmp|bz2|c|cc|cfg|class|conf|cpp|cs|css|csv|dat|db|deb|dll|doc|docx|dot|eps|exe|fodt|gif|gz|h|"
@@ -20,8 +24,9 @@ _UNITS = (
 )
 # Bounded, else quadratic time on long runs of digits. A space is inside only before a group of three digits.
 _NUMBER = r"\d(?:(?:[\d.,'’\u00a0\u202f]|\ (?=\d{3}(?!\d))){0,30}\d)?"
-_URL = r"(?:\([^\s<>\"'«»“”„()\ufdd0]*\)|[^\s<>\"'«»“”„)\ufdd0])*"
-_URL_END = r"(?:\([^\s<>\"'«»“”„()\ufdd0]*\)|[^\s<>\"'«»“”„.,;:!?()\[\]{}\ufdd0]|(?<=[/=])\ufdd0+)"
+_IN_BRACKETS = r"\([^\s<>\"'«»“”„()\ufdd0]*\)"
+_URL = rf"(?:{_IN_BRACKETS}|(?!{_IN_BRACKETS})[^\s<>\"'«»“”„)\ufdd0])*"
+_URL_END = rf"(?:{_IN_BRACKETS}|[^\s<>\"'«»“”„.,;:!?()\[\]{{}}\ufdd0]|(?<=[/=])\ufdd0+)"
 _CLOCK = r"\d{1,3}:[0-5]\d(?::[0-5]\d)?(?:[.,]\d{1,3})?"
 _ISO_DATE = r"\d{4}-[01]?\d-[0-3]?\d"
 _BEFORE_NUMBER = r"(?<![\w.,:/$€£¥-])(?<!\d['’])"
