@@ -8,8 +8,9 @@ import pytest
 
 from transduce.tasks.hypotheses import Candidate, Fault, HypothesisCheck, best_candidates, is_repetitive
 from transduce.tasks.translation_parts import ScoredText
+from transduce.text import MaskRules
 
-CHECK = HypothesisCheck("en", "de")
+CHECK = HypothesisCheck(MaskRules("en", "de"))
 
 LOOPS = [
     ("behind", "derrière derrière derrière derrière"),

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from transduce.tasks.translation_parts import Flag, ScoredText
-from transduce.text import lost_strings, mend, word_spans
+from transduce.text import MaskRules, lost_strings, mend, word_spans
 
 __all__ = ["Candidate", "Fault", "HypothesisCheck", "best_candidates", "is_repetitive"]
 
@@ -52,10 +52,9 @@ def best_candidates(candidates: Iterable[Candidate]) -> list[Candidate]:
 
 @dataclass(frozen=True, slots=True)
 class HypothesisCheck:
-    """Finds faults of translations between two languages, and mends them."""
+    """Finds faults of translations, and mends them; ``rules`` name the languages, and what a translation may lack."""
 
-    src_language: str
-    tgt_language: str
+    rules: MaskRules
 
     def fault(self, source: str, target: str) -> Fault:
         """Return the worst fault of a translation of a source with words."""
@@ -78,7 +77,7 @@ class HypothesisCheck:
             return ScoredText("", best.score), flags | {"untranslated"}
         if candidate.fault is Fault.REPEATS:
             flags.add("repeated")
-        text = mend(source, best.text, src_language=self.src_language, tgt_language=self.tgt_language)
+        text = self._mended(source, best.text)
         if text != best.text:
             flags.add("mended")
         if self._lost(source, text):
@@ -86,7 +85,16 @@ class HypothesisCheck:
         return ScoredText(text, best.score), flags
 
     def _lost(self, source: str, target: str) -> tuple[str, ...]:
-        return lost_strings(source, target, src_language=self.src_language, tgt_language=self.tgt_language)
+        rules = self.rules
+        return lost_strings(
+            source, target, src_language=rules.src_language, tgt_language=rules.tgt_language, may_lack=rules.unmasked
+        )
+
+    def _mended(self, source: str, target: str) -> str:
+        rules = self.rules
+        return mend(
+            source, target, src_language=rules.src_language, tgt_language=rules.tgt_language, may_lack=rules.unmasked
+        )
 
 
 def is_repetitive(source: str, target: str) -> bool:

@@ -16,7 +16,18 @@ from transduce.tasks.hypotheses import Candidate, Fault, HypothesisCheck, best_c
 from transduce.tasks.line_statistics import MIN_RATIO_TOKENS, LineStatistics
 from transduce.tasks.prefixes import Prefix
 from transduce.tasks.translation_parts import Flag, ScoredText, TranslatedSegment, distinct_texts, in_order
-from transduce.text import EOS_ID, MaskedText, Tokenizers, is_all_caps, mask, normalise, to_sentence_case, unmask
+from transduce.text import (
+    EOS_ID,
+    MaskedText,
+    MaskRules,
+    Tokenizers,
+    is_all_caps,
+    mask,
+    normalise,
+    to_capitals,
+    to_sentence_case,
+    unmask,
+)
 from transduce.text.tokenizer import REPLACEMENT
 
 __all__ = ["ForcedIds", "ReadSegment", "SegmentText"]
@@ -41,12 +52,10 @@ class ReadSegment:
 class SegmentText:
     """Converts between the text of segments and that of a model with the given vocabularies and training text."""
 
-    def __init__(
-        self, tokenizers: Tokenizers, *, src_language: str, tgt_language: str, statistics: LineStatistics | None
-    ) -> None:
-        self.tokenizers, self.statistics = tokenizers, statistics
-        self.src_language, self.tgt_language = src_language, tgt_language
-        self._check = HypothesisCheck(src_language, tgt_language)
+    def __init__(self, tokenizers: Tokenizers, rules: MaskRules, statistics: LineStatistics | None) -> None:
+        """``rules`` name the languages, and what is not masked."""
+        self.tokenizers, self.rules, self.statistics = tokenizers, rules, statistics
+        self._check = HypothesisCheck(rules)
 
     @property
     def lowers_caps(self) -> bool:
@@ -56,10 +65,10 @@ class SegmentText:
     def read(self, text: str, *, lowers_caps: bool) -> ReadSegment:
         """Return a segment as the model reads it."""
         text, is_truncated = _truncate(text)
-        masked = mask(text) if self.tokenizers.src.has_masks else MaskedText(text, {})
+        masked = mask(text, self.rules) if self.tokenizers.src.has_masks else MaskedText(text, {})
         is_caps = lowers_caps and self.lowers_caps and is_all_caps(masked.text)
         if is_caps:
-            masked = replace(masked, text=to_sentence_case(masked.text, self.src_language))
+            masked = replace(masked, text=to_sentence_case(masked.text, self.rules.src_language))
         return ReadSegment(text, masked, is_caps, is_truncated)
 
     def prefix_ids(self, prefix: Prefix, source: ReadSegment, *, max_tokens: int) -> ForcedIds:
@@ -68,10 +77,10 @@ class SegmentText:
         Raises DataError for a longer one.
         """
         given = prefix.text
-        for mask_token, original in source.masked.originals.items():
-            given = given.replace(original, mask_token)
+        for mask_token in source.masked.originals:
+            given = given.replace(source.masked.in_target(mask_token), mask_token)
         if source.is_caps and is_all_caps(given):
-            given = to_sentence_case(given, self.tgt_language)
+            given = to_sentence_case(given, self.rules.tgt_language)
         text, tokenizer = normalise(given), self.tokenizers.tgt
         ids = tokenizer.encode(text, max_tokens=max_tokens) if text else []
         is_complete = text != "" and given[-1].isspace() and not prefix.is_whole
@@ -95,7 +104,8 @@ class SegmentText:
         ]
 
     def _candidate(self, source: ReadSegment, text: str, hypothesis: Hypothesis, *, is_checked: bool) -> Candidate:
-        text = normalise((text.upper() if source.is_caps else text).replace(REPLACEMENT, ""))
+        text = text.replace(REPLACEMENT, "")
+        text = normalise(to_capitals(text, self.rules.tgt_language) if source.is_caps else text)
         text, has_all_masks = unmask(text, source.masked) if self.tokenizers.tgt.has_masks else (text, True)
         fault = self._check.fault(source.text, text) if is_checked else Fault.NONE
         return Candidate(

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 __all__ = [
-    "FLAGS", "Flag", "ScoredText", "TranslatedSegment", "Translation", "best_combinations", "distinct_texts", "in_order",
+    "FLAGS", "Flag", "ScoredText", "TranslatedSegment", "Translation", "best_combinations", "distinct_texts",
+    "in_order",
 ]  # fmt: skip
 
 # What may be wrong with a translation:

@@ -21,8 +21,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from transduce.text.masks import address_spans
 from transduce.text.normalise import composed
+from transduce.text.verbatim import address_spans
 from transduce.text.word_spans import word_spans
 
 __all__ = ["MarkupRules", "Unit", "divide", "html_rules", "plain_unit", "xml_rules"]

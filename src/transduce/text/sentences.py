@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from sentencex import segment
 
-from transduce.text.masks import verbatim_spans
+from transduce.text.verbatim import verbatim_spans
 
 __all__ = ["Segment", "join_segments", "spaces_between", "split_clauses", "split_sentences"]
 
