@@ -74,7 +74,9 @@ class MaskCounts:
             for string, count in self._one_sided.most_common(MAX_STRINGS)
             if count >= MIN_COUNT and count >= MIN_ONE_SIDED * self._in_source[string]
         ]
-        return MaskStatistics(one_sided=tuple(one_sided), translates_numbers=self._n_translated >= self._n_copied)
+        return MaskStatistics(
+            one_sided=tuple(one_sided), translates_numbers=self._n_translated >= self._n_copied
+        )
 
     def control_tags(self) -> dict[str, int]:
         """Return the one-sided strings that sources begin with, with their counts; none if few sources do."""
