@@ -98,7 +98,7 @@ class Native:
             job = TranslateJob(text, prefix=Prefix(fields.text("prefix", "")))
             [found] = await while_connected(request, served.ask([job], timeout_s=self.state.request_timeout_s))
         served.metrics.characters(n_characters)
-        return json_response({"translation": found.n_best[0].text})
+        return json_response({"translation": found.n_best[0].text or text})
 
     async def alignment(self, request: Request) -> Response:
         """POST /alignment: attention between the words of a sentence and of its translation, and probabilities."""

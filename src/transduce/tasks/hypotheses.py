@@ -56,15 +56,15 @@ class HypothesisCheck:
 
     rules: MaskRules
 
-    def fault(self, source: str, target: str) -> Fault:
-        """Return the worst fault of a translation of a source with words."""
+    def fault(self, source: str, target: str, *, is_cut: bool = False) -> Fault:
+        """Return the worst fault of a translation of a source with words; ``is_cut``: its end was not read."""
         if not any(map(str.isalnum, target)):
             return Fault.HAS_NO_WORD
         if is_repetitive(source, target):
             return Fault.REPEATS
-        return Fault.LACKS_STRINGS if self._lost(source, target) else Fault.NONE
+        return Fault.LACKS_STRINGS if not is_cut and self._lost(source, target) else Fault.NONE
 
-    def mended(self, candidate: Candidate, source: str) -> tuple[ScoredText, set[Flag]]:
+    def mended(self, candidate: Candidate, source: str, *, is_cut: bool = False) -> tuple[ScoredText, set[Flag]]:
         """Return a candidate with the strings that it lacks, and what is to be said about it."""
         best, flags = candidate.best, set[Flag]()
         if candidate.is_repaired:
@@ -77,6 +77,8 @@ class HypothesisCheck:
             return ScoredText("", best.score), flags | {"untranslated"}
         if candidate.fault is Fault.REPEATS:
             flags.add("repeated")
+        if is_cut:
+            return best, flags
         text = self._mended(source, best.text)
         if text != best.text:
             flags.add("mended")

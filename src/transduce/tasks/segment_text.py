@@ -97,17 +97,19 @@ class SegmentText:
         texts = iter(self.tokenizers.tgt.decode_batch(each.ids for result in results for each in result.hypotheses))
         return [
             [
-                self._candidate(source, next(texts), each, is_checked=is_checked and not _is_cut(source, result))
+                self._candidate(source, next(texts), each, is_checked=is_checked, is_cut=_is_cut(source, result))
                 for each in result.hypotheses
             ]
             for source, result in zip(sources, results, strict=True)
         ]
 
-    def _candidate(self, source: ReadSegment, text: str, hypothesis: Hypothesis, *, is_checked: bool) -> Candidate:
+    def _candidate(
+        self, source: ReadSegment, text: str, hypothesis: Hypothesis, *, is_checked: bool, is_cut: bool
+    ) -> Candidate:
         text = text.replace(REPLACEMENT, "")
         text = normalise(to_capitals(text, self.rules.tgt_language) if source.is_caps else text)
         text, has_all_masks = unmask(text, source.masked) if self.tokenizers.tgt.has_masks else (text, True)
-        fault = self._check.fault(source.text, text) if is_checked else Fault.NONE
+        fault = self._check.fault(source.text, text, is_cut=is_cut) if is_checked else Fault.NONE
         return Candidate(
             ScoredText(text, hypothesis.score),
             fault if has_all_masks else max(fault, Fault.LACKS_STRINGS),
@@ -119,11 +121,12 @@ class SegmentText:
         self, source: ReadSegment, result: SearchResult, candidates: Iterable[Candidate], *, n_best: int
     ) -> TranslatedSegment:
         """Return the best translations of a segment, mended if need be."""
-        best = [self._check.mended(each, source.text) for each in best_candidates(candidates)[:n_best]]
+        is_cut = _is_cut(source, result)
+        best = [self._check.mended(each, source.text, is_cut=is_cut) for each in best_candidates(candidates)[:n_best]]
         if not best:
             return TranslatedSegment((ScoredText("", 0.0),))
         flags = best[0][1] | self._flags_of_lengths(result)
-        if _is_cut(source, result):
+        if is_cut:
             flags.add("source-cut")
         return TranslatedSegment(distinct_texts(text for text, _ in best), in_order(flags))
 
