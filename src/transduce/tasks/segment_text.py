@@ -6,8 +6,10 @@ hypotheses, the best without a fault is the translation.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from transduce.errors import DataError, quoted
 from transduce.search import Hypothesis
@@ -35,6 +37,9 @@ __all__ = ["ForcedIds", "ReadSegment", "SegmentText"]
 # Longer segments are truncated: even when masked, they have more tokens than any model reads.
 MAX_SEGMENT_CHARACTERS = 20_000
 MIN_CAPS_FRACTION = 0.02  # input in capitals is lowercased if a smaller fraction of the training lines is in capitals
+
+MAX_SPACES = 100  # no-break and other special spaces of a segment that come back
+_SPECIAL_SPACE = re.compile(r"(\S+)([^\S \t\n\r\x0b\x0c\x1c-\x1f\x85\u2028\u2029]+)(?=(\S+))")
 
 ForcedIds = tuple[list[int], bool]  # the ids of a prefix; whether it ends with a complete word
 
@@ -109,6 +114,7 @@ class SegmentText:
         text = text.replace(REPLACEMENT, "")
         text = normalise(to_capitals(text, self.rules.tgt_language) if source.is_caps else text)
         text, has_all_masks = unmask(text, source.masked) if self.tokenizers.tgt.has_masks else (text, True)
+        text = _with_spaces_of(source.text, text)
         fault = self._check.fault(source.text, text, is_cut=is_cut) if is_checked else Fault.NONE
         return Candidate(
             ScoredText(text, hypothesis.score),
@@ -145,6 +151,18 @@ class SegmentText:
 def _is_cut(source: ReadSegment, result: SearchResult) -> bool:
     """Whether the model did not read the end of a segment."""
     return source.is_truncated or result.is_truncated
+
+
+def _with_spaces_of(source: str, target: str) -> str:
+    """Return ``target`` with the no-break and other special spaces of ``source`` between strings that both have.
+
+    >>> _with_spaces_of("about 10\u00a0000 dogs", "etwa 10 000 Hunde") == "etwa 10\u00a0000 Hunde"
+    True
+    """
+    for match in islice(_SPECIAL_SPACE.finditer(source), MAX_SPACES):
+        before, space, after = match.groups()
+        target = target.replace(f"{before} {after}", f"{before}{space}{after}")
+    return target
 
 
 def _truncate(text: str) -> tuple[str, bool]:
