@@ -111,16 +111,17 @@ class SegmentText:
     def _candidate(
         self, source: ReadSegment, text: str, hypothesis: Hypothesis, *, is_checked: bool, is_cut: bool
     ) -> Candidate:
-        text = text.replace(REPLACEMENT, "")
-        text = normalise(to_capitals(text, self.rules.tgt_language) if source.is_caps else text)
-        text, has_all_masks = unmask(text, source.masked) if self.tokenizers.tgt.has_masks else (text, True)
+        written = text.replace(REPLACEMENT, "")
+        written = normalise(to_capitals(written, self.rules.tgt_language) if source.is_caps else written)
+        text, has_all_masks = unmask(written, source.masked) if self.tokenizers.tgt.has_masks else (written, True)
         text = _with_spaces_of(source.text, text)
-        fault = self._check.fault(source.text, text, is_cut=is_cut) if is_checked else Fault.NONE
+        fault = Fault.NONE if has_all_masks else Fault.LACKS_STRINGS
+        if is_checked:
+            has_word = any(map(str.isalnum, written)) or not any(map(str.isalpha, source.masked.text))
+            found = self._check.fault(source.text, text, is_cut=is_cut) if has_word else Fault.HAS_NO_WORD
+            fault = max(fault, found)
         return Candidate(
-            ScoredText(text, hypothesis.score),
-            fault if has_all_masks else max(fault, Fault.LACKS_STRINGS),
-            is_repaired=not has_all_masks,
-            is_finished=hypothesis.is_finished,
+            ScoredText(text, hypothesis.score), fault, is_repaired=not has_all_masks, is_finished=hypothesis.is_finished
         )
 
     def chosen(
