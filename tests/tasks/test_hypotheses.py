@@ -29,7 +29,6 @@ NO_LOOPS = [
     ("No, no, no!", "Nein, nein, nein!"),
     ("very, very good", "sehr, sehr gut"),
     ("Ha ha ha ha", "Ha ha ha ha"),
-    ("It was that that he said.", "Das, das das sagte er."),
     ("-----", "-----"),
     ("Wait.....", "Warte....."),
     ("1000000 people", "1000000 Leute"),
