@@ -102,7 +102,7 @@ class HypothesisCheck:
 def is_repetitive(source: str, target: str) -> bool:
     """Whether a translation repeats words, or parts of one, side by side more often than its source: a model's loop.
 
-    >>> is_repetitive("behind", "derrière derrière derrière"), is_repetitive("No, no, no!", "Nein, nein, nein!")
+    >>> is_repetitive("behind", "derrière " * 4), is_repetitive("No, no, no, no!", "Nein, nein, nein, nein!")
     (True, False)
     """
     words = _words(target)
@@ -118,7 +118,10 @@ def _words(text: str) -> list[str]:
 
 
 def _repeats(words: Sequence[str]) -> int:
-    """Return how many times the same one to ``MAX_PERIOD`` words stand side by side; of single letters, half of it."""
+    """Return how many times the same two to ``MAX_PERIOD`` words stand side by side; of one word, one time less.
+
+    Single letters, as which signs of Chinese count, may stand twice as often.
+    """
     if max(Counter(words).values(), default=0) <= MAX_TIMES:
         return 1
     most = 1
@@ -127,7 +130,7 @@ def _repeats(words: Sequence[str]) -> int:
         for word, later in zip(words, words[period:], strict=False):
             n_equal = n_equal + 1 if word == later else 0
             n_times = n_equal // period + 1
-            most = max(most, n_times if period > 1 or len(word) > 1 else n_times // 2)
+            most = max(most, n_times if period > 1 else n_times - 1 if len(word) > 1 else n_times // 2)
     return most
 
 
