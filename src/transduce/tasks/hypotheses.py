@@ -120,7 +120,7 @@ def _words(text: str) -> list[str]:
 def _repeats(words: Sequence[str]) -> int:
     """Return how many times the same two to ``MAX_PERIOD`` words stand side by side; of one word, one time less.
 
-    Single letters, as which signs of Chinese count, may stand twice as often.
+    Single letters, such as the signs of Chinese, may stand more often.
     """
     if max(Counter(words).values(), default=0) <= MAX_TIMES:
         return 1
