@@ -15,6 +15,7 @@ from transduce.config.record import Count, Record, config_from_mapping
 from transduce.data import PairStore
 from transduce.errors import CheckpointError, quoted
 from transduce.text import Tokenizers, is_all_caps, split_sentences
+from transduce.text.quotes import QuoteStyle
 
 __all__ = ["LineStatistics", "line_statistics"]
 
@@ -32,6 +33,8 @@ class LineStatistics(Record):
     longest: Count  # tokens of the longest source
     least_ratio: Annotated[float, Field(ge=0)]  # 0.1 % quantile of target tokens per source token
     caps: Annotated[float, Field(ge=0)]  # fraction of the lines in capitals only
+    # The usual apostrophe, opening and closing quotation mark of the sources; models of older versions do not have it.
+    quotes: Annotated[str, Field(pattern=r"^['’][\"“„][\"“”]$")] | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return the values for ``config.json``."""
@@ -59,6 +62,7 @@ def line_statistics(store: PairStore, tokenizers: Tokenizers, language: str) -> 
         longest=int(n_src.max()),
         least_ratio=round(float(np.quantile(n_tgt[has_ratio] / n_src[has_ratio], RARE_FRACTION)), 4),
         caps=round(sum(map(is_all_caps, lines)) / len(lines), 4),
+        quotes=QuoteStyle.of_text(lines).as_text(),
     )
 
 

@@ -54,6 +54,8 @@ from transduce.text import (
     unmask,
 )
 from transduce.text.chunks import chunks
+from transduce.text.normalise import one_line, visible
+from transduce.text.quotes import QuoteStyle
 
 __all__ = [
     "CHUNK_LINES",
@@ -473,12 +475,19 @@ class Translator:
         return [segments[index] for index in range(len(texts))]
 
     def _input(self, text: str, *, lowers_caps: bool) -> _Input:
-        text, is_truncated = _truncate(text)
+        text, is_truncated = _truncate(visible(text))
         masked = mask(text) if self.tokenizers.src.has_masks else MaskedText(text, {})
+        masked = replace(masked, text=self._quotes.apply(masked.text))
         is_caps = lowers_caps and is_all_caps(masked.text)
         if is_caps:
             masked = replace(masked, text=to_sentence_case(masked.text, self.src_language))
         return _Input(masked, is_caps, is_truncated)
+
+    @cached_property
+    def _quotes(self) -> QuoteStyle:
+        """The apostrophes and quotation marks that the model knows."""
+        known = None if self.statistics is None else self.statistics.quotes
+        return QuoteStyle.of_vocabulary(self.tokenizers.src.vocabulary) if known is None else QuoteStyle(*known)
 
     @property
     def _lowers_caps(self) -> bool:
@@ -531,7 +540,7 @@ class Translator:
             cased = text.upper() if source.is_caps else text
             restored, has_all_masks = unmask(cased, source.masked) if self.tokenizers.tgt.has_masks else (cased, True)
             # Normalise again, so that a translation has no line break.
-            candidates.append((not has_all_masks, ScoredText(normalise(restored), hypothesis.score)))
+            candidates.append((not has_all_masks, ScoredText(one_line(restored), hypothesis.score)))
         candidates.sort(key=lambda each: each[0])  # stable: otherwise the order of the beam
         n_tokens = len(result.hypotheses[0].ids) + 1 if result.hypotheses else 0
         statistics = self.statistics
