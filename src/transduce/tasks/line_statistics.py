@@ -16,6 +16,7 @@ from transduce.data import PairStore
 from transduce.errors import CheckpointError, quoted
 from transduce.tasks.mask_statistics import MaskStatistics
 from transduce.text import Tokenizers, is_all_caps, split_sentences
+from transduce.text.quotes import QuoteStyle
 
 __all__ = ["LineStatistics", "line_statistics"]
 
@@ -34,6 +35,8 @@ class LineStatistics(Record):
     least_ratio: Annotated[float, Field(ge=0)]  # 0.1 % quantile of target tokens per source token
     caps: Annotated[float, Field(ge=0)]  # fraction of the lines in capitals only
     masks: MaskStatistics | None = None  # None in folders of earlier versions
+    # The usual apostrophe, opening and closing quotation mark of the sources; models of older versions do not have it.
+    quotes: Annotated[str, Field(pattern=r"^['’][\"“„][\"“”]$")] | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return the values for ``config.json``."""
@@ -64,6 +67,7 @@ def line_statistics(
         least_ratio=round(float(np.quantile(n_tgt[has_ratio] / n_src[has_ratio], RARE_FRACTION)), 4),
         caps=round(sum(map(is_all_caps, lines)) / len(lines), 4),
         masks=masks,
+        quotes=QuoteStyle.of_text(lines).as_text(),
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import islice
 
 from transduce.errors import DataError, quoted
@@ -30,6 +31,8 @@ from transduce.text import (
     to_sentence_case,
     unmask,
 )
+from transduce.text.normalise import one_line, visible
+from transduce.text.quotes import QuoteStyle
 from transduce.text.tokenizer import REPLACEMENT
 
 __all__ = ["ForcedIds", "ReadSegment", "SegmentText"]
@@ -67,10 +70,17 @@ class SegmentText:
         """Whether hardly any training line was in capitals."""
         return self.statistics is None or self.statistics.caps < MIN_CAPS_FRACTION
 
+    @cached_property
+    def _quotes(self) -> QuoteStyle:
+        """The apostrophes and quotation marks that the model knows."""
+        known = None if self.statistics is None else self.statistics.quotes
+        return QuoteStyle.of_vocabulary(self.tokenizers.src.vocabulary) if known is None else QuoteStyle(*known)
+
     def read(self, text: str, *, lowers_caps: bool) -> ReadSegment:
         """Return a segment as the model reads it."""
-        text, is_truncated = _truncate(text)
+        text, is_truncated = _truncate(visible(text))
         masked = mask(text, self.rules) if self.tokenizers.src.has_masks else MaskedText(text, {})
+        masked = replace(masked, text=self._quotes.apply(masked.text))
         is_caps = lowers_caps and self.lowers_caps and is_all_caps(masked.text)
         if is_caps:
             masked = replace(masked, text=to_sentence_case(masked.text, self.rules.src_language))
@@ -112,7 +122,7 @@ class SegmentText:
         self, source: ReadSegment, text: str, hypothesis: Hypothesis, *, is_checked: bool, is_cut: bool
     ) -> Candidate:
         written = text.replace(REPLACEMENT, "")
-        written = normalise(to_capitals(written, self.rules.tgt_language) if source.is_caps else written)
+        written = one_line(to_capitals(written, self.rules.tgt_language) if source.is_caps else written)
         text, has_all_masks = unmask(written, source.masked) if self.tokenizers.tgt.has_masks else (written, True)
         text = _with_spaces_of(source.text, text)
         fault = Fault.NONE if has_all_masks else Fault.LACKS_STRINGS

@@ -7,6 +7,7 @@ from itertools import chain
 
 from transduce.tasks.line_statistics import LineStatistics
 from transduce.text import MASKS, Segment, split_clauses, split_sentences
+from transduce.text.normalise import visible
 
 __all__ = ["Segmenter"]
 
@@ -38,7 +39,11 @@ class Segmenter:
         self.longest = max_tokens if statistics is None else min(statistics.longest, max_tokens)
 
     def __call__(self, lines: Sequence[str]) -> list[list[Segment]]:
-        """Return the segments of each line, at least one; an empty line has one empty segment."""
+        """Return the segments of each line, at least one; an empty line has one empty segment.
+
+        They are without invisible characters, behind which a sentence may end.
+        """
+        lines = list(map(visible, lines))
         sentences = [split_sentences(line, self.language) for line in lines]
         n_tokens_of_lines = self._n_tokens(lines)
         segments = []
