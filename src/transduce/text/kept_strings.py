@@ -18,11 +18,12 @@ from transduce.text.verbatim import NUMBER_KINDS, Verbatim, verbatim_strings
 __all__ = ["lost_strings", "mend", "needs_translation"]
 
 DIGITS = "digit string"
+OPTIONAL_DIGITS = "digits of a word"  # they are lost only if another number stands for them
 # Other kinds, such as dates and numbers with units, are compared by their digits.
 _COPIED_KINDS = frozenset(("comment", "tag", "url", "email", "placeholder", "path", "code", "emoji"))
 _DIGITS = re.compile(r"\d+(?:(?:[-–.,:/'’٫٬]|[\u00a0\u2009\u202f](?=\d{3}(?!\d)))\d+)*")
 _SPACED_DIGITS = re.compile(r"\d+(?:(?:[-–.,:/'’٫٬]|[ \u00a0\u2009\u202f](?=\d{3}(?!\d)))\d+)*")
-_ORDINAL = re.compile(r"(?:1st|2nd|3rd|[4-9]th|1[0-2]th)\b")  # of English: other languages may write a word
+_IN_WORD = re.compile(r"(?:[2-9]|1[0-2]?)-?[^\W\d_]")  # "3D", "2nd", "4-year-old": other languages may write a word
 
 
 def needs_translation(text: str) -> bool:
@@ -98,15 +99,14 @@ class _Comparison:
         self._counterparts: list[tuple[_Item, _Item]] = []  # a lost string, and what has its place
         self._surplus: list[_Item] = []  # of the target
         self._is_free = bytearray(b"\1" * len(target))  # which characters belong to no string yet
-        strings = [each for each in verbatim_strings(source) if each.text not in may_lack]
-        copied = [_item(each) for each in strings if each.kind in _COPIED_KINDS]
-        lost_copied = self._match_copied(copied)
+        self._strings = list(verbatim_strings(source))
         is_free = bytearray(b"\1" * len(source))
-        for each in (*copied, *(each for each in verbatim_strings(source) if each.text in may_lack)):
-            is_free[each.start : each.end] = bytes(each.end - each.start)
-        lost_digits = self._match_digits(list(_digit_strings(source, src_language, is_free)))
-        self.lost = sorted((*lost_copied, *lost_digits), key=lambda each: each.start)
-        self._strings = strings
+        copied = [_item(each) for each in self._strings if each.kind in _COPIED_KINDS or each.text in may_lack]
+        for item in copied:
+            is_free[item.start : item.end] = bytes(item.end - item.start)
+        lost = self._match_copied([item for item in copied if item.text not in may_lack])
+        lost += self._match_digits(list(_digit_strings(source, src_language, is_free)))
+        self.lost = sorted(lost, key=lambda each: each.start)
 
     def mended(self) -> str:
         """Return the target with the lost strings put in."""
@@ -138,19 +138,13 @@ class _Comparison:
 
     def _match_copied(self, items: Sequence[_Item]) -> list[_Item]:
         """Match copied strings with those of the target; return the lost ones."""
-        found: dict[str, deque[_Item]] = defaultdict(deque)
         in_target = [_item(each) for each in verbatim_strings(self._target) if each.kind in _COPIED_KINDS]
-        for each in in_target:
-            found[each.text].append(each)
-        lost = []
-        for item in items:
-            if found[item.text]:
-                self._keep(item, found[item.text].popleft())
-            else:
-                lost.append(item)
+        lost, left = list(items), in_target
+        for key in (_text, _code):
+            lost, left = self._match_equal(lost, left, key, key)
         inside = [(item, self._find_free(item)) for item in lost]  # of a longer string, or not recognised there
         lost = [item for item, start in inside if start < 0]
-        free = [each for each in in_target if all(self._is_free[each.start : each.end])]
+        free = [each for each in left if all(self._is_free[each.start : each.end])]
         surplus: dict[str, deque[_Item]] = defaultdict(deque)
         for each in free:
             surplus[each.kind].append(each)
@@ -193,10 +187,11 @@ class _Comparison:
                 explained[word] -= 1
             else:
                 surplus.append(item)
-        for item, other in _pairs_of_altered(lost, surplus):
+        altered = _pairs_of_altered(lost, surplus)
+        for item, other in altered:
             self._replace(item, other)
         self._surplus += surplus
-        return lost
+        return [item for item in lost if item.kind == DIGITS or item in dict(altered)]
 
     def _match_equal(
         self,
@@ -245,7 +240,7 @@ class _Comparison:
         Where nothing stands for a number, its unit comes with it, unless the target has that.
         """
         whole = next((each for each in self._strings if each.start <= item.start and item.end <= each.end), None)
-        if item.kind != DIGITS or whole is None or whole.kind not in NUMBER_KINDS:
+        if item.kind in _COPIED_KINDS or whole is None or whole.kind not in NUMBER_KINDS:
             return item.text
         written = translated_number(whole.text, *self._languages)
         digits = _SPACED_DIGITS.search(written) if written != whole.text else None
@@ -260,13 +255,22 @@ def _item(string: Verbatim) -> _Item:
 
 
 def _digit_strings(text: str, language: str, is_free: bytearray) -> Iterator[_Item]:
-    """Yield the digit strings of the free characters of a text, without English ordinals that may become words."""
+    """Yield the digit strings of the free characters of a text."""
     style = style_of(language)
     pattern = _SPACED_DIGITS if style is not None and style.group == " " else _DIGITS
     hidden = "".join(each if free else "\n" for each, free in zip(text, is_free, strict=True)) if 0 in is_free else text
     for match in pattern.finditer(hidden):
-        if not _ORDINAL.match(hidden, match.start()):
-            yield _Item(DIGITS, *match.span(), match.group())
+        is_in_word = _IN_WORD.match(hidden, match.start()) is not None
+        yield _Item(OPTIONAL_DIGITS if is_in_word else DIGITS, *match.span(), match.group())
+
+
+def _text(item: _Item) -> str:
+    return item.text
+
+
+def _code(item: _Item) -> str | None:
+    """Return a code without case: "md5" may become "MD5"."""
+    return item.text.casefold() if item.kind == "code" else None
 
 
 def _plain(item: _Item) -> str:
