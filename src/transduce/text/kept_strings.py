@@ -18,12 +18,11 @@ from transduce.text.verbatim import NUMBER_KINDS, Verbatim, verbatim_strings
 __all__ = ["lost_strings", "mend", "needs_translation"]
 
 DIGITS = "digit string"
-OPTIONAL_DIGITS = "digits of a word"  # they are lost only if another number stands for them
 # Other kinds, such as dates and numbers with units, are compared by their digits.
 _COPIED_KINDS = frozenset(("comment", "tag", "url", "email", "placeholder", "path", "code", "emoji"))
 _DIGITS = re.compile(r"\d+(?:(?:[-–.,:/'’٫٬]|[\u00a0\u2009\u202f](?=\d{3}(?!\d)))\d+)*")
 _SPACED_DIGITS = re.compile(r"\d+(?:(?:[-–.,:/'’٫٬]|[ \u00a0\u2009\u202f](?=\d{3}(?!\d)))\d+)*")
-_IN_WORD = re.compile(r"(?:[2-9]|1[0-2]?)-?[^\W\d_]")  # "3D", "2nd", "4-year-old": other languages may write a word
+_IN_WORD = re.compile(r"(?:[2-9]|1[0-2]?)-?[^\W\d_]")
 
 
 def needs_translation(text: str) -> bool:
@@ -51,7 +50,8 @@ def lost_strings(
 
     These are digit strings, URLs, addresses, placeholders, tags, file names, codes and emoji, except ``may_lack``. A
     number is also kept if it is written as the target language writes it ("1.000,5" for the English "1,000.5"), in
-    digits of another script, or, up to twelve, as a word; a date or a time also with other separators.
+    digits of another script, or, up to twelve, as a word; a date or a time also with other separators. The digits of
+    "3D" or "2nd" are lost only if another number stands for them.
 
     >>> lost_strings("Pay 1,000.5 dollars by 2025.", "Zahl 1.000,5 Dollar.", src_language="en", tgt_language="de")
     ('2025',)
@@ -191,7 +191,8 @@ class _Comparison:
         for item, other in altered:
             self._replace(item, other)
         self._surplus += surplus
-        return [item for item in lost if item.kind == DIGITS or item in dict(altered)]
+        replaced = dict(altered)
+        return [item for item in lost if item in replaced or not self._may_be_a_word(item)]
 
     def _match_equal(
         self,
@@ -234,12 +235,20 @@ class _Comparison:
         self._counterparts.append((item, other))
         self._is_free[other.start : other.end] = bytes(other.end - other.start)
 
+    def _verbatim_with(self, item: _Item) -> Verbatim | None:
+        """Return the verbatim string of the source that an item is part of."""
+        return next((each for each in self._strings if each.start <= item.start and item.end <= each.end), None)
+
+    def _may_be_a_word(self, item: _Item) -> bool:
+        """Whether other languages may write a word for the digits: "3D", "2nd", "4-year-old"."""
+        return _IN_WORD.match(self._source, item.start) is not None and self._verbatim_with(item) is None
+
     def _in_target(self, item: _Item, *, has_place: bool) -> str:
         """Return a lost string as it is put into the target: numbers with units and grouped ones by rule.
 
         Where nothing stands for a number, its unit comes with it, unless the target has that.
         """
-        whole = next((each for each in self._strings if each.start <= item.start and item.end <= each.end), None)
+        whole = self._verbatim_with(item)
         if item.kind in _COPIED_KINDS or whole is None or whole.kind not in NUMBER_KINDS:
             return item.text
         written = translated_number(whole.text, *self._languages)
@@ -260,8 +269,7 @@ def _digit_strings(text: str, language: str, is_free: bytearray) -> Iterator[_It
     pattern = _SPACED_DIGITS if style is not None and style.group == " " else _DIGITS
     hidden = "".join(each if free else "\n" for each, free in zip(text, is_free, strict=True)) if 0 in is_free else text
     for match in pattern.finditer(hidden):
-        is_in_word = _IN_WORD.match(hidden, match.start()) is not None
-        yield _Item(OPTIONAL_DIGITS if is_in_word else DIGITS, *match.span(), match.group())
+        yield _Item(DIGITS, *match.span(), match.group())
 
 
 def _text(item: _Item) -> str:
