@@ -37,6 +37,10 @@ CASES = [
     ("%s of %s", "%s", "%s", "%s %s"),
     ("an MP3 player", "ein MP3-Spieler", "", None),
     ("a 👍 for x.txt", "ein für", "👍 | x.txt", "ein 👍 für x.txt"),
+    ("The 3D view", "Die dreidimensionale Ansicht", "", None),
+    ("The 3D view", "Die 5D-Ansicht", "3", "Die 3D-Ansicht"),
+    ("5GB of data", "viele Daten", "5", "5GB viele Daten"),
+    ("use md5", "MD5 benutzen", "", None),
     ("Nothing here", "Nichts 5", "", None),
 ]
 

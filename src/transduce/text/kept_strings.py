@@ -6,6 +6,7 @@ These functions see texts only, so they serve models with and without masks (``m
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,12 +19,12 @@ from transduce.text.verbatim import NUMBER_KINDS, Verbatim, verbatim_strings
 __all__ = ["lost_strings", "mend", "needs_translation"]
 
 DIGITS = "digit string"
-OPTIONAL_DIGITS = "digits of a word"  # they are lost only if another number stands for them
+MAX_COMPARED = 10_000  # pairs of lost and surplus digit strings that are compared
 # Other kinds, such as dates and numbers with units, are compared by their digits.
 _COPIED_KINDS = frozenset(("comment", "tag", "url", "email", "placeholder", "path", "code", "emoji"))
 _DIGITS = re.compile(r"\d+(?:(?:[-–.,:/'’٫٬]|[\u00a0\u2009\u202f](?=\d{3}(?!\d)))\d+)*")
 _SPACED_DIGITS = re.compile(r"\d+(?:(?:[-–.,:/'’٫٬]|[ \u00a0\u2009\u202f](?=\d{3}(?!\d)))\d+)*")
-_IN_WORD = re.compile(r"(?:[2-9]|1[0-2]?)-?[^\W\d_]")  # "3D", "2nd", "4-year-old": other languages may write a word
+_IN_WORD = re.compile(r"(?:[2-9]|1[0-2]?)-?[^\W\d_]")
 
 
 def needs_translation(text: str) -> bool:
@@ -51,7 +52,8 @@ def lost_strings(
 
     These are digit strings, URLs, addresses, placeholders, tags, file names, codes and emoji, except ``may_lack``. A
     number is also kept if it is written as the target language writes it ("1.000,5" for the English "1,000.5"), in
-    digits of another script, or, up to twelve, as a word; a date or a time also with other separators.
+    digits of another script, or, up to twelve, as a word; a date or a time also with other separators. The digits of
+    "3D" or "2nd" are lost only if another number stands for them.
 
     >>> lost_strings("Pay 1,000.5 dollars by 2025.", "Zahl 1.000,5 Dollar.", src_language="en", tgt_language="de")
     ('2025',)
@@ -110,29 +112,28 @@ class _Comparison:
 
     def mended(self) -> str:
         """Return the target with the lost strings put in."""
-        used = {*self._source, *self._target}
-        free = (character for code in _private_use() if (character := chr(code)) not in used)
-        in_source: list[tuple[_Item, str]] = []
-        in_target: list[tuple[_Item, str]] = []
-        written: dict[str, str] = {}
-        counterpart_of = dict(self._counterparts)
-        for item, counterpart in (*self._kept, *((each, counterpart_of.get(each)) for each in self.lost)):
-            token = next(free)
+        first = _unused_characters({*self._source, *self._target}, len(self._kept) + len(self.lost) + len(self._surplus))
+        written: dict[str, str] = {}  # by the character that stands for a string meanwhile
+
+        def token_for(text: str) -> str:
+            token = chr(first + len(written))
+            written[token] = text
+            return token
+
+        in_source = [(item, token_for(other.text)) for item, other in self._kept]
+        in_target = [(other, token) for (_, other), (_, token) in zip(self._kept, in_source, strict=True)]
+        replaced = dict(self._counterparts)
+        for item in self.lost:
+            token = token_for(self._in_target(item, has_place=item in replaced))
             in_source.append((item, token))
-            if counterpart is not None:
-                in_target.append((counterpart, token))
-            is_kept = counterpart is not None and item not in counterpart_of
-            written[token] = (
-                counterpart.text if is_kept and counterpart else self._in_target(item, has_place=counterpart is not None)
-            )
-        tokens = re.compile(f"[{''.join(written)}]")
+            if item in replaced:
+                in_target.append((replaced[item], token))
+        tokens = re.compile(f"[{chr(first)}-{chr(first + len(written) - 1)}]")
         is_free = bytearray(self._is_free)
-        for item in self._surplus:
+        for item in self._surplus:  # nothing is inserted into these
             if all(is_free[item.start : item.end]):
                 is_free[item.start : item.end] = bytes(item.end - item.start)
-                token = next(free)
-                in_target.append((item, token))
-                written[token] = item.text
+                in_target.append((item, token_for(item.text)))
         masked = insert_missing(_with_tokens(self._target, in_target), _with_tokens(self._source, in_source), tokens)
         return "".join(written.get(character, character) for character in masked)
 
@@ -142,8 +143,8 @@ class _Comparison:
         lost, left = list(items), in_target
         for key in (_text, _code):
             lost, left = self._match_equal(lost, left, key, key)
-        inside = [(item, self._find_free(item)) for item in lost]  # of a longer string, or not recognised there
-        lost = [item for item, start in inside if start < 0]
+        searched = dict[str, int]()  # so that a string that occurs often is searched once
+        lost = [item for item in lost if not self._keep_inside(item, searched)]
         free = [each for each in left if all(self._is_free[each.start : each.end])]
         surplus: dict[str, deque[_Item]] = defaultdict(deque)
         for each in free:
@@ -170,8 +171,8 @@ class _Comparison:
         lost = []
         for item in items:
             atoms, word = Counter(_atoms(item)), number_value(item.text, src_language)
-            if not atoms - pool:
-                pool -= atoms
+            if _has(pool, atoms):
+                pool.subtract(atoms)
             elif word is not None and words[word] > 0:
                 words[word] -= 1
             else:
@@ -180,9 +181,9 @@ class _Comparison:
         surplus = []
         for item in left:
             atoms, word = Counter(_atoms(item)), number_value(item.text, tgt_language)
-            if atoms - pool:
+            if not _has(pool, atoms):
                 continue
-            pool -= atoms
+            pool.subtract(atoms)
             if word is not None and explained[word] > 0:
                 explained[word] -= 1
             else:
@@ -191,7 +192,8 @@ class _Comparison:
         for item, other in altered:
             self._replace(item, other)
         self._surplus += surplus
-        return [item for item in lost if item.kind == DIGITS or item in dict(altered)]
+        replaced = dict(altered)
+        return [item for item in lost if item in replaced or not self._may_be_a_word(item)]
 
     def _match_equal(
         self,
@@ -215,16 +217,15 @@ class _Comparison:
                 rest.append(item)
         return rest, [other for other in others if other not in kept]
 
-    def _find_free(self, item: _Item) -> int:
-        """Find a string anywhere in the target, except in other strings, and keep it; return its start, or -1."""
-        start = self._target.find(item.text)
-        while start >= 0:
-            end = start + len(item.text)
-            if all(self._is_free[start:end]):
-                self._keep(item, _Item(item.kind, start, end, item.text))
-                break
+    def _keep_inside(self, item: _Item, searched: dict[str, int]) -> bool:
+        """Keep a string if it is anywhere in the target, such as inside a longer one that the source has not."""
+        start = self._target.find(item.text, searched.get(item.text, 0))
+        while start >= 0 and not all(self._is_free[start : start + len(item.text)]):
             start = self._target.find(item.text, start + 1)
-        return start
+        searched[item.text] = len(self._target) if start < 0 else start + 1
+        if start >= 0:
+            self._keep(item, _Item(item.kind, start, start + len(item.text), item.text))
+        return start >= 0
 
     def _keep(self, item: _Item, other: _Item) -> None:
         self._kept.append((item, other))
@@ -234,12 +235,21 @@ class _Comparison:
         self._counterparts.append((item, other))
         self._is_free[other.start : other.end] = bytes(other.end - other.start)
 
+    def _verbatim_with(self, item: _Item) -> Verbatim | None:
+        """Return the verbatim string of the source that an item is part of."""
+        index = bisect_right(self._strings, item.start, key=lambda each: each.start) - 1
+        return self._strings[index] if index >= 0 and item.end <= self._strings[index].end else None
+
+    def _may_be_a_word(self, item: _Item) -> bool:
+        """Whether other languages may write a word for the digits: "3D", "2nd", "4-year-old"."""
+        return _IN_WORD.match(self._source, item.start) is not None and self._verbatim_with(item) is None
+
     def _in_target(self, item: _Item, *, has_place: bool) -> str:
         """Return a lost string as it is put into the target: numbers with units and grouped ones by rule.
 
         Where nothing stands for a number, its unit comes with it, unless the target has that.
         """
-        whole = next((each for each in self._strings if each.start <= item.start and item.end <= each.end), None)
+        whole = self._verbatim_with(item)
         if item.kind in _COPIED_KINDS or whole is None or whole.kind not in NUMBER_KINDS:
             return item.text
         written = translated_number(whole.text, *self._languages)
@@ -260,8 +270,7 @@ def _digit_strings(text: str, language: str, is_free: bytearray) -> Iterator[_It
     pattern = _SPACED_DIGITS if style is not None and style.group == " " else _DIGITS
     hidden = "".join(each if free else "\n" for each, free in zip(text, is_free, strict=True)) if 0 in is_free else text
     for match in pattern.finditer(hidden):
-        is_in_word = _IN_WORD.match(hidden, match.start()) is not None
-        yield _Item(OPTIONAL_DIGITS if is_in_word else DIGITS, *match.span(), match.group())
+        yield _Item(DIGITS, *match.span(), match.group())
 
 
 def _text(item: _Item) -> str:
@@ -282,10 +291,16 @@ def _atoms(item: _Item) -> list[str]:
     return [atom.lstrip("0") or "0" for atom in re.findall(r"\d+", plain_digits(item.text))]
 
 
+def _has(pool: Counter[str], atoms: Counter[str]) -> bool:
+    return all(pool[atom] >= count for atom, count in atoms.items())
+
+
 def _pairs_of_altered(lost: Sequence[_Item], surplus: Sequence[_Item]) -> list[tuple[_Item, _Item]]:
-    """Pair lost digit strings with those that stand for them: in order if there are equally many, else similar ones."""
-    if len(lost) == len(surplus):
-        return list(zip(lost, surplus, strict=True))
+    """Pair lost digit strings with those that stand for them: in order if there are equally many, or very many, else
+    similar ones.
+    """
+    if len(lost) == len(surplus) or len(lost) * len(surplus) > MAX_COMPARED:
+        return list(zip(lost, surplus, strict=False))
     pairs, left = [], list(surplus)
     for item in lost:
         digits = Counter(_plain(item))
@@ -305,7 +320,11 @@ def _with_tokens(text: str, items: Sequence[tuple[_Item, str]]) -> str:
     return "".join([*pieces, text[position:]])
 
 
-def _private_use() -> Iterator[int]:
-    """Yield the private-use code points of the last two planes, which stand for items."""
-    yield from range(0xF0000, 0xFFFFE)
-    yield from range(0x100000, 0x10FFFE)
+def _unused_characters(used: Collection[str], n: int) -> int:
+    """Return the first code point of ``n`` unused ones in a row, in the last two planes, which are for private use."""
+    first = 0xF0000
+    for code in sorted(map(ord, used)):
+        if code - first >= n:
+            break
+        first = max(first, code + 1)
+    return first
