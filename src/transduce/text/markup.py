@@ -11,7 +11,6 @@ Shapes: X target words, Y source words.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -33,10 +32,10 @@ from transduce.text.markup_reading import (
     read_tokens,
     xml_rules,
 )
-from transduce.text.masks import address_spans
-from transduce.text.normalise import visible
+from transduce.text.normalise import composed, visible
 from transduce.text.punctuation import COMMAS, SENTENCE_ENDS, STRONG_PAUSES
 from transduce.text.tag_placing import Node, Placing, Span
+from transduce.text.verbatim import address_spans
 from transduce.text.word_spans import word_spans
 
 __all__ = ["MarkupRules", "Span", "Unit", "divide", "html_rules", "plain_unit", "xml_rules"]
@@ -184,7 +183,7 @@ def _protected(token: Token) -> Iterator[Token]:
 
 def _unit(tokens: Sequence[Token], decode: Callable[[str], str], *, is_escaped: bool) -> Unit:
     """Build a unit from text and inline tags."""
-    texts = [unicodedata.normalize("NFC", visible(decode(token.raw))) if token.kind == "text" else "" for token in tokens]
+    texts = [composed(visible(decode(token.raw))) if token.kind == "text" else "" for token in tokens]
     ends = matching_ends(tokens)
     starts = {end: start for start, end in ends.items()}
     whole = "".join(texts)

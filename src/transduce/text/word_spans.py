@@ -6,7 +6,7 @@ import re
 from functools import cache
 
 from transduce.text.characters import SPACELESS, marks
-from transduce.text.masks import verbatim_spans
+from transduce.text.verbatim import verbatim_spans
 
 __all__ = ["word_spans"]
 
