@@ -78,7 +78,22 @@ WORDLESS = [
     "a@b.org", "%s", "{name}: 5", "<b></b>", "5 km", "$3.50", "report.pdf", "👍", "ℹ️", "№ 5", "١٢٣", "\u0301", "½", "x86_64",
     "{n, plural, one {# file} other {# files}}", "\ue005", "-> 7.4.7.2 <-", "😀 2024-11-26T14:05:33Z",
 ]  # fmt: skip
-WORDY = ["A", "OK", "Yes.", "5 dogs", "犬", "কুকুর", "ক", "ไทย", "עברית", "https://x.org is", "(a)", "May 2024", "ª", "%s files"]
+WORDY = [
+    "A",
+    "OK",
+    "Yes.",
+    "5 dogs",
+    "犬",
+    "কুকুর",
+    "ক",
+    "ไทย",
+    "עברית",
+    "https://x.org is",
+    "(a)",
+    "May 2024",
+    "ª",
+    "%s files",
+]
 
 
 def test_text_without_words_stays() -> None:

@@ -32,7 +32,9 @@ def test_a_tag_is_one(tag: str) -> None:
     assert [raw for _, raw in kinds(f"one {tag} two")] == ["one ", tag, " two"]
 
 
-@pytest.mark.parametrize("text", ["1 < 2 > 1", "I <3 you > me", "a<", "</", "< b>", "<é>", "<0 and x>", "<b <", "x <!-- y"])
+@pytest.mark.parametrize(
+    "text", ["1 < 2 > 1", "I <3 you > me", "a<", "</", "< b>", "<é>", "<0 and x>", "<b <", "x <!-- y"]
+)
 def test_what_is_no_tag_is_text(text: str) -> None:
     assert kinds(text) == [("text", text)]
 

@@ -78,7 +78,12 @@ def test_rules_say_what_is_not_masked_and_how_numbers_are_written() -> None:
 
 def test_a_pair_may_have_a_number_in_two_forms() -> None:
     rules = MaskRules("en", "de")
-    for source, target in (("1,500 km", "1.500 km"), ("$3.50", "3,50\u00a0$"), ("5 kg", "5\u00a0kg"), ("12.5 m", "12.5 m")):
+    for source, target in (
+        ("1,500 km", "1.500 km"),
+        ("$3.50", "3,50\u00a0$"),
+        ("5 kg", "5\u00a0kg"),
+        ("12.5 m", "12.5 m"),
+    ):
         [src, tgt] = mask_pair(f"it is {source} now", f"es sind jetzt {target} da", rules)
         assert src.removeprefix("it is ").removesuffix(" now") == tgt.removeprefix("es sind jetzt ").removesuffix(" da")
         assert src[6] in MASKS

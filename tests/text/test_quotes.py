@@ -28,18 +28,18 @@ def test_the_form_makes_no_difference(style: QuoteStyle, characters: list[str], 
 @pytest.mark.parametrize(
     ("style", "expected"),
     [
-        (STYLES[0], "He didn't say: \"It's (\"here\")!\""),
+        (STYLES[0], 'He didn\'t say: "It\'s ("here")!"'),
         (STYLES[1], "He didn’t say: “It’s (“here”)!”"),
         (STYLES[2], "He didn’t say: „It’s („here“)!“"),
     ],
 )
 def test_marks_open_and_close(style: QuoteStyle, expected: str) -> None:
-    assert style.apply("He didn't say: \"It’s (“here”)!\"") == expected
+    assert style.apply('He didn\'t say: "It’s (“here”)!"') == expected
 
 
 @pytest.mark.parametrize("style", STYLES, ids=QuoteStyle.as_text)
 def test_the_style_of_a_text_is_that_of_most_marks(style: QuoteStyle) -> None:
-    texts = [style.apply('He didn\'t say: "It\'s here!"')] * 3
+    texts = [style.apply("He didn't say: \"It's here!\"")] * 3
     assert QuoteStyle.of_text([*texts, 'It\'s “this”, it’s "that"']) == style
     assert QuoteStyle(*style.as_text()) == style
 

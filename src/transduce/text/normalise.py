@@ -9,7 +9,7 @@ from functools import cache
 
 from transduce.text.characters import EMOJI, JOINING_SCRIPTS
 
-__all__ = ["INVISIBLE", "LONE_JOINERS", "composed", "normalise", "one_line", "visible", "without_surrogates"]
+__all__ = ["INVISIBLE", "LONE_JOINERS", "composed", "normalise", "visible", "without_surrogates"]
 
 # Ordering n combining marks takes n * n steps. No language has long runs of marks on a letter, but bad input may.
 MAX_MARKS, MARKS_BETWEEN_JOINERS = 64, 30
@@ -42,9 +42,15 @@ _WITHOUT_PICTURE = re.compile(
 
 
 def normalise(text: str) -> str:
-    """Return ``text`` as models read it: without invisible characters, and as ``one_line`` does; idempotent.
+    """Return ``text`` in NFC, without invisible characters, and with each run of whitespace replaced by one space.
 
-    Joiners stay between letters of Arabic, Indian and other scripts that need them, and between emoji.
+    Whitespace is Unicode whitespace: tabs, line ends, control separators, the no-break space, U+2028; there is none at
+    the ends. The result is one line; normalising is idempotent. Joiners stay between letters of Arabic, Indian and
+    other scripts that need them, and between emoji.
+
+    Every string is accepted: a lone surrogate becomes U+FFFD, the replacement character (a surrogate pair becomes its
+    character); U+034F splits a run of more than 64 combining marks, as in the stream-safe text format of Unicode
+    Standard Annex 15.
 
     >>> normalise("  Ein\\u00a0Ma\\u0308d\\xadchen\\tlacht.\\u2028")
     'Ein Mädchen lacht.'
@@ -52,7 +58,7 @@ def normalise(text: str) -> str:
     text = without_surrogates(text)
     if not _is_plain(text):
         text = _LONE_JOINERS.sub("", _INVISIBLE.sub("", text))
-    return one_line(text)
+    return " ".join((text if text.isascii() else composed(text)).split())
 
 
 def visible(text: str) -> str:
@@ -62,19 +68,6 @@ def visible(text: str) -> str:
     ('a softhyphen,\\ta mark', True)
     """
     return text if _is_plain(text) else _WITHOUT_PICTURE.sub("", _ALWAYS_INVISIBLE.sub("", text))
-
-
-def one_line(text: str) -> str:
-    """Return ``text`` in NFC, with each run of whitespace replaced by one space and none at the ends; idempotent.
-
-    Whitespace is Unicode whitespace: tabs, line ends, control separators, the no-break space, U+2028.
-
-    Every string is accepted: NUL is removed; a lone surrogate becomes U+FFFD, the replacement character (a surrogate
-    pair becomes its character); U+034F splits a run of more than 64 combining marks, as in the stream-safe text format
-    of Unicode Standard Annex 15.
-    """
-    text = without_surrogates(text.replace("\0", ""))
-    return " ".join((text if text.isascii() else composed(text)).split())
 
 
 def _is_plain(text: str) -> bool:
