@@ -15,8 +15,8 @@ from typing import Literal
 from transduce.text.punctuation import COMMAS, SENTENCE_ENDS, STRONG_PAUSES
 
 __all__ = [
-    "CDATA", "MarkupRules", "Token", "decoder", "escaped", "html_rules", "is_preformatted", "kept_whole", "matching_ends",
-    "outline", "read_tokens", "xml_rules",
+    "CDATA", "MarkupRules", "Token", "decoder", "escaped", "html_rules", "is_preformatted", "kept_whole",
+    "matching_ends", "outline", "read_tokens", "xml_rules",
 ]  # fmt: skip
 
 _NAME = re.compile(r"</?([A-Za-z][\w:.-]*+|\d++(?=\s*+/?>))")  # <0> and <1/> are tags of i18next
