@@ -232,10 +232,12 @@ class _Signs:
     def __init__(self, tokens: Sequence[Token], rules: MarkupRules) -> None:
         self._tokens, decode = tokens, decoder(rules)
         texts = [decode(token.raw) if token.kind == "text" else token.content for token in tokens]
+        has_letters = [any(map(str.isalpha, text)) for text in texts]
+        wordless = ["" if has_letter else text for text, has_letter in zip(texts, has_letters, strict=True)]
         # Sums over the tokens before each one.
-        self._letters = _sums(any(map(str.isalpha, text)) for text in texts)
-        self._digits = _sums(any(map(str.isalnum, text)) for text in texts)
-        self._signs = _sums(any(map(_is_sign, text)) for text in texts)
+        self._letters = _sums(has_letters)
+        self._digits = _sums(any(map(str.isalnum, text)) for text in wordless)
+        self._signs = _sums(any(map(_is_sign, text)) for text in wordless)
         self._splits = _sums(token.kind != "text" and rules.splits(token.name) for token in tokens)
 
     def are_all_in(self, start: int, end: int) -> bool:
