@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from transduce.text import split_sentences, train_bpe
@@ -14,6 +14,7 @@ FORMS = {"'": "'’ʼ", '"': '"“”„'}
 
 
 @pytest.mark.parametrize("style", STYLES, ids=QuoteStyle.as_text)
+@settings(max_examples=50)
 @given(st.lists(st.sampled_from("ab .,-('\"!"), max_size=12), st.randoms(use_true_random=False))
 def test_the_form_makes_no_difference(style: QuoteStyle, characters: list[str], random: object) -> None:
     plain = "".join(characters)
@@ -53,6 +54,6 @@ def test_the_style_of_a_vocabulary() -> None:
         return QuoteStyle.of_vocabulary(train_bpe(texts * 3, vocab_size=400).vocabulary)
 
     assert style("l’homme qu’on “aime”") == QuoteStyle("’", "“", "”")
-    assert style("l'homme", "l’homme", 'on "aime"') == PLAIN
+    assert style("it's", "it’s", 'on "aime" «ça»') == PLAIN
     assert style("der „Hund“") == QuoteStyle("'", "„", "“")
     assert style("nothing") == PLAIN

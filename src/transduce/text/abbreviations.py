@@ -13,8 +13,7 @@ __all__ = ["LOOKS_AT", "continues"]
 
 # Titles, and other words that stand before the word they belong to, also before one with a capital letter.
 _BEFORE_ANYTHING = {
-    "": "dr prof mr mrs ms mme mmes mlle mlles mgr messrs dra profa sra srta sres sras sig sigg dott avv mevr dhr"
-    " inż",
+    "": "dr prof mr mrs ms mme mmes mlle mlles mgr messrs dra profa sra srta sres sras sig sigg dott avv mevr dhr inż",
     "en": "gov sen rep rev hon gen col capt lt sgt cpl cmdr adm maj supt insp vs",
     "de": "hr hrn frl fa st evtl ggf inkl exkl zzgl abzgl einschl bzw sog vgl lt bspw insb insbes mind z.b d.h i.d.r",
     "fr": "st ste pr me",
@@ -66,8 +65,9 @@ _BEFORE_ORDINAL = frozenset(
     " ihr ihre ihrem ihren sein seine seinem seinen unser unsere mein meine".split()
 )
 _SENTENCE_STARTS = frozenset(
-    "aber als am an auch auf aus bei da dann danach das dass dem den denn der des die dies diese dieser dort du ein eine"
-    " er es für hier ich ihr im in ist man mit nach nun nur ob sie sind so und uns vor war was wenn wer wie wir wo zu".split()
+    "aber als am an auch auf aus bei da dann danach das dass dem den denn der des die dies diese dieser dort du ein"
+    " eine er es für hier ich ihr im in ist man mit nach nun nur ob sie sind so und uns vor war was wenn wer wie wir wo"
+    " zu".split()
 )
 _MONTHS_AND_DAYS = frozenset(
     "januar jänner februar märz april mai juni juli august september oktober november dezember montag dienstag mittwoch"

@@ -17,8 +17,8 @@ JOINER = "\u034f"  # combining grapheme joiner: invisible, combining class 0
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
-# Characters that show nothing and mean nothing to a reader: control characters that are no space, soft hyphens, marks of
-# direction, zero-width spaces, byte order marks, signs of annotation, and others that are ignored by default.
+# Characters that show nothing and mean nothing to a reader: control characters that are no space, soft hyphens, marks
+# of direction, zero-width spaces, byte order marks, signs of annotation, and others that are ignored by default.
 _NOTHING = (
     "\0-\x08\x0e-\x1b\x7f\xad\u061c\u17b4\u17b5\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff0-\ufffb"
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000\U000e0001\U000e0080-\U000e0fff"

@@ -29,8 +29,8 @@ MAX_WORD_BYTES = 64  # WordPiece splits longer words: the library tries every en
 WordVersion = Literal[1, 2]
 WORD_VERSIONS: tuple[WordVersion, ...] = (1, 2)
 
-# An English ending, a word with its marks and joiners, a number, other signs; each with the space before it. But for the
-# marks, these are the words of version 1, which the library has built in.
+# An English ending, a word with its marks and joiners, a number, other signs; each with the space before it. But for
+# the marks, these are the words of version 1, which the library has built in.
 _WORD = (
     r"'(?:[sdmt]|ll|ve|re)| ?\p{L}[\p{L}\p{M}\u200c\u200d]*| ?\p{N}+"
     r"| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
