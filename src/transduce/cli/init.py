@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Annotated
 
@@ -88,13 +87,16 @@ def _checked_files(src: Path | None, tgt: Path | None, tsv: Path | None) -> list
 def _languages(direction: str | None, files: list[Path]) -> tuple[str, str]:
     """Return the source and target language. Raises ConfigError if they cannot be determined."""
     if direction is not None:
-        match = re.fullmatch("([a-z]{2,3})-([a-z]{2,3})", direction)
-        expected = "--direction should be two languages, as in en-de, got"
-        if match is None:
+        from transduce.config import canonical_direction, split_direction
+
+        expected = "--direction should be two languages, as in en-de or en-pt-BR, got"
+        known = canonical_direction(direction)
+        if known is None:
             raise ConfigError(f"{expected} {quoted(direction)}")
-        if match[1] == match[2]:
+        src, tgt = split_direction(known)
+        if src == tgt:
             raise ConfigError(f"{expected} the same twice: {quoted(direction)}")
-        return match[1], match[2]
+        return src, tgt
     from transduce.corpora.languages import language_in_name, language_name
     from transduce.corpora.parallel_text import require_text
 

@@ -25,6 +25,7 @@ from transduce.config import (
     SampledSearchConfig,
     SearchConfig,
     config_from_mapping,
+    split_direction,
 )
 from transduce.errors import CheckpointError, ConfigError, DataError, quoted
 from transduce.files import MAX_LINE_BYTES
@@ -141,7 +142,7 @@ class Translator:
             suppressed_ids=tokenizers.tgt.suppressed_ids,
         )
         self._n_models = 1 + len(others)
-        self.src_language, self.tgt_language = direction.split("-")
+        self.src_language, self.tgt_language = split_direction(direction)
         self._segmenter = Segmenter(
             self.src_language, statistics, self._n_tokens, max_tokens=self._batch_search.max_source_tokens
         )
@@ -188,6 +189,10 @@ class Translator:
         other._batch_search = self._batch_search.with_draft(draft._batch_search, length)
         other.search = greedy_unless_sampled(self.search)
         return other
+
+    def attend(self, on_step: Callable[[], object]) -> None:
+        """Call ``on_step`` before each step of decoding, for instance to let more urgent work pass."""
+        self._batch_search.on_step = on_step
 
     @property
     def passes(self) -> PassCounts:
