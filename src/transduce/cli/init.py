@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -87,16 +88,13 @@ def _checked_files(src: Path | None, tgt: Path | None, tsv: Path | None) -> list
 def _languages(direction: str | None, files: list[Path]) -> tuple[str, str]:
     """Return the source and target language. Raises ConfigError if they cannot be determined."""
     if direction is not None:
-        from transduce.config import canonical_direction, split_direction
-
-        expected = "--direction should be two languages, as in en-de or en-pt-BR, got"
-        known = canonical_direction(direction)
-        if known is None:
+        match = re.fullmatch("([a-z]{2,3})-([a-z]{2,3})", direction)
+        expected = "--direction should be two languages, as in en-de, got"
+        if match is None:
             raise ConfigError(f"{expected} {quoted(direction)}")
-        src, tgt = split_direction(known)
-        if src == tgt:
+        if match[1] == match[2]:
             raise ConfigError(f"{expected} the same twice: {quoted(direction)}")
-        return src, tgt
+        return match[1], match[2]
     from transduce.corpora.languages import language_in_name, language_name
     from transduce.corpora.parallel_text import require_text
 
