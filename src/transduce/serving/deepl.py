@@ -11,7 +11,7 @@ from transduce.config import base_language
 from transduce.serving.http import ApiError, Fields, counted, json_response, read_fields, while_connected
 from transduce.serving.routing import direction_of, languages_of, name_of, target_of, translated
 from transduce.serving.state import ServerState
-from transduce.serving.translating import Splitting
+from transduce.serving.translating import Splitting, warnings_header
 from transduce.text.markup import MarkupRules, html_rules, xml_rules
 
 __all__ = ["DeepL", "error_response"]
@@ -72,7 +72,7 @@ class DeepL:
             }
             for language, result, text in zip(sources, results, texts, strict=True)
         ]
-        return json_response({"translations": translations})
+        return json_response({"translations": translations}, headers=warnings_header(results))
 
     async def _languages(self, fields: Fields, texts: list[str]) -> tuple[list[str], str]:
         """Return the source language of each text, and the target language. Raises ApiError."""
@@ -160,7 +160,8 @@ def _rules(fields: Fields) -> MarkupRules | None:
 def _splitting(fields: Fields) -> Splitting:
     raw = fields.raw("split_sentences")
     given = str(int(raw)) if isinstance(raw, int) else fields.filled("split_sentences", "1")
-    found: dict[str, Splitting] = {"1": "lines", "0": "none", "nonewlines": "sentences"}
+    # A line stays whole as far as the model reads so much at once; more of it would lose sentences.
+    found: dict[str, Splitting] = {"1": "lines", "0": "lines", "nonewlines": "sentences"}
     if given not in found:
         raise ApiError(400, "Value for 'split_sentences' not supported.")
     return found[given]

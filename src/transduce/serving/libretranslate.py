@@ -12,7 +12,7 @@ from transduce.serving.detection import Detected
 from transduce.serving.http import ApiError, counted, json_response, read_fields, require_within, while_connected
 from transduce.serving.routing import AUTO, direction_of, languages_of, name_of, target_of, translated
 from transduce.serving.state import ServerState
-from transduce.serving.translating import MAX_ALTERNATIVES
+from transduce.serving.translating import MAX_ALTERNATIVES, warnings_header
 from transduce.text.markup import html_rules
 
 __all__ = ["LibreTranslate", "error_response", "over_quota"]
@@ -65,7 +65,10 @@ class LibreTranslate:
             answer["detectedLanguage"] = [_as_json(each) for each in detected]
         if n_alternatives:
             answer["alternatives"] = [list(each.alternatives) for each in results]
-        return json_response(answer if is_list else {name: values[0] for name, values in answer.items()})
+        return json_response(
+            answer if is_list else {name: values[0] for name, values in answer.items()},
+            headers=warnings_header(results),
+        )
 
     async def detect(self, request: Request) -> Response:
         """POST /detect."""

@@ -18,8 +18,9 @@ from transduce.serving.compute_thread import ComputeThread, Urgency, in_new_thre
 from transduce.serving.metrics import ModelMetrics
 from transduce.tasks import Continuation, LanguageModel, Parse, Parser, ScoredText, Translator, tagged_words
 from transduce.tasks.model_folder import read_model_config
+from transduce.tasks.prefixes import NO_PREFIX, Prefix
 from transduce.tasks.translation_parts import TranslatedSegment
-from transduce.tasks.translator import Prefix, search_with
+from transduce.tasks.translator import search_with
 from transduce.tasks.word_alignment import AlignedSentence, align_words
 
 __all__ = [
@@ -27,7 +28,6 @@ __all__ = [
     "ServedTranslator", "ServingOptions", "TranslateJob", "load_served",
 ]  # fmt: skip
 
-NO_PREFIX = Prefix()
 ALIGNED_TOGETHER = 8  # pairs, between which others may have their turn
 
 ModelT = TypeVar("ModelT")

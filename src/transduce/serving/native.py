@@ -43,7 +43,7 @@ from transduce.serving.models import (
 )
 from transduce.serving.routing import AUTO, direction_of, languages_of, target_of
 from transduce.serving.state import ServerState
-from transduce.serving.translating import MAX_ALTERNATIVES, translate_texts
+from transduce.serving.translating import MAX_ALTERNATIVES, translate_texts, warnings_header
 from transduce.tasks import Continuation, Parse, ScoredText
 from transduce.tasks.translator import Prefix
 from transduce.tasks.word_alignment import AlignedSentence
@@ -97,7 +97,8 @@ class Native:
             {"source": segment.text, "space": segment.space, "translation": each.text}
             for segment, each in zip(segments, translated, strict=True)
         ]
-        return json_response({"source": source, "target": target, "sentences": answers})
+        body = {"source": source, "target": target, "sentences": answers}
+        return json_response(body, headers=warnings_header(translated))
 
     async def alternatives(self, request: Request) -> Response:
         """POST /alternatives: other translations of a sentence, from the end of a prefix on."""
@@ -119,7 +120,7 @@ class Native:
             job = TranslateJob(text, prefix=Prefix(fields.text("prefix", "")))
             [found] = await while_connected(request, served.ask([job], timeout_s=self.state.request_timeout_s))
         served.metrics.characters(n_characters)
-        return json_response({"translation": found.n_best[0].text})
+        return json_response({"translation": found.n_best[0].text or text})
 
     async def alignment(self, request: Request) -> Response:
         """POST /alignment: attention between the words of a sentence and of its translation, and probabilities."""
