@@ -26,6 +26,7 @@ from transduce.config import (
     SampledSearchConfig,
     SearchConfig,
     config_from_mapping,
+    split_direction,
 )
 from transduce.errors import CheckpointError, ConfigError, DataError, quoted
 from transduce.files import MAX_LINE_BYTES
@@ -115,7 +116,7 @@ class Translator:
             suppressed_ids=tokenizers.tgt.suppressed_ids,
         )
         self._n_models = 1 + len(others)
-        self.src_language, self.tgt_language = direction.split("-")
+        self.src_language, self.tgt_language = split_direction(direction)
         masks = statistics.masks if masks is None and statistics is not None else masks
         self.mask_rules = mask_rules(self.src_language, self.tgt_language, masks)
         self._segment_text = SegmentText(tokenizers, self.mask_rules, statistics)
@@ -170,6 +171,10 @@ class Translator:
         other._batch_search = self._batch_search.with_draft(draft._batch_search, length)
         other.search = greedy_unless_sampled(self.search)
         return other
+
+    def attend(self, on_step: Callable[[], object]) -> None:
+        """Call ``on_step`` before each step of decoding, for instance to let more urgent work pass."""
+        self._batch_search.on_step = on_step
 
     @property
     def passes(self) -> PassCounts:
