@@ -11,10 +11,11 @@ from typer import Option
 
 from transduce.cli import options
 from transduce.cli.imports import command_imports
+from transduce.cli.line_warnings import LineWarnings
 from transduce.cli.machine import chosen_device, chosen_precision
 from transduce.cli.model_folders import require_model_folders
 from transduce.cli.models import load_translator, requested_search
-from transduce.cli.output import STANDARD, print_json, print_scores
+from transduce.cli.output import STANDARD, echo, print_json, print_scores
 from transduce.cli.paths import require_writable
 from transduce.cli.stdin import aligned_lines, require_stdin_once
 from transduce.cli.text_output import require_not_read
@@ -105,7 +106,11 @@ def evaluate(
         also += [name for name in customary_bleus(f"{known.folder}/{known.stem}") if name not in also]
     sources, references = [source for source, _ in pairs], [reference for _, reference in pairs]
     search = requested_search(translator.search, n_best=None, beam=beam, alpha=alpha)
-    evaluation = evaluate_translator(translator, sources, references, search=search, split=split, also=also)
+    line_warnings = LineWarnings(echo, max_source_tokens=translator.max_source_tokens)
+    evaluation = evaluate_translator(
+        translator, sources, references, search=search, split=split, also=also, on_translation=line_warnings.observe
+    )
+    line_warnings.log_counts()
     _print(evaluation.translations, evaluation.scores, out, json=json)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from transduce.config import SearchConfig
@@ -10,6 +10,7 @@ from transduce.errors import DataError
 from transduce.metrics import TokenisedBleu, TranslationScores, score_translations
 from transduce.tasks.best_of_samples import BestOfSamples
 from transduce.tasks.reranking import Reranker
+from transduce.tasks.translation_parts import Translation
 from transduce.tasks.translator import Translator
 
 __all__ = ["Evaluation", "evaluate"]
@@ -31,14 +32,18 @@ def evaluate(
     search: SearchConfig | None = None,
     split: bool = False,
     also: Collection[TokenisedBleu] = (),
+    on_translation: Callable[[Translation], object] = lambda translation: None,
 ) -> Evaluation:
     """Evaluate a translator on a test set, with the tokenised BLEUs named in ``also``.
 
-    Lines are translated as a whole, unless ``split`` into sentences.
+    Lines are translated as a whole, unless ``split`` into sentences; ``on_translation`` is called with each.
     Raises DataError if the two sides have different numbers of lines.
     """
     if len(sources) != len(references):
         raise DataError(f"{len(sources):,} source lines, {len(references):,} references; they must align line by line")
-    translations = [each.text for each in translator.translate_lines(sources, search=search, split=split)]
+    translations = list[str]()
+    for translation in translator.translate_lines(sources, search=search, split=split):
+        on_translation(translation)
+        translations.append(translation.text)
     scores = score_translations(translations, references, language=translator.tgt_language, also=also)
     return Evaluation(scores, tuple(translations))

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -19,8 +20,10 @@ from torch import Tensor
 
 from transduce.data import pad_rows, plan_by_length
 from transduce.model import AttentionKind
-from transduce.tasks.translator import Translator
 from transduce.text import BOS_ID, EOS_ID, MaskedText, Tokenizer, mask, normalise, word_spans
+
+if TYPE_CHECKING:
+    from transduce.tasks.translator import Translator
 
 __all__ = ["AlignedSentence", "align_words"]
 
@@ -90,10 +93,11 @@ def _masked(source: str, target: str, translator: Translator) -> tuple[MaskedTex
     """Mask both sides as the translator does, with the masks of the source."""
     if not (translator.tokenizers.src.has_masks and translator.tokenizers.tgt.has_masks):
         return MaskedText(source, {}), MaskedText(target, {})
-    masked, hidden = mask(source), target
-    for mask_token, original in sorted(masked.originals.items(), key=lambda each: -len(each[1])):
-        hidden = hidden.replace(original, mask_token)
-    return masked, MaskedText(hidden, masked.originals)
+    masked, hidden = mask(source, translator.mask_rules), target
+    written = {mask_token: masked.in_target(mask_token) for mask_token in masked.originals}
+    for mask_token, string in sorted(written.items(), key=lambda each: -len(each[1])):
+        hidden = hidden.replace(string, mask_token)
+    return masked, MaskedText(hidden, written)
 
 
 def _forced(

@@ -30,13 +30,21 @@ from transduce.text.byte_level import BYTE_CHARACTERS, bytes_of, to_byte_level
 from transduce.text.chunks import chunks
 from transduce.text.encoded_texts import ID_BYTES, IdBytes, pack_ids, unpack_ids
 from transduce.text.masks import MASKS
-from transduce.text.tokenizer_pipelines import CONTINUATION, MAX_WORD_BYTES, byte_level_pipeline, whitespace_pipeline
+from transduce.text.tokenizer_pipelines import (
+    CONTINUATION,
+    MAX_WORD_BYTES,
+    WORD_VERSIONS,
+    WordVersion,
+    byte_level_pipeline,
+    whitespace_pipeline,
+)
 from transduce.text.vocabulary import LANGUAGE_MODEL_TOKENS, SPECIAL_TOKENS, UNK_ID
 from transduce.text.word_cache import WordCache, words_of
 
-__all__ = ["WORD_START", "Tokenizer", "Tokenizers", "load_tokenizer", "register_kind", "tokenizer_from"]
+__all__ = ["REPLACEMENT", "WORD_START", "Tokenizer", "Tokenizers", "load_tokenizer", "register_kind", "tokenizer_from"]
 
 WORD_START = "▁"  # shown in place of the space before a word
+REPLACEMENT = "\ufffd"  # what libraries decode invalid bytes to
 TEXTS_PER_CHUNK, WORDS_PER_TEXT = 8192, 100
 SHARED_FILE, SRC_FILE, TGT_FILE = "tokenizer.json", "tokenizer.src.json", "tokenizer.tgt.json"
 
@@ -158,18 +166,26 @@ class Tokenizer:
         return None if self.is_closed else max(map(len, self.vocabulary))
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Return the text of ``ids``, skipping special tokens. Bytes that are not valid UTF-8 become U+FFFD.
+        """Return the text of ``ids``, skipping special tokens and bytes that are not valid UTF-8.
 
         Raises DataError for an id outside the vocabulary.
         """
-        text: str = self._library.decode(self._without_special(ids), skip_special_tokens=False)
+        [text] = self.decode_batch([ids])
         return text
 
     def decode_batch(self, batch: Iterable[Iterable[int]]) -> list[str]:
         """Decode many rows of ids, as ``decode`` does one."""
         rows = [self._without_special(ids) for ids in batch]
         texts: list[str] = self._library.decode_batch(rows, skip_special_tokens=False)
-        return texts
+        return [
+            self._whole_characters(ids) if REPLACEMENT in text and not self.is_closed else text
+            for text, ids in zip(texts, rows, strict=True)
+        ]
+
+    def _whole_characters(self, ids: Iterable[int]) -> str:
+        """Decode without the bytes in whose place the library writes U+FFFD; one that the text has stays."""
+        pieces = (bytes_of(self._library.id_to_token(id).removeprefix(CONTINUATION)) for id in ids)
+        return b"".join(pieces).decode("utf-8", "ignore").removeprefix(" ")
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
         """Return each token in readable form: ``▁`` where a word begins, ``\\xe6`` for a byte of a split character.
@@ -376,23 +392,26 @@ def _fault(description: dict[str, Any]) -> str | None:
     byte_tokens = [*BYTE_CHARACTERS, *(CONTINUATION + character for character in BYTE_CHARACTERS)]
     if kind == "WordPiece" and not vocabulary.keys() >= set(byte_tokens):
         return f"lacks bytes, at the start of a word or inside, so it would lose text; {_USE_OURS}"
-    pipeline = _pipeline(kind)
-    for name in sorted((description.keys() | pipeline.keys()) - {"model", "added_tokens"}):
-        if not _is_within(description.get(name), pipeline.get(name)):
-            return f"has another {shown(name)} than transduce writes; {_USE_OURS}"
-    return None
+    others = [_other_part(description, _pipeline(kind, version)) for version in WORD_VERSIONS]
+    return f"has another {shown(others[-1])} than transduce writes; {_USE_OURS}" if all(others) else None
+
+
+def _other_part(description: Mapping[str, Any], pipeline: Mapping[str, Any]) -> str:
+    """Return the name of the first part of a tokenizer that is not as in a pipeline; "" if all are."""
+    names = sorted((description.keys() | pipeline.keys()) - {"model", "added_tokens"})
+    return next((name for name in names if not _is_within(description.get(name), pipeline.get(name))), "")
 
 
 @cache
-def _pipeline(kind: str) -> dict[str, Any]:
+def _pipeline(kind: str, version: WordVersion) -> dict[str, Any]:
     """Return the JSON description of the pipeline for a kind of model, as the installed library writes it."""
     match kind:
         case "WordLevel":
             library = whitespace_pipeline(models.WordLevel())
         case "WordPiece":
-            library = byte_level_pipeline(models.WordPiece())
+            library = byte_level_pipeline(models.WordPiece(), version)
         case _:
-            library = byte_level_pipeline(models.BPE())
+            library = byte_level_pipeline(models.BPE(), version)
     pipeline: dict[str, Any] = json.loads(library.to_str())
     return pipeline
 
