@@ -17,7 +17,7 @@ from transduce.corpora.cleaning import Tally
 from transduce.corpora.formats import foreign_format
 from transduce.corpora.languages import language_in_name
 from transduce.corpora.leakage import NearDuplicates
-from transduce.corpora.parallel_files import two_columns
+from transduce.corpora.parallel_files import hint_at_columns, two_columns
 from transduce.diagnostics.finding import Finding, counted, good, make_finding, note, on_lines, problem
 from transduce.diagnostics.lines import Side, status_of
 from transduce.errors import DataError
@@ -89,8 +89,10 @@ class _Reader:
 class _Pairing:
     """Counts issues of line pairs: those that cleaning counts, and finer distinctions."""
 
-    def __init__(self, subject: object, src: object, tgt: object, rules: CleaningRules | None) -> None:
-        self.subject, self.rules = subject, rules or CleaningRules()
+    def __init__(
+        self, subject: object, src: object, tgt: object, rules: CleaningRules | None, *, column_hint: str = ""
+    ) -> None:
+        self.subject, self.rules, self.column_hint = subject, rules or CleaningRules(), column_hint
         self.src, self.tgt = Side(src, self.rules), Side(tgt, self.rules)
         self.report = CleaningReport()
         self._near = NearDuplicates()
@@ -115,7 +117,8 @@ class _Pairing:
     def findings(self) -> Iterator[Finding]:
         """Yield the findings about pairs; those about single lines are the sides'."""
         n_pairs = self.report.n_read
-        columns, advice = self.report.dropped["not two columns"], "each line should be source TAB target"
+        columns = self.report.dropped["not two columns"]
+        advice = f"each line should be source TAB target{self.column_hint}"
         yield from on_lines("problem", self.subject, columns, "line", "without exactly one tab", advice)
         dropped = "training drops them"
         src_blank, tgt_blank = self._blank[True, False], self._blank[False, True]
@@ -155,10 +158,12 @@ def examine_two_files(
     rules: CleaningRules | None = None,
     reported: set[Path] | None = None,
     languages: Languages | None = None,
+    is_tokenised: bool = False,
 ) -> Iterator[Finding]:
     """Examine two line-aligned files, in ``languages`` or those of their file names.
 
     Findings about a single file are skipped if it is in ``reported``, and both files are added to it.
+    ``is_tokenised``: the text is known to be tokenised.
     """
     no_text = {path: reason for path in (src, tgt) if (reason := _why_no_text(path)) is not None}
     if no_text:
@@ -179,7 +184,8 @@ def examine_two_files(
         yield problem(pairing.subject, _misalignment(src, tgt))
     if not any(reader.failure for reader in readers):
         languages = languages or (language_in_name(src), language_in_name(tgt))
-        yield from map(as_finding, remarks_on_part(two_file_part(src, tgt), languages))
+        part = two_file_part(src, tgt)
+        yield from map(as_finding, remarks_on_part(part, languages, is_tokenised=is_tokenised))
     yield from pairing.findings()
 
 
@@ -217,7 +223,8 @@ def examine_column_file(
         yield problem(path, reason)
         return
     reader = _Reader(path)
-    pairing = _Pairing(path, f"{path} (source)", f"{path} (target)", rules)
+    hint = hint_at_columns(path)
+    pairing = _Pairing(path, f"{path} (source)", f"{path} (target)", rules, column_hint=hint)
     pairing.run(map(two_columns, reader))
     yield from reader.findings()
     yield from pairing.src.findings()

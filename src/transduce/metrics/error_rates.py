@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from transduce.metrics.bleu import Score, require_parallel
+from transduce.metrics.bleu import Score, composed, require_parallel
 
 __all__ = ["ErrorRates", "character_error_rate", "edit_distance", "error_rates", "plain_words", "word_error_rate"]
 
@@ -90,7 +90,7 @@ class ErrorRates:
 
     character_error_rate: Score
     word_error_rate: Score
-    exact: float  # percent of lines that are their reference, character by character
+    exact: float  # percent of lines that are their reference, character by character in form NFC
     lines: int
     parts: dict[str, ErrorRates]  # "clean" and "noisy", of the generated images
 
@@ -119,7 +119,7 @@ def error_rates(
         rows = [row for row, part in enumerate(parts) if part == name]
         chosen = [hypotheses[row] for row in rows], [references[row] for row in rows]
         of_part[name] = error_rates(*chosen, plain_words=plain_words)
-    n_exact = sum(map(str.__eq__, hypotheses, references))
+    n_exact = sum(map(str.__eq__, composed(hypotheses), composed(references)))
     return ErrorRates(
         character_error_rate=character_error_rate(hypotheses, references),
         word_error_rate=word_error_rate(hypotheses, references, plain=plain_words),

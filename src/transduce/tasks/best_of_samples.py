@@ -65,7 +65,7 @@ class BestOfSamples:
         def choose(
             sources: Sequence[str], drawn: Sequence[TranslatedSegment], search: SearchConfig
         ) -> list[TranslatedSegment]:
-            draws = [drawn, *drawn_segments(self.translator, sources, config, others, lowers_caps=split)]
+            draws = [drawn, *drawn_segments(self.translator, sources, config, others, lowers_caps=True)]
             candidates = list(zip(*draws, strict=True))
             texts = [[each.n_best[0].text for each in of_source] for of_source in candidates]
             rewards = rewards_of_translations(self.reward_model, sources, texts)

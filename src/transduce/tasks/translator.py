@@ -365,7 +365,7 @@ class Translator:
             if rerank is not None and any(each.text for each in begun):
                 raise ConfigError("a prefix cannot be used with a model for reranking; leave one of them out")
             candidates = self.translate_segments(
-                texts, beam_config, lowers_caps=split, is_scored=is_scored, prefixes=begun
+                texts, beam_config, lowers_caps=True, is_scored=is_scored, prefixes=begun
             )
             assert candidates is not None  # not interrupted
             results = iter(candidates if rerank is None else rerank(texts, candidates, config))
