@@ -8,11 +8,11 @@ sacreBLEU's own.
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from transduce.composition import composed
 from transduce.errors import DataError
 from transduce.metrics.bleu_tokenizers import bleu_tokenizer, bleu_with
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # sacrebleu is imported when something is scored
     from sacrebleu import BLEU, CHRF
 
 __all__ = [
-    "Score", "chrf_score", "composed", "corpus_score", "require_parallel", "sacrebleu_score", "sentence_chrf_scores",
+    "Score", "chrf_score", "corpus_score", "require_parallel", "sacrebleu_score", "sentence_chrf_scores",
 ]  # fmt: skip
 
 
@@ -79,8 +79,8 @@ def sentence_chrf_scores(hypotheses: Sequence[str], reference: str) -> list[floa
     """
     from sacrebleu import CHRF
 
-    metric, references = CHRF(), composed([reference])
-    return [min(metric.sentence_score(hypothesis, references).score, 100.0) for hypothesis in composed(hypotheses)]
+    metric, references = CHRF(), [composed(reference)]
+    return [min(metric.sentence_score(each, references).score, 100.0) for each in map(composed, hypotheses)]
 
 
 def corpus_score(
@@ -97,7 +97,7 @@ def corpus_score(
     """
     require_parallel(hypotheses, *references)
     given = [list(lines) for lines in (hypotheses, *references)]
-    texts = list(map(composed, given))
+    texts = [list(map(composed, lines)) for lines in given]
     norm = {"norm": "NFC"} if texts != given else {}
     if prepare is not None:
         texts = [list(map(prepare, lines)) for lines in texts]
@@ -106,11 +106,6 @@ def corpus_score(
     for key, value in {**(settings or {}), **norm}.items():
         signature.update(key, value)
     return Score(score=min(score, 100.0), signature=str(signature))  # exp and log may round to 100.00000000000004
-
-
-def composed(lines: Sequence[str]) -> list[str]:
-    """Return lines in Unicode's form NFC."""
-    return [unicodedata.normalize("NFC", line) for line in lines]
 
 
 def require_parallel(hypotheses: Sequence[str], *references: Sequence[str]) -> None:

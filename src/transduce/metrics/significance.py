@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from transduce.metrics.bleu import Score, composed, sacrebleu_score
+from transduce.composition import composed
+from transduce.metrics.bleu import Score, sacrebleu_score
 from transduce.metrics.bleu_tokenizers import bleu_tokenizer, bleu_with
 
 __all__ = ["PairedBootstrap", "paired_bootstrap"]
@@ -86,7 +87,7 @@ def paired_bootstrap(
 def _sentence_sums(tokenizer: str, hypotheses: Sequence[str], *references: Sequence[str]) -> NDArray[np.int64]:
     """Return each sentence's two lengths, then its matches and n-grams of orders 1 to 4, ``(N, X)`` with X = 10."""
     metric = bleu_with(tokenizer, effective_order=True)  # only to avoid a warning for single sentences
-    sentences = zip(composed(hypotheses), *map(composed, references), strict=True)
+    sentences = zip(*(map(composed, lines) for lines in (hypotheses, *references)), strict=True)
     scores = [metric.sentence_score(hypothesis, of_line) for hypothesis, *of_line in sentences]
     return np.array([[score.sys_len, score.ref_len, *score.counts, *score.totals] for score in scores], dtype=np.int64)
 
