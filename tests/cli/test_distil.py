@@ -12,21 +12,23 @@ from transduce.corpora.parallel_files import read_tab_separated
 from transduce.recipes import read_recipe
 from transduce.tasks import ScoredText, Translation, Translator, train
 from transduce.tasks.distillation import DistilledCounts, distilled_pairs
+from transduce.tasks.translation_parts import Flag
 
 CommandLine = Callable[..., Any]
 LINES = ["The dog sleeps.", "", "A\tcat\u2028sees the old man. The child sleeps.", "The woman sees it."]
 
 
 def test_what_is_left_out_is_counted() -> None:
-    def translation(source: str, text: str, **flags: bool) -> Translation:
-        return Translation(source, (ScoredText(text, 0.0),), **flags)
+    def translation(source: str, text: str, *flags: Flag) -> Translation:
+        return Translation(source, (ScoredText(text, 0.0),), flags)
 
     counts, lines = DistilledCounts(), [
         translation("a\tcat ", " eine\u2028Katze"), translation("", ""), translation("a dog", " "),
-        translation("very long", "sehr lang", is_truncated=True), translation("a dog", "ein Hund", is_short=True),
+        translation("very long", "sehr lang", "source-cut"), translation("a dog", "ein Hund", "short"),
+        translation("a cat", "a cat", "untranslated"),
     ]  # fmt: skip
     assert list(distilled_pairs(lines, counts)) == [("a cat", "eine Katze"), ("a dog", "ein Hund")]
-    assert counts.as_json() == {"pairs": 2, "empty": 2, "too_long": 1}
+    assert counts.as_json() == {"pairs": 2, "empty": 3, "too_long": 1}
 
 
 def test_a_student_is_trained_on_what_its_teacher_writes(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -10,35 +11,71 @@ from typing import Any
 from said import says
 from transduce.cli.line_warnings import LineWarnings
 from transduce.tasks import ScoredText, Translation
+from transduce.tasks.translation_parts import FLAGS, Flag
 
 CommandLine = Callable[..., Any]
 
 
-def translation(**marks: bool) -> Translation:
-    return Translation("source", (ScoredText("text", -1.0),), **marks)
+def translation(*flags: Flag) -> Translation:
+    return Translation("source", (ScoredText("text", -1.0),), flags)
 
 
 def test_each_kind_is_told_once_and_counted_at_the_end() -> None:
     told: list[str] = []
-    warnings = LineWarnings(told.append, max_source_tokens=1024)
+    written: list[str] = []
+    warnings = LineWarnings(told.append, max_source_tokens=1024, write=written.append)
+    others: list[Flag] = [flag for flag in FLAGS if flag not in ("long", "short", "source-cut")]
     for each in (
         translation(),
-        translation(is_long=True),
-        translation(is_long=True, is_short=True),
-        translation(is_truncated=True),
-        translation(is_truncated=True),
-        translation(lacks_masks=True),
+        translation("long"),
+        translation("long", "short"),
+        translation("source-cut"),
+        translation("source-cut"),
+        *map(translation, others),
     ):
         warnings.observe(each)
-    assert [line.partition(" line ")[2].partition(" ")[0] for line in told] == ["2", "3", "4", "5", "6"]
+    numbers = [line.partition(" line ")[2].partition(" ")[0] for line in told]
+    assert numbers == ["2", "3", "4", "5", *map(str, range(6, 6 + len(others)))]
     assert says(told[0], 2, "longer", "source")
     assert says(told[1], 3, "shorter")
     assert says(told[2], 4, "1,024")
-    assert len({re.sub(r"\d+", "", line) for line in told}) == 4  # each kind has its own message
+    assert says(told[4 + others.index("output-cut")], "search.max_extra_tokens")
+    assert len({re.sub(r"\d+", "", line) for line in told}) == len(FLAGS)  # each kind has its own message
+    assert [line.split("\t")[:2] for line in written[:5]] == [
+        ["2", "long"], ["3", "long"], ["3", "short"], ["4", "source-cut"], ["5", "source-cut"],
+    ]  # fmt: skip
+    assert {len(line.split("\t")) for line in written} == {3}
     told.clear()
     warnings.log_counts()
-    (line,) = told
-    assert says(line, re.compile("^warning: "), 2, 6, "longer")
+    cut, long = told
+    assert says(cut, re.compile("^warning: "), 2, 5 + len(others), "1,024")
+    assert says(long, re.compile("^warning: "), 2, 5 + len(others), "longer")
+
+
+def test_every_warning_can_be_written_to_a_file(transduce: CommandLine, micro_model: Path, tmp_path: Path) -> None:
+    lines = f"The dog sleeps.\n2024\n{'word ' * 2000}\n".encode()
+    told = tmp_path / "told.tsv"
+    outcome = transduce("translate", micro_model, "--no-split", "--json", "--warnings", told, stdin=lines)
+    assert outcome.code == 0
+    found = [json.loads(line)["warnings"] for line in outcome.out.splitlines()]
+    assert found[1] == []
+    assert {"source-cut", "long"} <= set(found[2])
+    expected = [(str(number), flag) for number, flags in enumerate(found, start=1) for flag in flags]
+    assert [tuple(line.split("\t")[:2]) for line in told.read_text().splitlines()] == expected
+    workers = ["translate", micro_model, "--no-split", "--json", "--workers", 2]
+    assert transduce(*workers, stdin=lines).out == outcome.out
+    text = tmp_path / "text"
+    text.write_text("A cat.\n")
+    for wrong in (
+        ["--warnings", "-"],
+        ["--warnings", text],
+        ["--out", told, "--warnings", told],
+        ["--warnings", tmp_path],
+    ):
+        refused = transduce("translate", micro_model, "--in", text, *wrong)
+        assert refused.code == 1
+        assert says(refused.err, "--warnings")
+    assert text.read_text() == "A cat.\n"
 
 
 def test_a_line_of_several_sentences_is_split_unless_it_should_not_be(
@@ -46,7 +83,7 @@ def test_a_line_of_several_sentences_is_split_unless_it_should_not_be(
 ) -> None:
     one, two = "The dog sees the cat.", "The woman sleeps."
     alone = transduce("translate", micro_model, stdin=f"{one}\n{two}\n".encode()).out.splitlines()
-    assert transduce("translate", micro_model, stdin=f"{one}  {two}\n".encode()).out == "  ".join(alone).strip() + "\n"
+    assert transduce("translate", micro_model, stdin=f"{one}  {two}\n".encode()).out == "  ".join(alone) + "\n"
     whole = transduce("translate", micro_model, "--no-split", stdin=("word " * 200).encode())
     assert says(whole.err, re.compile("^warning: "), 1, "longer")
     split = transduce("translate", micro_model, stdin=("word " * 200).encode())

@@ -99,7 +99,7 @@ class Interrupted:
         for number, line in enumerate(lines, start=1):
             if number == 4:
                 raise KeyboardInterrupt
-            yield Translation(line, (ScoredText(line.upper(), 0.0),), is_truncated=False)
+            yield Translation(line, (ScoredText(line.upper(), 0.0),))
 
 
 def test_a_part_of_a_translation_does_not_look_whole(

@@ -125,7 +125,7 @@ def test_translate_writes_one_line_for_each_line(transduce: CommandLine, micro_m
     lines = outcome.out.split("\n")
     assert lines.pop() == ""
     assert len(lines) == 8
-    assert (lines[1], lines[2]) == ("", "")
+    assert (lines[1], lines[2]) == ("", "   ")
     assert says(outcome.err, re.compile("^warning: "), 7, "1,024")
     assert transduce("translate", micro_model, stdin=b"The dog sleeps.").out.rstrip("\n") == lines[0]
 
@@ -133,7 +133,7 @@ def test_translate_writes_one_line_for_each_line(transduce: CommandLine, micro_m
 def test_translate_json_and_n_best(transduce: CommandLine, micro_model: Path) -> None:
     outcome = transduce("translate", micro_model, "--n-best", 3, "--json", stdin=b"The dog sleeps.\nA cat.\n")
     first, second = (json.loads(line) for line in outcome.out.splitlines())
-    assert first.keys() == {"line", "source", "translation", "score", "n_best"}
+    assert first.keys() == {"line", "source", "translation", "score", "warnings", "n_best"}
     assert (first["line"], second["line"]) == (1, 2)
     assert first["source"] == "The dog sleeps."
     scores = [best["score"] for best in first["n_best"]]
@@ -577,6 +577,7 @@ def test_every_verb_and_flag_is_known() -> None:
             "--seed",
             "--shortlist",
             "--temperature",
+            "--warnings",
             "--workers",
         ],
     }

@@ -26,6 +26,7 @@ from transduce.tasks import Translator
 from transduce.tasks.model_folder import write_model_folder
 from transduce.tasks.preparation import Prepared, open_prepared
 from transduce.text import Tokenizers, normalise, train_bpe
+from transduce.text.normalise import without_surrogates
 
 pytestmark = pytest.mark.reliability
 
@@ -75,6 +76,11 @@ def file_of(path: Path, lines: Sequence[bytes | str], *, end: bytes = b"\n") -> 
     raw = [line if isinstance(line, bytes) else line.encode() for line in lines]
     path.write_bytes(b"".join(line + end for line in raw))
     return path
+
+
+def line_ends(text: str) -> str:
+    """All characters at which Python or another program may end a line, in order."""
+    return "".join(re.findall("[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]", text))
 
 
 def lines_of(out: str) -> list[str]:
@@ -133,7 +139,7 @@ def test_lines_of_stdin_keep_their_places(transduce: CommandLine, model: Path, t
     greedy = translator.search.model_copy(update={"beam_size": 1, "n_best": 1})
     readable = [line.decode("utf-8", "replace") for line in ODD_BYTES]
     assert written == [translator.translate([line], search=greedy)[0] for line in readable]
-    assert written[1:4] == ["", "", ""]
+    assert written[1:4] == readable[1:4]  # blank
     assert len(set(written)) > len(written) // 2  # the output varies
     warned = [line for line in outcome.err.splitlines() if "UTF-8" in line]
     first = len(ODD_BYTES) - N_INVALID + 1
@@ -149,7 +155,7 @@ def test_few_lines_and_no_end(transduce: CommandLine, model: Path, stdin: bytes,
         outcome = transduce("translate", model, "--device", "cpu", *form, stdin=stdin)
         assert outcome.code == 0
         assert len(lines_of(outcome.out)) == n_lines
-        assert outcome.err == ""
+        assert all(line.startswith("warning: ") for line in outcome.err.splitlines())
 
 
 def test_windows_files_are_translated_like_others(transduce: CommandLine, model: Path) -> None:
@@ -170,7 +176,8 @@ def test_n_best_and_json_name_every_line(transduce: CommandLine, model: Path) ->
         record = json.loads(line)
         assert record["line"] == number
         assert record["source"] == raw.removesuffix(b"\r").decode("utf-8", "replace")
-        assert record["translation"] == record["n_best"][0]["translation"] == normalise(record["translation"])
+        assert record["translation"] == record["n_best"][0]["translation"]
+        assert line_ends(record["translation"]) == line_ends(record["source"])
 
 
 def test_strings_that_are_no_text(translator: Translator) -> None:
@@ -180,8 +187,9 @@ def test_strings_that_are_no_text(translator: Translator) -> None:
     assert [translation.source for translation in found] == lines
     for line, translation in zip(lines, found, strict=True):
         assert translator.translate([line], search=search) == [translation.text]
-        assert all(len(best.text.splitlines()) <= 1 for best in translation.n_best)
-        assert (normalise(line) == "") == (translation.text == "" and translation.score == 0)
+        assert all(line_ends(best.text) == line_ends(line) for best in translation.n_best)
+        has_words = any(map(str.isalpha, line))
+        assert has_words or (translation.text == without_surrogates(line) and translation.score == 0)
     assert translator.translate([]) == []
 
 
@@ -194,8 +202,8 @@ def test_any_lines_in_as_many_out(lines: list[str], chunk_lines: int) -> None:
     found = list(small_translator().translate_lines(lines, chunk_lines=chunk_lines))
     assert [translation.source for translation in found] == lines
     for translation in found:
-        assert all(len(best.text.splitlines()) <= 1 for best in translation.n_best)
-        assert all("\0" not in best.text and best.text == best.text.encode().decode() for best in translation.n_best)
+        assert all(line_ends(best.text) == line_ends(translation.source) for best in translation.n_best)
+        assert all(best.text == best.text.encode().decode() for best in translation.n_best)
 
 
 # score and evaluate

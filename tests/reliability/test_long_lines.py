@@ -21,8 +21,8 @@ from transduce.corpora.parallel_files import read_uncleaned_columns
 from transduce.errors import DataError
 from transduce.files import MAX_LINE_BYTES, TruncatedLine, read_lines
 from transduce.tasks import Translator
-from transduce.tasks.translation_parts import ScoredText, TranslatedSegment, combine_segments
-from transduce.text import Segment, train_bpe
+from transduce.tasks.translation_parts import ScoredText, best_combinations
+from transduce.text import train_bpe
 from transduce.view import attention_of_translation
 
 pytestmark = pytest.mark.reliability
@@ -98,13 +98,13 @@ def test_the_beginning_is_enough_to_know_that_a_text_is_too_long() -> None:
 
 def test_the_n_best_of_many_segments() -> None:
     n_segments = 5000
-    each = TranslatedSegment((ScoredText("a", -1.0), ScoredText("b", -1.5)), False, False, False, False)
     started = time.monotonic()
-    found = combine_segments("x", [Segment("x", " ")] * n_segments, [each] * n_segments, 10)
+    found = best_combinations([[ScoredText("a", -1.0), ScoredText("b", -1.5)]] * n_segments, 10)
     assert time.monotonic() - started < 20
-    assert len(found.n_best) == 10
-    assert [best.score for best in found.n_best[:3]] == [-n_segments, -n_segments - 0.5, -n_segments - 0.5]
-    assert found.n_best[0].text == " ".join("a" * n_segments)
+    assert len(found) == 10
+    scores = [sum(best.score for best in each) for each in found[:3]]
+    assert scores == [-n_segments, -n_segments - 0.5, -n_segments - 0.5]
+    assert {best.text for best in found[0]} == {"a"}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -114,7 +114,8 @@ def test_a_megabyte_of_anything_takes_seconds(micro_model: Path, kind: str) -> N
     started = time.monotonic()
     [translation] = translator.translate_lines([KINDS[kind]], search=search)
     assert time.monotonic() - started < 20  # about 2 on an idle machine; a quadratic algorithm takes hours
-    assert translation.is_truncated == (kind != "spaces")
+    assert translation.is_truncated == (kind == "marks")
+    assert kind in ("marks", "spaces") or translation.text == KINDS[kind]  # it has no letters
 
 
 def test_attention_of_many_words_is_refused(micro_model: Path) -> None:

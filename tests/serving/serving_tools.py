@@ -30,9 +30,10 @@ WORDS = "the a dog cat sees does not sleeps man woman book reads red old young i
 SIZES = {"n_encoder_layers": 1, "n_decoder_layers": 1, "d_model": 16, "d_ff": 24, "n_heads": 2, "d_k": 8, "d_v": 8}
 
 
-def translator(folder: Path, *, direction: str = "en-de", seed: int = 3) -> Path:
+def translator(folder: Path, *, direction: str = "en-de", seed: int = 3, masks: bool = False) -> Path:
     """Write an untrained translator: its translations are long and senseless."""
-    tokenizer = train_bpe([" ".join(WORDS), "Die Katze sieht den alten Hund nicht"] * 2, vocab_size=400)
+    texts = [" ".join(WORDS), "Die Katze sieht den alten Hund nicht"] * 2
+    tokenizer = train_bpe(texts, vocab_size=400, masks=masks)
     config = ModelConfig(
         **SIZES | {"n_decoder_layers": 2}, src_vocab_size=tokenizer.size, tgt_vocab_size=tokenizer.size
     )

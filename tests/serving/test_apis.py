@@ -14,9 +14,8 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from transduce.errors import ConfigError
-from transduce.serving import translating
 from transduce.serving.app import make_app, openapi
-from transduce.tasks import LanguageModel, Translator
+from transduce.tasks import LanguageModel, Translator, text_translation
 
 TEXT = "The dog sleeps. The old woman sees the cat."
 
@@ -80,8 +79,8 @@ def test_every_tag_comes_back_once(client: TestClient, api: str) -> None:
 def test_tags_of_a_very_long_paragraph_are_placed_by_sentences(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(translating, "MAX_CELLS", 10)
-    monkeypatch.setattr(translating, "MAX_SENTENCES_APART", 3)
+    monkeypatch.setattr(text_translation, "MAX_CELLS", 10)
+    monkeypatch.setattr(text_translation, "MAX_SENTENCES_APART", 3)
     html = " ".join(f"The <b>dog</b> sees <img id={n}> a cat." for n in range(8))
     result = client.post("/translate", json={"q": html, "source": "en", "target": "de", "format": "html"}).json()
     tags = re.findall("<[^>]*>", result["translatedText"])

@@ -306,9 +306,17 @@ def test_decode_skips_special_ids_and_takes_arrays(kind: Kind, data: st.DataObje
 
 
 @every_text_kind
-def test_decode_of_half_a_character_is_a_replacement_character(kind: Kind) -> None:
-    ids = kind.trained().encode("日")
-    assert kind.trained().decode(ids[:-1]) == "\ufffd"
+def test_bytes_that_are_no_character_are_dropped(kind: Kind) -> None:
+    tokenizer = kind.trained()
+    half, word, sign = tokenizer.encode("日")[:-1], tokenizer.encode("low"), tokenizer.encode("\ufffd")
+    for ids, text in (
+        (half, ""),
+        ([*word, *half], "low"),
+        ([*half, *word], "low"),
+        ([*word, *sign, *half], "low \ufffd"),
+    ):
+        assert tokenizer.decode(ids).strip() == text
+        assert tokenizer.decode_batch([word, ids]) == ["low", tokenizer.decode(ids)]
 
 
 @every_kind

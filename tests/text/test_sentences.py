@@ -66,10 +66,11 @@ def test_joining_restores_whitespace() -> None:
     assert join_segments(texts, segments) == "ONE IS HERE.   TWO IS THERE.\tTHREE.\n\nFOUR."
 
 
-def test_line_ends_of_other_programs_become_spaces() -> None:
-    segments = split_sentences("One is here.\u2028Two is there.\x85\x0cThree is far.", "en")
+def test_line_ends_of_other_programs_stay() -> None:
+    text = "One is here.\u2028Two is there.\x85\x0cThree is far."
+    segments = split_sentences(text, "en")
     assert len(segments) == 3
-    assert join_segments([each.text for each in segments], segments) == "One is here. Two is there. Three is far."
+    assert join_segments([each.text for each in segments], segments) == text
 
 
 def test_a_translation_of_nothing_leaves_no_gap() -> None:

@@ -11,46 +11,70 @@ if TYPE_CHECKING:
 
 __all__ = ["LineWarnings"]
 
-# For each flag of a translation: the message for the first line, and the one for the final count.
+# For each flag of a translation: what is said of a line that has it, and of the number of such lines at the end.
 _MESSAGES = {
-    "is_long": (
+    "source-cut": (
+        "has a sentence longer than {limit} tokens; its end was cut off",
+        "with a sentence longer than {limit} tokens, whose end was cut off",
+    ),
+    "output-cut": (
+        "has a translation that was cut off at the greatest length; search.max_extra_tokens of the model allows more",
+        "with a translation that was cut off at the greatest length; search.max_extra_tokens of the model allows more",
+    ),
+    "untranslated": (
+        "has a sentence for which the model found no words; it stands as in the source",
+        "with a sentence for which the model found no words",
+    ),
+    "repeated": (
+        "has a translation that repeats words more often than the source",
+        "with a translation that repeats words more often than the source",
+    ),
+    "lost": (
+        "has a translation that lacks a number, URL, placeholder or tag of the source",
+        "with a translation that lacks a number, URL, placeholder or tag of the source",
+    ),
+    "mended": (
+        "has a number, URL, placeholder or tag that the model did not keep; it was put in afterwards",
+        "where a number, URL, placeholder or tag was put in afterwards",
+    ),
+    "long": (
         "has a sentence longer than any source of the training text; expect a poor translation",
         "with a sentence longer than any source of the training text",
     ),
-    "is_short": (
+    "short": (
         "has a translation far shorter than those of the training text; part of it may be missing",
         "with a translation far shorter than those of the training text",
-    ),
-    "lacks_masks": (
-        "has masked text (a URL, a tag, ...) that the model did not place; it was inserted at its position in the "
-        "source",
-        "where masked text was inserted at its position in the source",
     ),
 }
 
 
 class LineWarnings:
-    """Logs warnings about a stream of translations."""
+    """Logs warnings about a stream of translations, and writes all of them as LINE TAB FLAG TAB MESSAGE."""
 
-    def __init__(self, log: Callable[[str], object], *, max_source_tokens: int) -> None:
-        self._log, self._max_source_tokens = log, max_source_tokens
+    def __init__(
+        self,
+        log: Callable[[str], object],
+        *,
+        max_source_tokens: int,
+        write: Callable[[str], object] = lambda line: None,
+    ) -> None:
+        self._log, self._write, self._limit = log, write, f"{max_source_tokens:,}"
         self._n_lines = 0
         self._counts: Counter[str] = Counter()
 
     def observe(self, translation: Translation) -> None:
-        """Check the translation of the next line. Truncation is logged for every line."""
+        """Check the translation of the next line. What was cut off is logged for every line."""
         self._n_lines += 1
-        if translation.is_truncated:
-            limit = f"{self._max_source_tokens:,} tokens"
-            self._log(f"warning: line {self._n_lines} is longer than {limit}; its end was cut off")
-        for flag, (first_message, _) in _MESSAGES.items():
-            if getattr(translation, flag):
-                self._counts[flag] += 1
-                if self._counts[flag] == 1:
-                    self._log(f"warning: line {self._n_lines} {first_message}")
+        for flag in translation.warnings:
+            message = _MESSAGES[flag][0].format(limit=self._limit)
+            self._write(f"{self._n_lines}\t{flag}\t{message}")
+            self._counts[flag] += 1
+            if self._counts[flag] == 1 or flag == "source-cut":
+                self._log(f"warning: line {self._n_lines} {message}")
 
     def log_counts(self) -> None:
         """Log the count of each warning that occurred more than once."""
-        for flag, (_, count_message) in _MESSAGES.items():
+        for flag, (_, message) in _MESSAGES.items():
             if self._counts[flag] > 1:
-                self._log(f"warning: {self._counts[flag]:,} of {self._n_lines:,} lines {count_message}")
+                counted = f"{self._counts[flag]:,} of {self._n_lines:,} lines"
+                self._log(f"warning: {counted} {message.format(limit=self._limit)}")

@@ -29,13 +29,13 @@ def is_terminal(out: Path | None) -> bool:
     return out in (None, STANDARD) and sys.stdout.isatty()
 
 
-def require_not_read(out: Path | None, read: Path | None, *, option: str = "--in") -> None:
-    """Raise ConfigError if ``--out``, or its partial file, is the file that another option reads."""
+def require_not_read(out: Path | None, read: Path | None, *, option: str = "--in", written: str = "--out") -> None:
+    """Raise ConfigError if the file of ``written``, or its partial file, is the file that another option reads."""
     if out is None or read is None or STANDARD in (out, read) or not read.is_file():
         return
     for path in (out, part_path(out)):
         if path.is_file() and path.samefile(read):
-            raise ConfigError(f"--out {out} would overwrite {read}, which {option} reads; name another file")
+            raise ConfigError(f"{written} {out} would overwrite {read}, which {option} reads; name another file")
 
 
 @contextmanager

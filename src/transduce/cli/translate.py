@@ -24,6 +24,7 @@ from transduce.cli.translation_workers import TranslationJob, TranslationWorkers
 from transduce.config import MAX_BEAM_SIZE, MAX_ITERATIONS, MIN_DRAFT_PROBABILITY, N_DRAFTED
 from transduce.errors import ConfigError
 from transduce.files import open_binary
+from transduce.text.normalise import normalise
 
 if TYPE_CHECKING:
     from transduce.tasks import Translation
@@ -133,6 +134,14 @@ def translate(
     ] = None,
     rerank: options.Rerank = None,
     rerank_weight: options.RerankWeight = options.DEFAULT_RERANK_WEIGHT,
+    warnings: Annotated[
+        Path | None,
+        Option(
+            metavar="FILE",
+            help="Write what may be wrong to this file: line number TAB kind TAB message.",
+            show_default=False,
+        ),
+    ] = None,
     device: options.Device = "auto",
     precision: options.Precision = "fp32",
     json: options.Json = False,
@@ -153,10 +162,10 @@ def translate(
     if temperature is not None and not sample and best_of is None:
         raise ConfigError("--temperature is for --sample and --best-of")
     if ray is not None or (source is not None and is_pattern(source)):
-        if any((rerank, draft, sample, best_of, iterations, json, n_best, buffer)):
+        if any((rerank, draft, sample, best_of, iterations, json, n_best, buffer, warnings)):
             raise ConfigError(
                 "files of a pattern are translated without --rerank, --draft, --sample, --best-of, --iterations,"
-                " --json, --n-best and --buffer"
+                " --json, --n-best, --buffer and --warnings"
             )
         translate_pattern(
             folders, source, out, n_workers=workers, ray=ray, beam=beam, alpha=alpha, prefix=prefix,
@@ -172,6 +181,11 @@ def translate(
         open_binary(source).close()  # checked before the model is loaded
     require_writable("--out", out)
     require_not_read(out, source)
+    if warnings is not None:
+        if warnings in (STANDARD, out):
+            raise ConfigError("--warnings should be a file of its own: --out, or stdout, has the translations")
+        require_writable("--warnings", warnings)
+        require_not_read(warnings, source, written="--warnings")
     shows_bar = not is_interactive(source) and not is_terminal(out)
     is_scored = json or n_best is not None
     with ExitStack() as stack:
@@ -211,13 +225,17 @@ def translate(
         write = stack.enter_context(line_writer(out))
         n_lines = number_of_lines(source) if shows_bar else None
         progress = stack.enter_context(LineProgress("translating", n_lines, is_enabled=shows_bar))
-        warnings = LineWarnings(progress.log, max_source_tokens=max_source_tokens)
+        line_warnings = LineWarnings(
+            progress.log,
+            max_source_tokens=max_source_tokens,
+            write=stack.enter_context(line_writer(warnings)) if warnings is not None else lambda line: None,
+        )
         for number, translation in enumerate(translations, start=1):
-            warnings.observe(translation)
+            line_warnings.observe(translation)
             for line in _output_lines(number, translation, is_n_best=n_best is not None, is_json=json):
                 write(line)
             progress.advance()
-        warnings.log_counts()
+        line_warnings.log_counts()
         if draft is not None and workers == 1:
             from transduce.tasks import Translator
 
@@ -250,11 +268,12 @@ def _output_lines(number: int, translation: Translation, *, is_n_best: bool, is_
                 "source": translation.source,
                 "translation": translation.text,
                 "score": translation.score,
+                "warnings": translation.warnings,
                 "n_best": [{"translation": best.text, "score": best.score} for best in translation.n_best],
             }
         )
     elif is_n_best:
         for hypothesis in translation.n_best:
-            yield f"{number}\t{hypothesis.score:.4f}\t{hypothesis.text}"
+            yield f"{number}\t{hypothesis.score:.4f}\t{normalise(hypothesis.text)}"  # no tab of its own
     else:
         yield translation.text

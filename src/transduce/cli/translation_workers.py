@@ -87,7 +87,8 @@ def _translate(worker: Worker, lines: Sequence[str]) -> list[Translation]:
     from transduce.tasks import ScoredText, Translation
 
     def translation(result: dict[str, Any]) -> Translation:
-        return Translation(**result | {"n_best": tuple(ScoredText(**best) for best in result["n_best"])})
+        n_best = tuple(ScoredText(**best) for best in result["n_best"])
+        return Translation(**result | {"n_best": n_best, "warnings": tuple(result["warnings"])})
 
     [reply] = worker.ask([json.dumps(lines).encode()])
     return [translation(result) for result in json.loads(reply)]

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from transduce.serving.http import ApiError, Fields, counted, json_response, read_fields, while_connected
 from transduce.serving.libretranslate import detected_of, name_of
 from transduce.serving.state import ServerState
-from transduce.serving.translating import Splitting, TranslatedText, translate_texts
+from transduce.serving.translating import Splitting, TranslatedText, translate_texts, warnings_header
 from transduce.text.markup import MarkupRules, html_rules, xml_rules
 
 __all__ = ["DeepL", "error_response"]
@@ -57,7 +57,7 @@ class DeepL:
             {"detected_source_language": language.upper(), "text": result.text, "billed_characters": len(text)}
             for language, result, text in zip(sources, results, texts, strict=True)
         ]
-        return json_response({"translations": translations})
+        return json_response({"translations": translations}, headers=warnings_header(results))
 
     async def _translated(
         self, texts: list[str], sources: list[str], target: str, rules: MarkupRules | None, splitting: Splitting
@@ -144,7 +144,8 @@ def _splitting(fields: Fields) -> Splitting:
     given = fields.text("split_sentences", "1") if not isinstance(fields.raw("split_sentences"), bool) else (
         "1" if fields.raw("split_sentences") else "0"
     )  # fmt: skip
-    found: dict[str, Splitting] = {"1": "lines", "0": "none", "nonewlines": "sentences"}
+    # A line stays whole as far as the model reads so much at once; more of it would lose sentences.
+    found: dict[str, Splitting] = {"1": "lines", "0": "lines", "nonewlines": "sentences"}
     if given not in found:
         raise ApiError(400, "Value for 'split_sentences' not supported.")
     return found[given]

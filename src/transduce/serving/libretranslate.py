@@ -14,7 +14,7 @@ from transduce.corpora.languages import language_name
 from transduce.serving.detection import Detected
 from transduce.serving.http import ApiError, counted, json_response, read_fields, require_within, while_connected
 from transduce.serving.state import ServerState
-from transduce.serving.translating import MAX_ALTERNATIVES, TranslatedText, translate_texts
+from transduce.serving.translating import MAX_ALTERNATIVES, TranslatedText, translate_texts, warnings_header
 from transduce.text.markup import html_rules
 
 __all__ = ["LibreTranslate", "detected_of", "error_response", "name_of", "over_quota"]
@@ -65,7 +65,10 @@ class LibreTranslate:
             answer["detectedLanguage"] = [_as_json(each) for each in detected]
         if n_alternatives:
             answer["alternatives"] = [list(each.alternatives) for each in results]
-        return json_response(answer if is_list else {name: values[0] for name, values in answer.items()})
+        return json_response(
+            answer if is_list else {name: values[0] for name, values in answer.items()},
+            headers=warnings_header(results),
+        )
 
     async def _translated(
         self, texts: Sequence[str], sources: Sequence[str], target: str, *, is_html: bool, n_alternatives: int

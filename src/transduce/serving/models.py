@@ -18,16 +18,15 @@ from transduce.serving.compute_thread import ComputeThread, in_new_thread
 from transduce.serving.metrics import ModelMetrics
 from transduce.tasks import Continuation, LanguageModel, Parse, Parser, ScoredText, Translator, tagged_words
 from transduce.tasks.model_folder import read_model_config
+from transduce.tasks.prefixes import NO_PREFIX, Prefix
 from transduce.tasks.translation_parts import TranslatedSegment
-from transduce.tasks.translator import Prefix, search_with
+from transduce.tasks.translator import search_with
 from transduce.tasks.word_alignment import AlignedSentence, align_words
 
 __all__ = [
     "AlignJob", "AlternativesJob", "GenerateJob", "ParseJob", "Served", "ServedLanguageModel", "ServedParser",
     "ServedTranslator", "ServingOptions", "TranslateJob", "load_served",
 ]  # fmt: skip
-
-NO_PREFIX = Prefix()
 
 ModelT = TypeVar("ModelT")
 JobT = TypeVar("JobT", bound=Job)

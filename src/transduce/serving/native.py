@@ -33,7 +33,7 @@ from transduce.serving.models import (
     TranslateJob,
 )
 from transduce.serving.state import ServerState
-from transduce.serving.translating import MAX_ALTERNATIVES, translate_texts
+from transduce.serving.translating import MAX_ALTERNATIVES, translate_texts, warnings_header
 from transduce.tasks import Continuation, Parse, ScoredText
 from transduce.tasks.translator import Prefix
 from transduce.tasks.word_alignment import AlignedSentence
@@ -75,7 +75,8 @@ class Native:
             {"source": segment.text, "space": segment.space, "translation": each.text}
             for segment, each in zip(segments, translated, strict=True)
         ]
-        return json_response({"source": source, "target": served.direction[1], "sentences": answers})
+        body = {"source": source, "target": served.direction[1], "sentences": answers}
+        return json_response(body, headers=warnings_header(translated))
 
     async def alternatives(self, request: Request) -> Response:
         """POST /alternatives: other translations of a sentence, from the end of a prefix on."""

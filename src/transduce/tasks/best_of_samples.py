@@ -70,8 +70,8 @@ class BestOfSamples:
             texts = [[each.n_best[0].text for each in of_source] for of_source in candidates]
             rewards = rewards_of_translations(self.reward_model, sources, texts)
             return [
-                of_source[max(range(self.n), key=of_rewards.__getitem__)]
-                for of_source, of_rewards in zip(candidates, rewards, strict=True)
+                of_source[max(range(self.n), key=lambda n: (bool(of_texts[n]), of_rewards[n]))]
+                for of_source, of_texts, of_rewards in zip(candidates, texts, rewards, strict=True)
             ]
 
         return self.translator.translate_lines(

@@ -29,7 +29,6 @@ __all__ = ["CausalLanguageModel"]
 
 ROWS_PER_BATCH = 32
 TOKENS_PER_BATCH = 8192  # of scoring
-REPLACEMENT = "\ufffd"  # what the bytes of an incomplete character are decoded to
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +42,12 @@ class _Prompt:
 
 @dataclass(slots=True)
 class _Shown:
-    """Passes on a growing text piece by piece, whole characters only."""
+    """Passes on a growing text piece by piece."""
 
     on_text: Callable[[str], None] | None
     n_characters: int = 0  # so far
 
     def add(self, text: str) -> None:
-        """Pass on what is new in ``text``; a character at its end may be incomplete."""
-        self.end(text.rstrip(REPLACEMENT))
-
-    def end(self, text: str) -> None:
         """Pass on what is new in ``text``."""
         if self.on_text is not None and len(text) > self.n_characters:
             self.on_text(text[self.n_characters :])
@@ -114,7 +109,7 @@ class CausalLanguageModel(LanguageModel):
             )
             for number, (ids, log_prob) in zip(numbers, rows, strict=True):
                 text = self._text_after(encoded[number], ids)
-                shown.end(text)
+                shown.add(text)
                 is_ended = bool(ids) and ids[-1] == EOS_ID
                 continued[number] = Continuation(prompts[number], text, log_prob, len(ids), is_ended)
         return [continued[number] for number in range(len(prompts))]

@@ -35,7 +35,7 @@ def distilled_pairs(translations: Iterable[Translation], counts: DistilledCounts
         src, tgt = normalise(translation.source), normalise(translation.text)
         if translation.is_truncated:
             counts.too_long += 1
-        elif not src or not tgt:
+        elif not (src and tgt) or "untranslated" in translation.warnings:
             counts.empty += 1
         else:
             counts.pairs += 1

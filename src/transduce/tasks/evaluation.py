@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from transduce.config import SearchConfig
@@ -10,6 +10,7 @@ from transduce.errors import DataError
 from transduce.metrics import TokenisedBleu, TranslationScores, score_translations
 from transduce.tasks.best_of_samples import BestOfSamples
 from transduce.tasks.reranking import Reranker
+from transduce.tasks.translation_parts import Translation
 from transduce.tasks.translator import Translator
 
 __all__ = ["Evaluation", "evaluate"]
@@ -32,17 +33,21 @@ def evaluate(
     split: bool = False,
     also: Collection[TokenisedBleu] = (),
     tokenizer: str | None = None,
+    on_translation: Callable[[Translation], object] = lambda translation: None,
 ) -> Evaluation:
     """Evaluate a translator on a test set, with the tokenised BLEUs named in ``also``.
 
-    Lines are translated as a whole, unless ``split`` into sentences, and else as users' lines are. sacreBLEU's
-    ``tokenizer`` is by default that of the target language.
+    Lines are translated as a whole, unless ``split`` into sentences, and else as users' lines are; ``on_translation`` is
+    called with each. sacreBLEU's ``tokenizer`` is by default that of the target language.
     Raises DataError if the sides have different numbers of lines.
     """
     for each in (references, *further_references):
         if len(sources) != len(each):
             raise DataError(f"{len(sources):,} source lines, {len(each):,} references; they must align line by line")
-    translations = [each.text for each in translator.translate_lines(sources, search=search, split=split)]
+    translations = list[str]()
+    for translation in translator.translate_lines(sources, search=search, split=split):
+        on_translation(translation)
+        translations.append(translation.text)
     scores = score_translations(
         translations, references, *further_references, language=translator.tgt_language, also=also, tokenizer=tokenizer
     )

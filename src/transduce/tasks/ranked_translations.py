@@ -56,7 +56,7 @@ def ranked_translations(
             texts = [each.text for segment in segments for each in segment.n_best if each.text.strip()]
             if not source or not reference.strip():
                 counts.empty += 1
-            elif segments[0].is_truncated:
+            elif "source-cut" in segments[0].warnings:
                 counts.too_long += 1
             elif len(ranked := ranked_by_chrf(texts, normalise(reference))) < 2:
                 counts.alike += 1

@@ -1,20 +1,34 @@
-"""Translations of segments, and their combination into the translation of a line."""
+"""Translations of sentences, the best combinations of them, and the translation of a text."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal, get_args
 
-from transduce.text import Segment, join_segments
+__all__ = [
+    "FLAGS", "Flag", "ScoredText", "TranslatedSegment", "Translation", "best_combinations", "different", "in_order",
+]  # fmt: skip
 
-__all__ = ["ScoredText", "TranslatedSegment", "Translation", "combine_segments"]
+# What may be wrong with a translation:
+Flag = Literal[
+    "source-cut",  # the source is longer than the model reads: its end is not translated
+    "output-cut",  # the translation reached the greatest length of an output: its end may be missing
+    "untranslated",  # no hypothesis had a word: a sentence stands as in the source
+    "repeated",  # every hypothesis repeats words more often than the source does
+    "lost",  # numbers, URLs, placeholders or tags of the source are missing
+    "mended",  # the model dropped or changed such a string: it was put in afterwards
+    "long",  # a sentence is longer than any in training
+    "short",  # target / source length is below that of almost all training pairs
+]
+FLAGS: tuple[Flag, ...] = get_args(Flag)
 
 _Path = tuple["_Path", "ScoredText"] | None  # linked list: (choices for earlier segments, choice for the last)
 
 
 @dataclass(frozen=True, slots=True)
 class ScoredText:
-    """An n-best translation; the score is log-probability over length penalty, summed over the segments of a line."""
+    """An n-best translation; the score is log-probability over length penalty, summed over the sentences of a text."""
 
     text: str
     score: float
@@ -22,25 +36,19 @@ class ScoredText:
 
 @dataclass(frozen=True, slots=True)
 class TranslatedSegment:
-    """Translation of a segment."""
+    """Translation of a sentence or clause."""
 
-    n_best: tuple[ScoredText, ...]  # best first; never empty
-    is_truncated: bool  # the source was truncated to the model's maximum
-    is_long: bool  # the source is longer than any in training
-    is_short: bool  # target / source length is below that of almost all training pairs
-    lacks_masks: bool  # the model dropped a mask; its content was inserted at the source's relative position
+    n_best: tuple[ScoredText, ...]  # best first, equal texts once; never empty
+    warnings: tuple[Flag, ...] = ()  # of the best
 
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """Translation of a line; each flag of ``TranslatedSegment`` is true if it is true of any segment."""
+    """Translation of a text, such as a line."""
 
     source: str  # unchanged
-    n_best: tuple[ScoredText, ...]  # best first; never empty
-    is_truncated: bool = False
-    is_long: bool = False
-    is_short: bool = False
-    lacks_masks: bool = False
+    n_best: tuple[ScoredText, ...]  # best first, equal texts once; never empty
+    warnings: tuple[Flag, ...] = ()  # those of all its sentences
     n_segments: int = 1  # usually the number of sentences
 
     @property
@@ -53,39 +61,33 @@ class Translation:
         """Score of the best translation."""
         return self.n_best[0].score
 
-
-def combine_segments(
-    line: str,
-    segments: Sequence[Segment],
-    translated: Sequence[TranslatedSegment],
-    n_best: int,
-    *,
-    is_truncated: bool = False,
-) -> Translation:
-    """Join the translations of the segments of a line, with the spacing of the source."""
-    if len(segments) == 1:
-        best = translated[0].n_best
-    else:
-        best = tuple(
-            ScoredText(join_segments([each.text for each in choice], segments), sum(each.score for each in choice))
-            for choice in _best_combinations([each.n_best for each in translated], n_best)
-        )
-    return Translation(
-        line,
-        best,
-        is_truncated=is_truncated or any(each.is_truncated for each in translated),
-        is_long=any(each.is_long for each in translated),
-        is_short=any(each.is_short for each in translated),
-        lacks_masks=any(each.lacks_masks for each in translated),
-        n_segments=len(segments),
-    )
+    @property
+    def is_truncated(self) -> bool:
+        """Whether the source was cut: its end is not translated."""
+        return "source-cut" in self.warnings
 
 
-def _best_combinations(n_best_of: Sequence[Sequence[ScoredText]], n_best: int) -> list[list[ScoredText]]:
+def in_order(flags: Iterable[Flag]) -> tuple[Flag, ...]:
+    """Return flags once each, in the order of ``FLAGS``."""
+    present = set(flags)
+    return tuple(flag for flag in FLAGS if flag in present) if present else ()
+
+
+def different(texts: Iterable[ScoredText]) -> tuple[ScoredText, ...]:
+    """Return the first of equal texts, in order."""
+    by_text = dict[str, ScoredText]()
+    for each in texts:
+        by_text.setdefault(each.text, each)
+    return tuple(by_text.values())
+
+
+def best_combinations(n_best_of: Sequence[Sequence[ScoredText]], n_best: int) -> list[tuple[ScoredText, ...]]:
     """Return the ``n_best`` combinations of one candidate per segment with the greatest sums of scores, best first.
 
     Pruning after each segment is exact: the best combinations extend the best ones of the earlier segments.
     """
+    if len(n_best_of) == 1:
+        return [(each,) for each in n_best_of[0][:n_best]]
     best: list[tuple[float, _Path]] = [(0.0, None)]
     for candidates in n_best_of:
         best = [(total + each.score, (path, each)) for total, path in best for each in candidates]
@@ -97,5 +99,5 @@ def _best_combinations(n_best_of: Sequence[Sequence[ScoredText]], n_best: int) -
         while path is not None:
             path, last = path
             combination.append(last)
-        combinations.append(combination[::-1])
+        combinations.append(tuple(combination[::-1]))
     return combinations

@@ -1,16 +1,17 @@
 """Translation with a trained model: a stream of lines to a stream of translations, in order.
 
-A line is split into segments, usually sentences; verbatim spans are masked; the segments of many lines are searched in
-batches; and the translations of a line are joined with its spacing.
+A line is divided into segments, usually sentences (``text_division.py``); verbatim spans are masked; the segments of
+many lines are searched in batches; hypotheses are compared with their sources (``hypotheses.py``); and the translations
+of a line are put together (``text_translation.py``).
 """
 
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain, islice, repeat
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any, TypedDict, Unpack, overload
 
@@ -33,27 +34,21 @@ from transduce.model.shortlist import Shortlist
 from transduce.search import DraftLength, ForcedPrefix, PassCounts
 from transduce.tasks.batch_search import BatchSearch, SearchResult, require_sequence
 from transduce.tasks.devices import usable_device
-from transduce.tasks.line_statistics import MIN_RATIO_TOKENS, LineStatistics
+from transduce.tasks.hypotheses import Candidate
+from transduce.tasks.line_statistics import LineStatistics
 from transduce.tasks.model_folder import read_model_folder
+from transduce.tasks.prefixes import Prefix
 from transduce.tasks.progress import Progress, progress_callback
+from transduce.tasks.segment_text import ForcedIds, ReadSegment, SegmentText
 from transduce.tasks.segmentation import Segmenter
 from transduce.tasks.shortlists import read_shortlist
-from transduce.tasks.translation_parts import ScoredText, TranslatedSegment, Translation, combine_segments
-from transduce.text import (
-    BOS_ID,
-    EOS_ID,
-    PAD_ID,
-    MaskedText,
-    Segment,
-    Tokenizers,
-    is_all_caps,
-    mask,
-    normalise,
-    split_sentences,
-    to_sentence_case,
-    unmask,
-)
+from transduce.tasks.text_division import Splitting, TextDivider
+from transduce.tasks.text_translation import TextTranslation
+from transduce.tasks.translation_parts import ScoredText, TranslatedSegment, Translation
+from transduce.tasks.word_alignment import align_words
+from transduce.text import BOS_ID, EOS_ID, PAD_ID, Segment, Tokenizers
 from transduce.text.chunks import chunks
+from transduce.text.markup import MarkupRules
 
 __all__ = [
     "CHUNK_LINES",
@@ -68,32 +63,8 @@ __all__ = [
 # Lines read before the first is translated: enough to batch sentences of equal length, few enough for a stream.
 CHUNK_LINES = 2000
 CHUNK_LINES_WITH_PROGRESS = 200
-# Longer segments are truncated: even when masked, they have more tokens than any model reads.
-MAX_SEGMENT_CHARACTERS = 20_000
-MIN_CAPS_FRACTION = 0.02  # input in capitals is lowercased if a smaller fraction of the training lines is in capitals
-
 # Reranks candidates: (texts, their candidates, search configuration) to the n-best of each text.
 Rerank = Callable[[Sequence[str], Sequence[TranslatedSegment], SearchConfig], Sequence[TranslatedSegment]]
-
-
-@dataclass(frozen=True, slots=True)
-class _Input:
-    """A segment as the model reads it."""
-
-    masked: MaskedText
-    is_caps: bool  # it was in capitals: the translation is uppercased
-    is_truncated: bool  # it was longer than MAX_SEGMENT_CHARACTERS
-
-
-_Forced = tuple[list[int], bool]  # the ids of a prefix; whether it ends with a complete word
-
-
-@dataclass(frozen=True, slots=True)
-class Prefix:
-    """The beginning of a translation."""
-
-    text: str = ""  # if a space ends it, so does its last word
-    is_whole: bool = False  # it is the whole translation
 
 
 class _Options(TypedDict, total=False):
@@ -142,9 +113,13 @@ class Translator:
         )
         self._n_models = 1 + len(others)
         self.src_language, self.tgt_language = direction.split("-")
+        self._segment_text = SegmentText(
+            tokenizers, src_language=self.src_language, tgt_language=self.tgt_language, statistics=statistics
+        )
         self._segmenter = Segmenter(
             self.src_language, statistics, self._n_tokens, max_tokens=self._batch_search.max_source_tokens
         )
+        self._divider = TextDivider(self._segmenter, tokenizers, self.tgt_language)
 
     def __repr__(self) -> str:
         n_parameters = sum(weight.numel() for weight in self.model.parameters())
@@ -258,7 +233,7 @@ class Translator:
         spacing; with ``split=False`` as a whole. ``prefix``: how the translations begin, one for all texts or one for
         each (see ``translate_lines``). ``draft`` is a smaller translator for speculative decoding (see ``with_draft``),
         which is greedy, or samples, without a prefix. ``progress=True`` shows a bar on stderr; a function is called
-        with the number of texts done and their total.
+        with the number of texts done and their total. Warns of texts that are cut; ``translate_lines`` tells more.
         Raises TypeError, naming the item, for anything but a list of strings, ConfigError for an invalid search or
         another number of prefixes than texts, DataError for a prefix that is longer than the model reads.
         """
@@ -292,6 +267,7 @@ class Translator:
             ):
                 translations.append(translation)
                 report(len(translations), len(texts))
+        _warn_of_cut(translations, self.max_source_tokens)
         if n_best is None:
             return [translation.text for translation in translations]
         return [[each.text for each in translation.n_best] for translation in translations]
@@ -322,8 +298,10 @@ class Translator:
         return (translation.text for translation in lines)
 
     def translate_interruptible(self, should_stop: Callable[[], bool], texts: Sequence[str]) -> list[str] | None:
-        """Translate texts without splitting; None if ``should_stop``, checked before each batch, is true."""
-        segments = self.translate_segments(texts, self.search, should_stop=should_stop, is_scored=False)
+        """Translate texts, unsplit and unchecked; None if ``should_stop``, checked before each batch, is true."""
+        segments = self.translate_segments(
+            texts, self.search, should_stop=should_stop, is_scored=False, is_checked=False
+        )
         return None if segments is None else [each.n_best[0].text for each in segments]
 
     def translate_lines(
@@ -336,11 +314,13 @@ class Translator:
         rerank: Rerank | None = None,
         is_scored: bool = True,
         prefixes: Iterable[str] = repeat(""),
+        rules: MarkupRules | None = None,
     ) -> Iterator[Translation]:
-        """Translate a stream of lines, in order; empty lines stay empty.
+        """Translate a stream of lines, in order; what has no words stays as it is.
 
         A chunk has fewer than ``chunk_lines`` if lines are long; lines are truncated at ``MAX_LINE_BYTES``.
-        ``rerank`` gets each segment with its whole beam and returns its n-best. Without ``is_scored``, the scores of
+        Without ``split``, a line is one sentence. ``rules``: lines have tags, which the translations have, too.
+        ``rerank`` gets each sentence with its whole beam and returns its n-best. Without ``is_scored``, the scores of
         greedy search are NaN, which is faster.
 
         ``prefixes``: how the translation of each line begins. The last word of a prefix may be continued, unless a
@@ -352,33 +332,41 @@ class Translator:
         config = search or self.search
         beam_config = config if rerank is None else search_with(config, n_best=config.beam_size)
 
-        def translated(chunk: Sequence[tuple[str, str]]) -> Iterator[Translation]:
-            lines = [line for line, _ in chunk]
-            truncated = [line[:MAX_LINE_BYTES] for line in lines]
-            segments_of = self._segments(truncated) if split else [[Segment(line, "")] for line in truncated]
-            texts = [each.text for each in chain.from_iterable(segments_of)]
-            parts_of = [
-                _parts_of_prefix(prefix, self.tgt_language, len(segments))
-                for (_, prefix), segments in zip(chunk, segments_of, strict=True)
-            ]
-            begun = list(chain.from_iterable(parts_of))
+        def translated(chunk: Sequence[tuple[str, str]]) -> list[Translation]:
+            texts, beginnings = zip(*chunk, strict=True)
+            work = self.divided(texts, rules=rules, splitting="lines" if split else "none", prefixes=beginnings)
+            sources = [each.text for each in work.sentences]
+            begun = [each.prefix for each in work.sentences]
             if rerank is not None and any(each.text for each in begun):
                 raise ConfigError("a prefix cannot be used with a model for reranking; leave one of them out")
-            candidates = self.translate_segments(
-                texts, beam_config, lowers_caps=True, is_scored=is_scored, prefixes=begun
+            segments = self.translate_segments(
+                sources, beam_config, lowers_caps=True, is_scored=is_scored, prefixes=begun
             )
-            assert candidates is not None  # not interrupted
-            results = iter(candidates if rerank is None else rerank(texts, candidates, config))
-            for line, segments in zip(lines, segments_of, strict=True):
-                parts = list(islice(results, len(segments)))
-                yield combine_segments(line, segments, parts, config.n_best, is_truncated=len(line) > MAX_LINE_BYTES)
+            assert segments is not None  # not interrupted
+            if rerank is not None:
+                segments = rerank(sources, segments, config)
+            return work.put_together(segments, align_words(self, work.pairs(segments)), n_best=config.n_best)
 
         pairs = zip(lines, prefixes, strict=False)
         return chain.from_iterable(map(translated, chunks(pairs, chunk_lines, lambda pair: len(pair[0]))))
 
+    def divided(
+        self,
+        texts: Sequence[str],
+        *,
+        rules: MarkupRules | None = None,
+        splitting: Splitting = "lines",
+        prefixes: Sequence[str] = (),
+    ) -> TextTranslation:
+        """Divide texts into the sentences that are to be translated."""
+        divided = self._divider(texts, rules=rules, splitting=splitting, prefixes=prefixes)
+        return TextTranslation(divided, tgt_language=self.tgt_language)
+
     def split_line(self, line: str) -> list[Segment]:
         """Return the segments of a line that are translated separately, at least one."""
-        return self._segments([line[:MAX_LINE_BYTES]])[0]
+        code, rest = self.tokenizers.src.split_language_code(line[:MAX_LINE_BYTES])
+        segments = self._segmenter([rest])[0]
+        return [Segment(f"{code} {each.text}", each.space) for each in segments] if code else segments
 
     @torch.no_grad()
     def alternatives(
@@ -389,7 +377,7 @@ class Translator:
         Each of the ``n`` most probable next tokens is continued by the search; best score first, equal texts once.
         Raises as ``translate_lines`` does for a prefix.
         """
-        source = self._input(text, lowers_caps=self._lowers_caps)
+        source = self._segment_text.read(text, lowers_caps=True)
         ids, is_complete = self._prefix_ids(Prefix(prefix), source)
         encoded = self._batch_search.source_ids([source.masked.text])[0][: self.max_source_tokens - 1]
         if not encoded:
@@ -409,18 +397,11 @@ class Translator:
             min_tokens=self._min_tokens(forced, config),
         )  # fmt: skip
         assert results is not None  # not interrupted
-        found = [self._result(source, each, n_best=1).n_best[0] for each in results]
+        candidates = self._segment_text.candidates([source] * len(results), results, is_checked=False)
+        found = [each.best for of_result in candidates for each in of_result[:1]]
         found.sort(key=lambda each: -each.score)
         best_of = {each.text: each for each in reversed(found) if each.text}
         return list(best_of.values())[::-1]
-
-    def _segments(self, lines: Sequence[str]) -> list[list[Segment]]:
-        """Split lines into segments; a language code at the start of a line (``>>deu<<``) begins each of them."""
-        codes, rest = zip(*map(self.tokenizers.src.split_language_code, lines), strict=True) if lines else ((), ())
-        return [
-            [Segment(f"{code} {each.text}", each.space) for each in segments] if code else segments
-            for code, segments in zip(codes, self._segmenter(rest), strict=True)
-        ]
 
     @property
     def max_source_tokens(self) -> int:
@@ -443,47 +424,46 @@ class Translator:
         lowers_caps: bool = False,
         is_scored: bool = True,
         prefixes: Sequence[Prefix] | None = None,
+        is_checked: bool = True,
     ) -> list[TranslatedSegment] | None:
         """Translate each text as a whole; None if interrupted.
 
         ``lowers_caps``: lowercase texts in capitals and uppercase their translations, if hardly any training line was
-        in capitals. ``prefixes``: how each translation begins.
+        in capitals. ``prefixes``: how each translation begins. Unless ``is_checked`` is false, a hypothesis that loops,
+        has no word or lacks what should be kept is replaced by the next best, or mended; an empty text says that no
+        hypothesis has a word.
         """
-        lowers_caps = lowers_caps and self._lowers_caps
-        inputs = [self._input(text, lowers_caps=lowers_caps) for text in texts]
-        forced: list[_Forced] | None = None
+        inputs = [self._segment_text.read(text, lowers_caps=lowers_caps) for text in texts]
+        forced: list[ForcedIds] | None = None
         if prefixes is not None and any(each.text for each in prefixes):
             forced = [self._prefix_ids(*each) for each in zip(prefixes, inputs, strict=True)]
-        segments: dict[int, TranslatedSegment] = {}
-        # For texts with masks, hypotheses with all masks are preferred, so search returns the whole beam.
-        for has_masks in (False, True):
-            indices = [index for index, each in enumerate(inputs) if bool(each.masked.originals) == has_masks]
-            config = search_with(search, n_best=search.beam_size) if has_masks else search
-            masked_texts = [inputs[index].masked.text for index in indices]
+
+        def found(indices: Sequence[int], config: SearchConfig) -> Iterator[tuple[int, SearchResult, list[Candidate]]]:
+            sources = [inputs[index] for index in indices]
             begun = None if forced is None else [forced[index] for index in indices]
             results = self._batch_search(
-                masked_texts, config, should_stop=should_stop, is_scored=is_scored,
+                [each.masked.text for each in sources], config, should_stop=should_stop, is_scored=is_scored,
                 processor=None if begun is None else self._forcing(begun),
                 min_tokens=None if begun is None else self._min_tokens(begun, config),
             )  # fmt: skip
             if results is None:
-                return None
-            for index, result in zip(indices, results, strict=True):
-                segments[index] = self._result(inputs[index], result, n_best=search.n_best)
+                return iter(())
+            candidates = self._segment_text.candidates(sources, results, is_checked=is_checked)
+            return zip(indices, results, candidates, strict=True)
+
+        segments: dict[int, TranslatedSegment] = {}
+        faulty = list[int]()
+        for index, result, candidates in found(range(len(texts)), search):
+            segments[index] = self._segment_text.chosen(inputs[index], result, candidates, n_best=search.n_best)
+            if any(each.fault for each in candidates):
+                faulty.append(index)
+        if len(segments) < len(texts):
+            return None
+        if faulty and search.n_best < search.beam_size:
+            # Only now: a search for the whole beam takes longer.
+            for index, result, candidates in found(faulty, search_with(search, n_best=search.beam_size)):
+                segments[index] = self._segment_text.chosen(inputs[index], result, candidates, n_best=search.n_best)
         return [segments[index] for index in range(len(texts))]
-
-    def _input(self, text: str, *, lowers_caps: bool) -> _Input:
-        text, is_truncated = _truncate(text)
-        masked = mask(text) if self.tokenizers.src.has_masks else MaskedText(text, {})
-        is_caps = lowers_caps and is_all_caps(masked.text)
-        if is_caps:
-            masked = replace(masked, text=to_sentence_case(masked.text, self.src_language))
-        return _Input(masked, is_caps, is_truncated)
-
-    @property
-    def _lowers_caps(self) -> bool:
-        """Whether hardly any training line was in capitals."""
-        return self.statistics is None or self.statistics.caps < MIN_CAPS_FRACTION
 
     @cached_property
     def _is_inside_word_V(self) -> torch.Tensor:
@@ -492,24 +472,10 @@ class Translator:
         is_inside_V[[EOS_ID, *self.tokenizers.tgt.word_start_ids]] = False
         return is_inside_V
 
-    def _prefix_ids(self, prefix: Prefix, source: _Input) -> _Forced:
-        """Return the ids of a prefix as the model writes it, and whether it ends with a complete word."""
-        given = prefix.text
-        for mask_token, original in source.masked.originals.items():
-            given = given.replace(original, mask_token)
-        if source.is_caps and is_all_caps(given):
-            given = to_sentence_case(given, self.tgt_language)
-        text, tokenizer = normalise(given), self.tokenizers.tgt
-        limit = self.max_source_tokens - 1
-        ids = tokenizer.encode(text, max_tokens=limit) if text else []
-        is_complete = text != "" and given[-1].isspace() and not prefix.is_whole
-        if is_complete and tokenizer.space_id is not None:  # a space is a token of its own
-            ids, is_complete = [*ids, tokenizer.space_id], False
-        if len(ids) > limit:
-            raise DataError(f"a prefix has more than {limit:,} tokens; shorten it: {quoted(text[:50])}")
-        return [*ids, EOS_ID] if text and prefix.is_whole else ids, is_complete
+    def _prefix_ids(self, prefix: Prefix, source: ReadSegment) -> ForcedIds:
+        return self._segment_text.prefix_ids(prefix, source, max_tokens=self.max_source_tokens - 1)
 
-    def _forcing(self, forced: Sequence[_Forced]) -> Callable[[Sequence[int], Sequence[int]], ForcedPrefix]:
+    def _forcing(self, forced: Sequence[ForcedIds]) -> Callable[[Sequence[int], Sequence[int]], ForcedPrefix]:
         """Return what makes the processor of a batch."""
 
         def processor(indices: Sequence[int], _max_lengths: Sequence[int]) -> ForcedPrefix:
@@ -518,47 +484,28 @@ class Translator:
 
         return processor
 
-    def _min_tokens(self, forced: Sequence[_Forced], search: SearchConfig) -> list[int]:
+    def _min_tokens(self, forced: Sequence[ForcedIds], search: SearchConfig) -> list[int]:
         """Return how long each output may at least be: its prefix, some more tokens, EOS."""
         limit = self._batch_search.max_output_tokens
         return [min(len(ids) + search.max_extra_tokens + 1, limit) if ids else 1 for ids, _ in forced]
 
-    def _result(self, source: _Input, result: SearchResult, *, n_best: int) -> TranslatedSegment:
-        """Decode the hypotheses of a segment; those with all masks come first."""
-        texts = self.tokenizers.tgt.decode_batch(hypothesis.ids for hypothesis in result.hypotheses)
-        candidates = []
-        for text, hypothesis in zip(texts, result.hypotheses, strict=True):
-            cased = text.upper() if source.is_caps else text
-            restored, has_all_masks = unmask(cased, source.masked) if self.tokenizers.tgt.has_masks else (cased, True)
-            # Normalise again, so that a translation has no line break.
-            candidates.append((not has_all_masks, ScoredText(normalise(restored), hypothesis.score)))
-        candidates.sort(key=lambda each: each[0])  # stable: otherwise the order of the beam
-        n_tokens = len(result.hypotheses[0].ids) + 1 if result.hypotheses else 0
-        statistics = self.statistics
-        return TranslatedSegment(
-            n_best=tuple(each for _, each in candidates[:n_best]) or (ScoredText("", 0.0),),
-            is_truncated=source.is_truncated or result.is_truncated,
-            is_long=statistics is not None and result.n_src_tokens > statistics.longest,
-            is_short=statistics is not None
-            and result.n_src_tokens >= MIN_RATIO_TOKENS
-            and n_tokens < statistics.least_ratio * result.n_src_tokens,
-            lacks_masks=bool(candidates) and candidates[0][0],
-        )
-
     def _n_tokens(self, texts: Sequence[str]) -> list[int]:
         """Count the tokens of each masked text, EOS included; a truncated text counts as longer than the maximum."""
-        inputs = [self._input(text, lowers_caps=False) for text in texts]
+        inputs = [self._segment_text.read(text, lowers_caps=True) for text in texts]
         counts = [len(ids) + 1 for ids in self._batch_search.source_ids([each.masked.text for each in inputs])]
         minimum = self.max_source_tokens + 1
         return [max(n, minimum) if each.is_truncated else n for each, n in zip(inputs, counts, strict=True)]
 
 
-def _truncate(text: str) -> tuple[str, bool]:
-    """Truncate a segment; return whether it was. A long one is normalised first, so that runs of spaces count once."""
-    if len(text) <= MAX_SEGMENT_CHARACTERS:
-        return text, False
-    text = normalise(text)
-    return text[:MAX_SEGMENT_CHARACTERS], len(text) > MAX_SEGMENT_CHARACTERS
+def _warn_of_cut(translations: Sequence[Translation], max_source_tokens: int) -> None:
+    """Warn of texts whose end was not translated."""
+    cut = [index for index, each in enumerate(translations) if each.is_truncated]
+    if cut:
+        warnings.warn(
+            f"{len(cut):,} of {len(translations):,} texts have a sentence of more than {max_source_tokens:,} tokens, "
+            f"whose end was cut off; the first is texts[{cut[0]}]",
+            stacklevel=3,
+        )
 
 
 def search_with(
@@ -618,16 +565,3 @@ def _strings(texts: Iterable[str], *, name: str = "texts") -> Iterator[str]:
         if not isinstance(text, str):
             raise TypeError(f"{name}[{number}] should be a string, got {type(text).__name__}")
         yield text
-
-
-def _parts_of_prefix(prefix: str, language: str, n_segments: int) -> list[Prefix]:
-    """Divide the prefix of a line among its segments: a sentence each, the rest for the last that has any.
-
-    >>> [(each.text, each.is_whole) for each in _parts_of_prefix("Ja. Er ", "de", 3)]
-    [('Ja.', True), ('Er ', False), ('', False)]
-    """
-    sentences = split_sentences(prefix, language) if n_segments > 1 else []
-    if len(sentences) < 2:
-        return [Prefix(prefix), *[Prefix()] * (n_segments - 1)]
-    tail = prefix.lstrip()[len(sentences[0].text) :].lstrip()
-    return [Prefix(sentences[0].text, is_whole=True), *_parts_of_prefix(tail, language, n_segments - 1)]

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -19,8 +20,10 @@ from torch import Tensor
 
 from transduce.data import pad_rows, plan_by_length
 from transduce.model import AttentionKind
-from transduce.tasks.translator import Translator
 from transduce.text import BOS_ID, EOS_ID, MaskedText, Tokenizer, mask, normalise, word_spans
+
+if TYPE_CHECKING:
+    from transduce.tasks.translator import Translator
 
 __all__ = ["AlignedSentence", "align_words"]
 

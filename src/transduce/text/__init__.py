@@ -2,10 +2,11 @@
 
 from transduce.text.bpe import byte_tokenizer, train_bpe, train_characters
 from transduce.text.bpe_dropout import BpeDropout
+from transduce.text.kept_strings import lost_strings, mend, needs_translation
 from transduce.text.masks import MASKS, MaskedText, find_verbatim, is_all_caps, mask, to_sentence_case, unmask
 from transduce.text.normalise import normalise
 from transduce.text.sentencepiece_tokenizer import SentencePieceTokenizer
-from transduce.text.sentences import Segment, join_segments, split_clauses, split_sentences
+from transduce.text.sentences import Segment, join_segments, spaces_between, split_clauses, split_sentences
 from transduce.text.tokenizer import WORD_START, Tokenizer, Tokenizers, load_tokenizer
 from transduce.text.tokenizer_pipelines import CONTINUATION
 from transduce.text.treebank_words import treebank_words
@@ -28,6 +29,7 @@ __all__ = [
     "BOS_ID", "CONTINUATION", "EOS_ID", "LANGUAGE_MODEL_TOKENS", "MASKS", "MASK_TOKEN", "PAD_ID", "SENTINELS",
     "SPECIAL_TOKENS", "UNK_ID", "WORD_START", "BpeDropout", "MaskedText", "Segment", "SentencePieceTokenizer",
     "Tokenizer", "Tokenizers", "byte_tokenizer", "find_verbatim", "is_all_caps", "join_segments", "load_tokenizer",
-    "mask", "normalise", "split_characters", "split_clauses", "split_sentences", "to_sentence_case", "train_bpe",
-    "train_characters", "train_word_level", "train_wordpiece", "treebank_words", "unmask", "word_spans",
+    "lost_strings", "mask", "mend", "needs_translation", "normalise", "spaces_between", "split_characters",
+    "split_clauses", "split_sentences", "to_sentence_case", "train_bpe", "train_characters", "train_word_level",
+    "train_wordpiece", "treebank_words", "unmask", "word_spans",
 ]  # fmt: skip

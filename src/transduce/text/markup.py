@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import html
 import re
-import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transduce.text.masks import address_spans
+from transduce.text.normalise import composed
 from transduce.text.word_spans import word_spans
 
 __all__ = ["MarkupRules", "Unit", "divide", "html_rules", "plain_unit", "xml_rules"]
@@ -339,7 +339,7 @@ def _escaped(text: str) -> str:
 
 def _unit(tokens: Sequence[_Token], decode: Callable[[str], str], *, is_escaped: bool) -> Unit:
     """Build a unit from text and inline tags."""
-    texts = [unicodedata.normalize("NFC", decode(token.raw)) if token.kind == "text" else "" for token in tokens]
+    texts = [composed(decode(token.raw)) if token.kind == "text" else "" for token in tokens]
     ends = _matching_ends(tokens)
     starts = {end: start for start, end in ends.items()}
     whole = "".join(texts)

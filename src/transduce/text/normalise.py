@@ -6,7 +6,7 @@ import re
 
 from transduce.composition import composed
 
-__all__ = ["normalise"]
+__all__ = ["composed", "normalise", "without_surrogates"]
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -26,7 +26,16 @@ def normalise(text: str) -> str:
     """
     text = text.replace("\0", "")
     if not text.isascii():
-        if _SURROGATE.search(text):
-            text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-        text = composed(text)
+        text = composed(without_surrogates(text))
     return " ".join(text.split())
+
+
+def without_surrogates(text: str) -> str:
+    """Return ``text`` with U+FFFD for each lone surrogate, and their character for surrogate pairs.
+
+    >>> without_surrogates("x\\ud800y")
+    'x\ufffdy'
+    """
+    if text.isascii() or not _SURROGATE.search(text):
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

@@ -16,7 +16,7 @@ from typing import Any
 
 from transduce.errors import CheckpointError, shown
 from transduce.text.encoded_texts import IdBytes, pack_ids
-from transduce.text.tokenizer import WORD_START, Tokenizer, register_kind
+from transduce.text.tokenizer import REPLACEMENT, WORD_START, Tokenizer, register_kind
 from transduce.text.vocabulary import BOS_ID, SPECIAL_TOKENS, UNK_ID
 
 __all__ = ["KIND", "SentencePieceTokenizer", "sentencepiece_description"]
@@ -104,8 +104,12 @@ class SentencePieceTokenizer(Tokenizer):
         return ids if inside is None else [inside, *ids[1:]]
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Return the text of ``ids``, skipping special tokens. Raises DataError for an id outside the vocabulary."""
-        return str(self._library.decode([self._tokens[id] for id in self._without_special(ids)]))
+        """Return the text of ``ids``, skipping special tokens and bytes that are not valid UTF-8.
+
+        Raises DataError for an id outside the vocabulary.
+        """
+        text = str(self._library.decode([self._tokens[id] for id in self._without_special(ids)]))
+        return text.replace(REPLACEMENT, "")
 
     def decode_batch(self, batch: Iterable[Iterable[int]]) -> list[str]:
         """Decode many rows of ids, as ``decode`` does one."""

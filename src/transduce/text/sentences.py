@@ -14,7 +14,7 @@ from sentencex import segment
 
 from transduce.text.masks import verbatim_spans
 
-__all__ = ["Segment", "join_segments", "split_clauses", "split_sentences"]
+__all__ = ["Segment", "join_segments", "spaces_between", "split_clauses", "split_sentences"]
 
 MAX_BLOCK_CHARACTERS = 10_000  # passed to sentencex at once
 MIN_LETTERS = 2  # of a sentence: "1." and "M." belong to the next one
@@ -22,7 +22,12 @@ _LETTER_OR_DIGIT, _LETTER = re.compile(r"[^\W_]"), re.compile(r"[^\W\d_]")
 _WIDE_SPACE = re.compile(r"[^\S\t\n ]")  # replaced by a space: sentencex 1.0 panics at "B\u00a0."
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _STRONG_END = re.compile(r"[!?。！？]\s*$")
-_LINE_ENDS = re.compile("[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]+")
+
+_UNSPACED_LANGUAGES = frozenset(("zh", "ja", "yue", "wuu", "lzh"))  # no space between sentences; Thai, Lao, Khmer do
+# Characters of scripts that write none between words: Thai to Tibetan, Burmese, Khmer, Chinese and Japanese.
+_UNSPACED_SCRIPT = re.compile(
+    "[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3001-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]"
+)
 
 # Possible clause boundaries, best kind first. The boundary is the end of the match.
 _BOUNDARIES = (
@@ -86,15 +91,37 @@ def split_clauses(text: str, max_tokens: int, n_tokens: Callable[[str], int]) ->
     return _segments(list(_clauses(text.strip(), max_tokens, n_tokens)))
 
 
-def join_segments(texts: Sequence[str], segments: Sequence[Segment]) -> str:
-    """Join ``texts``, one for each segment, with the whitespace of the segments; line ends except \\n become spaces.
+def join_segments(texts: Sequence[str], segments: Sequence[Segment], language: str = "") -> str:
+    """Join ``texts``, translations of the segments into ``language``, with the whitespace of ``spaces_between``.
 
-    >>> join_segments(["Ja!", "Nein?"], split_sentences("Yes!  No?", "en"))
+    >>> join_segments(["Ja!", "Nein?"], split_sentences("Yes!  No?", "en"), "de")
     'Ja!  Nein?'
     """
-    spaces = [_LINE_ENDS.sub(" ", each.space) for each in segments]
-    between = [space if text else "" for space, text in zip(spaces, texts, strict=True)]
-    return "".join(text + space for text, space in zip(texts, between, strict=True)).rstrip()
+    spaces = spaces_between(texts, segments, language)
+    return "".join(text + space for text, space in zip(texts, spaces, strict=True)).rstrip()
+
+
+def spaces_between(texts: Sequence[str], segments: Sequence[Segment], language: str) -> list[str]:
+    """Return the whitespace after each of ``texts``, translations of the segments into ``language``.
+
+    It is that of the source. Where the source has none because its script writes none, there is a space; where the
+    target writes none, spaces are left out. None follows an empty text.
+
+    >>> spaces_between(["He left.", "I came."], split_sentences("他走了。我来了。", "zh"), "en")
+    [' ', '']
+    >>> spaces_between(["他走了。", "我来了。"], split_sentences("He left. I came.", "en"), "zh")
+    ['', '']
+    """
+    is_unspaced = language.partition("-")[0] in _UNSPACED_LANGUAGES
+
+    def space_after(text: str, segment: Segment) -> str:
+        if not text:
+            return ""
+        if is_unspaced:
+            return "" if not segment.space.strip(" ") and _UNSPACED_SCRIPT.match(text[-1]) else segment.space
+        return segment.space or (" " if _UNSPACED_SCRIPT.match(segment.text[-1:]) else "")
+
+    return [*map(space_after, texts[:-1], segments), *(segment.space for segment in segments[-1:])]
 
 
 class _VerbatimSpans:

@@ -34,9 +34,10 @@ from transduce.text.tokenizer_pipelines import CONTINUATION, MAX_WORD_BYTES, byt
 from transduce.text.vocabulary import LANGUAGE_MODEL_TOKENS, SPECIAL_TOKENS, UNK_ID
 from transduce.text.word_cache import WordCache, words_of
 
-__all__ = ["WORD_START", "Tokenizer", "Tokenizers", "load_tokenizer", "register_kind", "tokenizer_from"]
+__all__ = ["REPLACEMENT", "WORD_START", "Tokenizer", "Tokenizers", "load_tokenizer", "register_kind", "tokenizer_from"]
 
 WORD_START = "▁"  # shown in place of the space before a word
+REPLACEMENT = "\ufffd"  # what libraries decode invalid bytes to
 TEXTS_PER_CHUNK, WORDS_PER_TEXT = 8192, 100
 SHARED_FILE, SRC_FILE, TGT_FILE = "tokenizer.json", "tokenizer.src.json", "tokenizer.tgt.json"
 
@@ -158,18 +159,26 @@ class Tokenizer:
         return None if self.is_closed else max(map(len, self.vocabulary))
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Return the text of ``ids``, skipping special tokens. Bytes that are not valid UTF-8 become U+FFFD.
+        """Return the text of ``ids``, skipping special tokens and bytes that are not valid UTF-8.
 
         Raises DataError for an id outside the vocabulary.
         """
-        text: str = self._library.decode(self._without_special(ids), skip_special_tokens=False)
+        [text] = self.decode_batch([ids])
         return text
 
     def decode_batch(self, batch: Iterable[Iterable[int]]) -> list[str]:
         """Decode many rows of ids, as ``decode`` does one."""
         rows = [self._without_special(ids) for ids in batch]
         texts: list[str] = self._library.decode_batch(rows, skip_special_tokens=False)
-        return texts
+        return [
+            self._whole_characters(ids) if REPLACEMENT in text and not self.is_closed else text
+            for text, ids in zip(texts, rows, strict=True)
+        ]
+
+    def _whole_characters(self, ids: Iterable[int]) -> str:
+        """Decode without the bytes in whose place the library writes U+FFFD; one that the text has stays."""
+        pieces = (bytes_of(self._library.id_to_token(id).removeprefix(CONTINUATION)) for id in ids)
+        return b"".join(pieces).decode("utf-8", "ignore").removeprefix(" ")
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
         """Return each token in readable form: ``▁`` where a word begins, ``\\xe6`` for a byte of a split character.

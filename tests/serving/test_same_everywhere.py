@@ -1,0 +1,114 @@
+"""The server, the library, the command line and bulk translation give the same text for the same text."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from serving_tools import serving, translator
+from starlette.testclient import TestClient
+
+from transduce.bulk import BulkJob
+from transduce.bulk.worker import ShardTranslator
+from transduce.tasks import Translation, Translator
+from transduce.text.markup import html_rules
+
+LINES = [
+    "The dog sleeps.", "", "  ", "2024", "-", "\0", "...", "The dog sleeps. The old woman sees the cat.", "\tThe dog",
+    "  The dog sleeps. \t The cat\u2003 ", "the cat\u2028the dog", "the man\x0b", "\u00a0a book", "THE DOG SLEEPS NOW.",
+    "https://example.org/a?b=c", "See https://example.org/a?b=c&d or mail a@b.org about {name}.", "%s", "%d dogs",
+    "dog, dog, dog", "He has 12 dogs since 2024. 5", "dog " * 60, "a" * 30_000, "👍 the cat 👍", "© 2024", "东京。我来了！",
+    "the \ufffd dog", "<b>the dog</b> sees", "the dog\u200b sees\u00a0the cat",
+]  # fmt: skip
+MARKUP = ["<p>The <b>dog</b> sees https://a.org &amp; 5.</p>\n<p>2024</p>", "dog<br>cat", "", "<i>-</i>", "a <img> b"]
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["without masks", "with masks"])
+def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return translator(tmp_path_factory.mktemp("models") / "model", masks=request.param)
+
+
+@pytest.fixture(scope="module")
+def own_client(folder: Path) -> Iterator[TestClient]:
+    with serving(folder) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def expected(folder: Path) -> list[Translation]:
+    return list(Translator.load(folder).translate_lines(LINES, is_scored=False))
+
+
+def flags_of(header: str) -> Counter[str]:
+    return Counter({flag: int(count) for flag, count in re.findall(r"([a-z-]+)=(\d+)", header)})
+
+
+def test_by_the_server(own_client: TestClient, expected: list[Translation]) -> None:
+    answer = own_client.post("/translate", json={"q": LINES, "source": "en", "target": "de"})
+    texts = [each.text for each in expected]
+    assert answer.json()["translatedText"] == texts
+    told = flags_of(answer.headers["X-Transduce-Warnings"])
+    assert told == Counter(flag for each in expected for flag in each.warnings)
+    assert told["source-cut"] == 1
+    for split in ("0", "1"):
+        fields = {"text": LINES, "source_lang": "EN", "target_lang": "DE", "split_sentences": split}
+        deepl = own_client.post("/v2/translate", json=fields)
+        assert [each["text"] for each in deepl.json()["translations"]] == texts
+        assert flags_of(deepl.headers["X-Transduce-Warnings"]) == told
+    whole = own_client.post("/translate", json={"q": "\n".join(LINES), "source": "en", "target": "de"})
+    assert whole.json()["translatedText"] == "\n".join(texts)
+    plain = own_client.post("/translate", json={"q": "2024\n5", "source": "en", "target": "de"})
+    assert plain.json() == {"translatedText": "2024\n5"}
+    assert "X-Transduce-Warnings" not in plain.headers
+
+
+def test_with_tags(folder: Path, own_client: TestClient) -> None:
+    fields = {"q": MARKUP, "source": "en", "target": "de", "format": "html"}
+    served = own_client.post("/translate", json=fields).json()["translatedText"]
+    lines = Translator.load(folder).translate_lines(MARKUP, rules=html_rules(), chunk_lines=2, is_scored=False)
+    assert [each.text for each in lines] == served
+    for source, result in zip(MARKUP, served, strict=True):
+        assert sorted(re.findall("<[^>]*>", result)) == sorted(re.findall("<[^>]*>", source))
+
+
+def test_by_the_command_line(
+    folder: Path, expected: list[Translation], transduce: Callable[..., Any], tmp_path: Path
+) -> None:
+    source = tmp_path / "in"
+    source.write_bytes("".join(f"{line}\n" for line in LINES).encode())
+    outcome = transduce("translate", folder, "--in", source, "--device", "cpu", "--json", "--buffer", 5)
+    records = [json.loads(line) for line in outcome.out.splitlines()]
+    assert [each["translation"] for each in records] == [each.text for each in expected]
+    assert [each["warnings"] for each in records] == [list(each.warnings) for each in expected]
+    assert transduce("translate", folder, "--in", source, "--device", "cpu", "--out", tmp_path / "out").code == 0
+    assert (tmp_path / "out").read_bytes() == "".join(f"{each.text}\n" for each in expected).encode()
+
+
+def test_in_bulk(folder: Path, expected: list[Translation], tmp_path: Path) -> None:
+    (tmp_path / "in").write_bytes("".join(f"{line}\n" for line in LINES).encode())
+    (tmp_path / "out" / "done").mkdir(parents=True)
+    n_threads = torch.get_num_threads()
+    result = ShardTranslator(BulkJob([folder])).translate(tmp_path / "in", tmp_path / "out", "in")
+    torch.set_num_threads(n_threads)
+    assert (tmp_path / "out" / "in").read_bytes() == "".join(f"{each.text}\n" for each in expected).encode()
+    assert result.n_truncated == 1
+
+
+def test_what_never_happens(expected: list[Translation]) -> None:
+    for each in expected:
+        assert any(map(str.isalnum, each.text)) == any(map(str.isalnum, each.source))
+        assert "\ufffd" not in each.text
+        for kept in ("https://example.org/a?b=c", "a@b.org", "{name}", "%s", "%d"):
+            assert each.text.count(kept) == each.source.count(kept)
+        for number in ("12", "2024"):
+            assert (number in each.text) == (number in each.source)
+        assert (
+            each.text[: len(each.text) - len(each.text.lstrip())]
+            == each.source[: len(each.source) - len(each.source.lstrip())]
+        )
