@@ -15,8 +15,9 @@ from transduce.cli.line_warnings import LineWarnings
 from transduce.cli.machine import chosen_device, chosen_precision
 from transduce.cli.model_folders import require_model_folders
 from transduce.cli.models import load_translator, requested_search
-from transduce.cli.output import STANDARD, echo, print_json, print_scores
+from transduce.cli.output import STANDARD, print_json, print_scores
 from transduce.cli.paths import require_writable
+from transduce.cli.progress import LineProgress
 from transduce.cli.scoring import Tokenizer, named_references, warn_of_moses_rules, warn_of_tokenised_text
 from transduce.cli.stdin import aligned_lines, name_of, require_stdin_once
 from transduce.cli.text_output import require_not_read
@@ -115,12 +116,13 @@ def evaluate(
     sources, *references = texts
     search = requested_search(translator.search, n_best=None, beam=beam, alpha=alpha)
     warn_of_moses_rules(translator.tgt_language, also)
-    line_warnings = LineWarnings(echo, max_source_tokens=translator.max_source_tokens)
-    evaluation = evaluate_translator(
-        translator, sources, *references, search=search, split=split, also=also, tokenizer=tokenize,
-        on_translation=line_warnings.observe,
-    )  # fmt: skip
-    line_warnings.log_counts()
+    with LineProgress("translating", len(sources)) as progress:
+        line_warnings = LineWarnings(progress.log, max_source_tokens=translator.max_source_tokens)
+        evaluation = evaluate_translator(
+            translator, sources, *references, search=search, split=split, also=also, tokenizer=tokenize,
+            on_translation=line_warnings.observe, report=progress.reach,
+        )  # fmt: skip
+        line_warnings.log_counts()
     translated = {name_of(path): lines for path, lines in zip(ref, references, strict=True)}
     warn_of_tokenised_text({**translated, "the translation": evaluation.translations})
     _print(evaluation.translations, evaluation.scores, out, json=json)
