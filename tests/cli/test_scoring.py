@@ -11,8 +11,12 @@ from typing import Any
 import pytest
 
 from said import says
+from transduce.cli.output import print_scores
 from transduce.corpora import generate_pairs
+from transduce.metrics import Score, TranslationScores
 from transduce.tasks import Translator
+from transduce.tasks.average import average_run
+from transduce.tasks.translation import Translation
 
 CommandLine = Callable[..., Any]
 THAI = ("สุนัขแก่ตัวนั้นนอนหลับอยู่ใต้ต้นไม้ในสวนวันนี้", "สุนัขแก่ตัวนั้นนอนหลับอยู่ใต้ต้นไม้ในสวนเมื่อวาน")
@@ -148,3 +152,28 @@ def test_test_sets_are_translated_as_lines_of_users_are(transduce: CommandLine, 
     assert out.read_text(encoding="utf-8").splitlines() == translated
     assert transduce("translate", micro_model, "--in", src, "--no-split").out.splitlines() == translated
     assert all(line == line.upper() for line in translated[:2])
+
+
+class Figures:
+    def as_json(self) -> dict[str, Any]:
+        return {"perplexity": 5.010590350348768, "tokens": 12345, "f1": {"score": 50.0, "signature": "a:b"}}
+
+
+def test_figures_are_printed_with_few_decimals(capsys: pytest.CaptureFixture[str]) -> None:
+    print_scores(Figures())
+    perplexity, tokens, f1 = capsys.readouterr().out.splitlines()
+    assert perplexity.split() == ["perplexity", "5.0106"]
+    assert tokens.split() == ["tokens", "12,345"]
+    assert f1.split() == ["f1", "50.00", "a:b"]
+
+
+@pytest.mark.parametrize(("bleu", "has_learnt"), [(0.18, False), (1.99, False), (2.0, True), (36.0, True)])
+def test_a_run_that_has_learnt_next_to_nothing_says_so(
+    own_run: Path, monkeypatch: pytest.MonkeyPatch, bleu: float, has_learnt: bool
+) -> None:
+    told: list[str] = []
+    score = Score(bleu, "tok:13a")
+    scores = TranslationScores(sacrebleu=score, chrf=score, sentences=100)
+    monkeypatch.setattr(Translation, "evaluate", lambda *_, **__: scores)
+    average_run(own_run, last=1, out=own_run / "other", log=told.append)
+    assert any(says(line, "learnt", "--minutes") for line in told) == (not has_learnt)

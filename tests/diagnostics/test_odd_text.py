@@ -97,6 +97,8 @@ def test_line_ends_of_carriage_returns_alone(transduce: CommandLine, tmp_path: P
     assert all(says(each, re.compile("^problem "), "CR", "tr ") for each in said)
     outcome = transduce("init", "--src", paths[0], "--tgt", paths[1], "--direction", "en-de", "--out", tmp_path / "a.toml")
     assert (outcome.code, says(outcome.err, paths[0], "CR")) == (1, True)
+    outcome = transduce("score", "--ref", paths[1], paths[1])
+    assert (outcome.code, says(outcome.err, paths[1], "CR")) == (1, True)
 
 
 @pytest.mark.parametrize("content", [b"a\nb\rc\n", b"a\r\nb\r\nc\r\n", b"a\r", b"\r\n", b"one\rtwo\n", b"a\nb\nc\rd\re"])

@@ -77,7 +77,7 @@ def test_languages_with_spaces_keep_sacrebleus_default(language: str) -> None:
     assert "norm" not in score.signature
 
 
-@pytest.mark.parametrize(("code", "name"), [("zh_Hans", "zh"), ("cmn", "zh"), ("JA", "char"), ("tha", "char"), ("pt-BR", "13a")])
+@pytest.mark.parametrize(("code", "name"), [("zh-Hans", "zh"), ("cmn", "zh"), ("zh-TW", "zh"), ("tha", "char"), ("pt-BR", "13a")])
 def test_codes_are_of_two_or_three_letters_with_script_and_region(code: str, name: str) -> None:
     assert bleu_tokenizer(code, ["Ein Hund."]) == name
 

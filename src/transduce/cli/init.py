@@ -11,7 +11,10 @@ from transduce.cli import options
 from transduce.cli.machine import chosen_device
 from transduce.cli.output import echo, print_json, print_line
 from transduce.cli.paths import require_utf8_name, require_writable
-from transduce.config import canonical_direction, split_direction
+from transduce.config.directions import canonical_direction, split_direction
+from transduce.corpora.checks import column_part, two_file_part
+from transduce.corpora.languages import SpreadSample, language_in_name, language_name, languages_of
+from transduce.corpora.parallel_text import require_text
 from transduce.errors import ConfigError, quoted
 
 __all__ = ["init"]
@@ -88,6 +91,8 @@ def _checked_files(src: Path | None, tgt: Path | None, tsv: Path | None) -> list
 
 def _languages(direction: str | None, files: list[Path]) -> tuple[str, str]:
     """Return the source and target language. Raises ConfigError if they cannot be determined."""
+    for path in files:
+        require_text(path)
     if direction is not None:
         known = canonical_direction(direction)
         if known is None:
@@ -95,12 +100,10 @@ def _languages(direction: str | None, files: list[Path]) -> tuple[str, str]:
                 f"--direction should be two languages, as in en-de, en-pt-BR, or en-en for correction, got "
                 f"{quoted(direction)}"
             )
-        return split_direction(known)
-    from transduce.corpora.languages import language_in_name, language_name
-    from transduce.corpora.parallel_text import require_text
-
-    for path in files:
-        require_text(path)
+        src, tgt = split_direction(known)
+        if src == tgt:
+            _require_one_language(known, files)
+        return src, tgt
     if len(files) == 2:
         in_names = [language_in_name(path) for path in files]
         if in_names[0] and in_names[1] and in_names[0] != in_names[1]:
@@ -117,11 +120,18 @@ def _languages(direction: str | None, files: list[Path]) -> tuple[str, str]:
     return src, tgt
 
 
+def _require_one_language(direction: str, files: list[Path]) -> None:
+    """Raise ConfigError if the two sides are clearly not in one language."""
+    src, tgt = _languages_of_text(files)
+    if src is not None and tgt is not None and src != tgt:
+        raise ConfigError(
+            f"--direction {direction} is one language, but the sides look like {language_name(src)} and "
+            f"{language_name(tgt)}; name both, as in --direction {src}-{tgt}"
+        )
+
+
 def _languages_of_text(files: list[Path]) -> tuple[str | None, str | None]:
     """Detect the languages of the two sides; None for one that is unclear."""
-    from transduce.corpora.checks import column_part, two_file_part
-    from transduce.corpora.languages import SpreadSample, languages_of
-
     samples = SpreadSample(), SpreadSample()
     for pair in (two_file_part(*files) if len(files) == 2 else column_part(*files)).read():
         for sample, line in zip(samples, pair or (), strict=False):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Annotated
 
@@ -13,12 +12,12 @@ from transduce.cli.output import echo, print_json, print_line, print_scores
 from transduce.cli.scoring import Tokenizer, named_references, warn_of_moses_rules, warn_of_tokenised_text
 from transduce.cli.stdin import aligned_lines, name_of, require_stdin_once
 from transduce.config import MAX_SEED
+from transduce.config.directions import canonical_code
 from transduce.errors import ConfigError, quoted
 
 __all__ = ["score"]
 
 MAX_RESAMPLES = 10**6
-LANGUAGE = re.compile("[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{2,8})*")  # as in de, pt-BR, zh-Hant
 
 
 def score(
@@ -56,8 +55,9 @@ def score(
     from transduce.corpora.languages import language_in_name
     from transduce.metrics import paired_bootstrap, require_bleu_tokenizer, score_translations
 
-    if language is not None and not LANGUAGE.fullmatch(language):
-        raise ConfigError(f"--language should be a language code, as in de, got {quoted(language)}")
+    known = None if language is None else canonical_code(language)
+    if language is not None and known is None:
+        raise ConfigError(f"--language should be a language code, as in de or pt-BR, got {quoted(language)}")
     if tokenize is not None:
         require_bleu_tokenizer(tokenize)
     require_stdin_once({"HYP": hypotheses, **named_references(ref), "--against": against})
@@ -65,7 +65,7 @@ def score(
     texts = aligned_lines(*names)
     warn_of_tokenised_text({name_of(path): lines for path, lines in zip(names, texts, strict=True)})
     references, (new, *older) = texts[: len(ref)], texts[len(ref) :]
-    language = language or language_in_name(ref[0]) or "de"
+    language = known or language_in_name(ref[0]) or "de"
     also = options.requested_bleus(paper=paper_bleu, multi30k=multi30k_bleu)
     warn_of_moses_rules(language, also)
     scores = score_translations(new, *references, language=language, also=also, tokenizer=tokenize)

@@ -9,6 +9,7 @@ from typing import Annotated
 from typer import Option
 
 from transduce.cli.output import echo
+from transduce.config.directions import base_language
 from transduce.errors import ConfigError
 
 __all__ = ["Tokenizer", "named_references", "warn_of_moses_rules", "warn_of_tokenised_text"]
@@ -47,7 +48,7 @@ def warn_of_tokenised_text(texts: Mapping[str, Sequence[str]]) -> None:
 
 def warn_of_moses_rules(language: str, also: Collection[str]) -> None:
     """Warn if the tokenised BLEUs ``also`` have no rules for a language."""
-    from transduce.metrics import has_moses_rules, primary_language
+    from transduce.metrics import has_moses_rules
 
-    if also and not has_moses_rules(primary_language(language)):
+    if also and not has_moses_rules(base_language(language)):
         echo(f"warning: sacremoses has no rules for {language}; {' and '.join(also)} will use those for English")

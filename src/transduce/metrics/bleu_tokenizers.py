@@ -17,12 +17,13 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from transduce.config.directions import base_language
 from transduce.errors import ConfigError, quoted
 
 if TYPE_CHECKING:  # sacrebleu is imported when something is scored
     from sacrebleu import BLEU
 
-__all__ = ["bleu_tokenizer", "bleu_with", "primary_language", "require_bleu_tokenizer"]
+__all__ = ["bleu_tokenizer", "bleu_with", "require_bleu_tokenizer"]
 
 DEFAULT = "13a"
 _OF_LANGUAGE = {
@@ -59,7 +60,7 @@ def bleu_tokenizer(language: str | None, references: Iterable[str]) -> str:
     >>> bleu_tokenizer("de", ["Ein Hund."]), bleu_tokenizer("zh-Hant", []), bleu_tokenizer(None, ["犬が寝ている。"])
     ('13a', 'zh', 'char')
     """
-    return _OF_LANGUAGE.get(primary_language(language or "")) or _tokenizer_of_script(references)
+    return _OF_LANGUAGE.get(base_language(language or "")) or _tokenizer_of_script(references)
 
 
 def _tokenizer_of_script(lines: Iterable[str]) -> str:
@@ -72,15 +73,6 @@ def _tokenizer_of_script(lines: Iterable[str]) -> str:
 
 def _n_characters(pattern: re.Pattern[str], text: str) -> int:
     return sum(map(len, pattern.findall(text)))
-
-
-def primary_language(code: str) -> str:
-    """Return a language code without its script and region.
-
-    >>> primary_language("zh-Hant"), primary_language("pt_BR"), primary_language("de")
-    ('zh', 'pt', 'de')
-    """
-    return re.split("[-_]", code)[0].lower()
 
 
 def require_bleu_tokenizer(name: str) -> None:

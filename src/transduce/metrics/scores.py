@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from pathlib import PurePath
 from typing import Any, Literal
 
+from transduce.config.directions import base_language
 from transduce.metrics.bleu import Score, chrf_score, require_parallel, sacrebleu_score
-from transduce.metrics.bleu_tokenizers import primary_language
 from transduce.metrics.tokenised_bleu import multi30k_bleu, paper_bleu
 
 __all__ = ["TOKENISED_BLEUS", "TokenisedBleu", "TranslationScores", "customary_bleus", "score_translations"]
@@ -62,7 +62,7 @@ def score_translations(
     """
     texts = hypotheses, references, *further_references
     require_parallel(*texts)
-    moses_language = primary_language(language)
+    moses_language = base_language(language)
     tokenised = {name: TOKENISED_BLEUS[name](*texts, language=moses_language) for name in also}
     return TranslationScores(
         sacrebleu=sacrebleu_score(*texts, language=language, tokenizer=tokenizer),
