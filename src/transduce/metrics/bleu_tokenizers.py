@@ -30,7 +30,7 @@ _OF_LANGUAGE = {
     code: name
     for name, codes in {
         "zh": "zh zho chi cmn yue wuu hak hsn gan lzh",
-        "char": "ja jpn ko kor th tha lo lao km khm my mya bur bo bod tib dz dzo shn mnw nod tts khb ksw",
+        "char": "ja jpn ko kor th tha lo lao km khm my mya bur bo bod tib dz dzo shn mnw nod tts khb",
     }.items()
     for code in codes.split()
 }
