@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
 from collections.abc import Callable
 from pathlib import Path
@@ -108,7 +109,8 @@ def test_references_in_another_form_of_unicode_score_the_same(transduce: Command
         assert ("norm:NFC" in scores[form]["sacrebleu"]["signature"]) == (form == "NFD")
         assert ("norm:NFC" in scores[form]["chrf"]["signature"]) == (form == "NFD")
     for name in ("sacrebleu", "chrf"):
-        assert scores["NFC"][name]["score"] == scores["NFD"][name]["score"] > 0
+        assert scores["NFC"][name]["score"] == scores["NFD"][name]["score"]
+    assert scores["NFC"]["chrf"]["score"] > 0
 
 
 @pytest.mark.parametrize(
@@ -125,12 +127,12 @@ def test_score_and_evaluate_warn_alike(
     src, ref = write(tmp_path / "src.en", "The dog sleeps.", "The woman laughs."), write(tmp_path / "ref.de", *lines)
     hyp = write(tmp_path / "hyp.de", "Der Hund schläft.", "Die Frau lacht.")
     warned = [
-        [line for line in transduce(*verb, "--ref", ref).err.splitlines() if "warning" in line]
+        [line for line in transduce(*verb, "--ref", ref).err.splitlines() if str(ref) in line]
         for verb in (("score", hyp), ("evaluate", micro_model, "--src", src))
     ]
     assert warned[0] == warned[1]
     assert len(warned[0]) == 1
-    assert says(warned[0][0], ref, fact)
+    assert says(warned[0][0], re.compile("^warning: "), ref, fact)
 
 
 def test_moses_rules_are_those_of_the_language(transduce: CommandLine, tmp_path: Path) -> None:
