@@ -101,12 +101,12 @@ def offline(arguments: argparse.Namespace, sentences: Sequence[str], n_together:
 
 
 @contextmanager
-def running(system: str, arguments: argparse.Namespace) -> Iterator[tuple[str, int]]:
-    """Run a server; yield its address and process id."""
+def running(system: str, arguments: argparse.Namespace, *more: str) -> Iterator[tuple[str, int]]:
+    """Run a server, with more options for ``transduce serve``; yield its address and process id."""
     options = ["--precision", arguments.precision, "--beam", str(arguments.beam)]
     if system == "transduce":
         command = [sys.executable, "-m", "transduce", "serve", str(arguments.model), "--port", "0", "--device", "cpu",
-                   "--batch", str(arguments.batch), *options]  # fmt: skip
+                   "--batch", str(arguments.batch), *options, *more]  # fmt: skip
     else:
         command = [
             sys.executable,

@@ -62,7 +62,7 @@ class WorkerPool:
         self._module, self._description, self._environment = module, description, environment or {}
         self._workers: list[Worker] = []
         self._idle = SimpleQueue[Worker]()
-        self._threads = ThreadPoolExecutor(n_workers, thread_name_prefix="worker", initializer=_ignore_broken_pipes)
+        self._threads = ThreadPoolExecutor(n_workers, thread_name_prefix="worker")
 
     def __enter__(self) -> Self:
         try:
@@ -105,12 +105,6 @@ class WorkerPool:
             return ask(worker, item)
         finally:
             self._idle.put(worker)
-
-
-def _ignore_broken_pipes() -> None:
-    """Make a request to a dead worker an error in this thread; the command line lets SIGPIPE end the process."""
-    if hasattr(signal, "pthread_sigmask"):  # not on Windows
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGPIPE})
 
 
 class Worker:

@@ -43,7 +43,9 @@ def test_every_option_of_every_verb(transduce: CommandLine) -> None:
         assert says(outcome.err, name, "3 times"), outcome.err
         n_refused += 1
     assert n_refused > 60
-    assert {each for each in repeatable if each.split()[0] in ("score", "evaluate", "train", "prepare", "demo")} == REPEATABLE
+    assert {
+        each for each in repeatable if each.split()[0] in ("score", "evaluate", "train", "prepare", "demo")
+    } == REPEATABLE
 
 
 @pytest.mark.parametrize(
@@ -54,7 +56,9 @@ def test_every_option_of_every_verb(transduce: CommandLine) -> None:
         ("--set", "data.treebank=a", "--treebank", "b"),
     ],
 )
-def test_a_setting_with_two_values(transduce: CommandLine, micro_recipe: Path, arguments: tuple[str, ...], tmp_path: Path) -> None:
+def test_a_setting_with_two_values(
+    transduce: CommandLine, micro_recipe: Path, arguments: tuple[str, ...], tmp_path: Path
+) -> None:
     outcome = transduce("train", micro_recipe, "--out", tmp_path / "run", *arguments)
     assert outcome.code == 1
     assert says(outcome.err, arguments[1].partition("=")[0], "more than once")

@@ -168,9 +168,13 @@ def test_correction_keeps_lines_that_stay_as_they_are(transduce: CommandLine, te
 
 
 @pytest.mark.usefixtures("untimed")
-@pytest.mark.parametrize(("given", "direction"), [("en-pt-BR", "en-pt-BR"), ("en-pt_BR", "en-pt-BR"), ("EN-DE", "en-de")])
+@pytest.mark.parametrize(
+    ("given", "direction"), [("en-pt-BR", "en-pt-BR"), ("en-pt_BR", "en-pt-BR"), ("EN-DE", "en-de")]
+)
 def test_languages_with_regions(transduce: CommandLine, text: Path, given: str, direction: str) -> None:
-    outcome = transduce("init", "--src", "my.en", "--tgt", "my.de", "--direction", given, "--minutes", 0.05, "--out", "a.toml")
+    outcome = transduce(
+        "init", "--src", "my.en", "--tgt", "my.de", "--direction", given, "--minutes", 0.05, "--out", "a.toml"
+    )
     assert outcome.code == 0, outcome.err
     config = read_recipe(Path("a.toml"))
     assert config.data.direction == direction

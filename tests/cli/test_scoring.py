@@ -61,11 +61,15 @@ def test_the_tokenizer_of_score(
     found, score = tokenizer_of(transduce("score", "--ref", ref, hyp, *options, "--json"))
     assert found == tokenizer
     assert score > 60
-    test = json.loads(transduce("score", "--ref", ref, hyp, "--against", ref, *options, "--json").out)["paired_bootstrap"]
+    test = json.loads(transduce("score", "--ref", ref, hyp, "--against", ref, *options, "--json").out)[
+        "paired_bootstrap"
+    ]
     assert f"|tok:{tokenizer}|" in test["a"]["signature"]
 
 
-def test_unknown_tokenizers_are_refused_before_anything_is_read(transduce: CommandLine, micro_model: Path, tmp_path: Path) -> None:
+def test_unknown_tokenizers_are_refused_before_anything_is_read(
+    transduce: CommandLine, micro_model: Path, tmp_path: Path
+) -> None:
     for arguments in (("score", "--ref", tmp_path / "no", tmp_path / "no"),
                       ("evaluate", micro_model, "--src", tmp_path / "no", "--ref", tmp_path / "no")):  # fmt: skip
         outcome = transduce(*arguments, "--tokenize", "words")
@@ -98,13 +102,19 @@ def test_several_references(transduce: CommandLine, micro_model: Path, tmp_path:
         assert (short.code, says(short.err, "short.de", 3, 4)) == (1, True)
 
 
-def test_references_in_another_form_of_unicode_score_the_same(transduce: CommandLine, micro_model: Path, tmp_path: Path) -> None:
+def test_references_in_another_form_of_unicode_score_the_same(
+    transduce: CommandLine, micro_model: Path, tmp_path: Path
+) -> None:
     pairs = list(generate_pairs("dev", n_pairs=6, seed=3))
     src = write(tmp_path / "src.en", *(pair.en for pair in pairs))
-    forms = {form: [unicodedata.normalize(form, f"{pair.de} Schön für Übung.") for pair in pairs] for form in ("NFC", "NFD")}
+    forms = {
+        form: [unicodedata.normalize(form, f"{pair.de} Schön für Übung.") for pair in pairs] for form in ("NFC", "NFD")
+    }
     scores = {}
     for form, lines in forms.items():
-        outcome = transduce("evaluate", micro_model, "--src", src, "--ref", write(tmp_path / f"{form}.de", *lines), "--json")
+        outcome = transduce(
+            "evaluate", micro_model, "--src", src, "--ref", write(tmp_path / f"{form}.de", *lines), "--json"
+        )
         scores[form] = json.loads(outcome.out)
         assert ("norm:NFC" in scores[form]["sacrebleu"]["signature"]) == (form == "NFD")
         assert ("norm:NFC" in scores[form]["chrf"]["signature"]) == (form == "NFD")
@@ -145,7 +155,9 @@ def test_moses_rules_are_those_of_the_language(transduce: CommandLine, tmp_path:
         assert (outcome.code, says(outcome.err, "--language")) == (1, True)
 
 
-def test_test_sets_are_translated_as_lines_of_users_are(transduce: CommandLine, micro_model: Path, tmp_path: Path) -> None:
+def test_test_sets_are_translated_as_lines_of_users_are(
+    transduce: CommandLine, micro_model: Path, tmp_path: Path
+) -> None:
     """Capitals are read as lower case in both, with and without splitting."""
     lines = ["THE OLD DOG SLEEPS.", "THE WOMAN SEES THE DOG.", "the dog sleeps."]
     src, out = write(tmp_path / "src.en", *lines), tmp_path / "out.de"

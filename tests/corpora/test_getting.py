@@ -374,7 +374,14 @@ def test_what_was_fetched_before_a_failure_stays(site: Site, tmp_path: Path) -> 
     corpus, folder = _small_corpus(site), tmp_path / "data"
     names = [path for path in site.folder.rglob("*") if path.is_file()]
     assert get_corpus(corpus, tmp_path / "whole", direction="en-de")
-    last = max(names, key=lambda path: site.requests.index(f"/{path.relative_to(site.folder)}") if f"/{path.relative_to(site.folder)}" in site.requests else -1)
+    last = max(
+        names,
+        key=lambda path: (
+            site.requests.index(f"/{path.relative_to(site.folder)}")
+            if f"/{path.relative_to(site.folder)}" in site.requests
+            else -1
+        ),
+    )
     last.unlink()
     with pytest.raises(DataError):
         get_corpus(corpus, folder, direction="en-de")

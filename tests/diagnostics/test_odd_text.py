@@ -21,7 +21,11 @@ from transduce.errors import DataError
 
 CommandLine = Callable[..., Any]
 EN = ["Even the human race will die one day.", "I married my husband in 1990.", "I'm fluent in English, you know."]
-DE = ["Auch das Menschengeschlecht wird aussterben.", "Ich habe 1990 geheiratet.", "Ich kann fließend Englisch, weißt du."]
+DE = [
+    "Auch das Menschengeschlecht wird aussterben.",
+    "Ich habe 1990 geheiratet.",
+    "Ich kann fließend Englisch, weißt du.",
+]
 
 
 def files(folder: Path, src: list[str], tgt: list[str], end: str = "\n") -> list[str]:
@@ -95,24 +99,29 @@ def test_line_ends_of_carriage_returns_alone(transduce: CommandLine, tmp_path: P
     said = found(*paths)
     assert len(said) == 2
     assert all(says(each, re.compile("^problem "), "CR", "tr ") for each in said)
-    outcome = transduce("init", "--src", paths[0], "--tgt", paths[1], "--direction", "en-de", "--out", tmp_path / "a.toml")
+    outcome = transduce(
+        "init", "--src", paths[0], "--tgt", paths[1], "--direction", "en-de", "--out", tmp_path / "a.toml"
+    )
     assert (outcome.code, says(outcome.err, paths[0], "CR")) == (1, True)
     outcome = transduce("score", "--ref", paths[1], paths[1])
     assert (outcome.code, says(outcome.err, paths[1], "CR")) == (1, True)
 
 
-@pytest.mark.parametrize("content", [b"a\nb\rc\n", b"a\r\nb\r\nc\r\n", b"a\r", b"\r\n", b"one\rtwo\n", b"a\nb\nc\rd\re"])
+@pytest.mark.parametrize(
+    "content", [b"a\nb\rc\n", b"a\r\nb\r\nc\r\n", b"a\r", b"\r\n", b"one\rtwo\n", b"a\nb\nc\rd\re"]
+)
 def test_other_line_ends_are_text(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "a").write_bytes(content)
     assert foreign_format(tmp_path / "a") is None
 
 
+PAIRS = list(zip(EN, DE, strict=True))
 COLUMNS = {
-    "1,2": [f"{src}\t{tgt}\tCC-BY 2.0 Attribution: {n}" for n, (src, tgt) in enumerate(zip(EN, DE, strict=True))],
-    "2,3": [f"{n}\t{src}\t{tgt}" for n, (src, tgt) in enumerate(zip(EN, DE, strict=True))],
-    "3,6": [f"{n}\teng\t{src}\t{n + 9}\tdeu\t{tgt}" for n, (src, tgt) in enumerate(zip(EN * 9, DE * 9, strict=True))],
-    "3,4": [f"https://a.org/{n}\thttps://b.org/{n}\t{src}\t{tgt}\t0.{n}" for n, (src, tgt) in enumerate(zip(EN, DE, strict=True))],
-}  # fmt: skip
+    "1,2": [f"{src}\t{tgt}\tCC-BY 2.0 Attribution: {n}" for n, (src, tgt) in enumerate(PAIRS)],
+    "2,3": [f"{n}\t{src}\t{tgt}" for n, (src, tgt) in enumerate(PAIRS)],
+    "3,6": [f"{n}\teng\t{src}\t{n + 9}\tdeu\t{tgt}" for n, (src, tgt) in enumerate(PAIRS * 9)],
+    "3,4": [f"https://a.org/{n}\thttps://b.org/{n}\t{src}\t{tgt}\t0.{n}" for n, (src, tgt) in enumerate(PAIRS)],
+}
 
 
 @pytest.mark.parametrize("chosen", COLUMNS)
@@ -129,7 +138,9 @@ def test_more_columns_than_two(transduce: CommandLine, tmp_path: Path, chosen: s
     assert f"zcat {path}.gz | cut -f{chosen} > " in hint_at_columns(path.with_suffix(".tsv.gz"))
 
 
-@pytest.mark.parametrize("lines", [[f"{src}\t{tgt}" for src, tgt in zip(EN, DE, strict=True)], EN, [], [*EN, "a\tb\tc"]])
+@pytest.mark.parametrize(
+    "lines", [[f"{src}\t{tgt}" for src, tgt in zip(EN, DE, strict=True)], EN, [], [*EN, "a\tb\tc"]]
+)
 def test_files_that_need_no_columns_cut(tmp_path: Path, lines: list[str]) -> None:
     path = tmp_path / "my.tsv"
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")

@@ -42,8 +42,12 @@ def test_there_is_at_least_one() -> None:
 def test_a_model_folder_translates_as_it_did(version: Path) -> None:
     wanted = expected(version)["translations"]
     got = list(Translator.load(version / "run" / "model").translate_lines([each["source"] for each in wanted]))
-    assert [each.text for each in got] == [each["translation"] for each in wanted]
-    assert [each.n_best[0].score for each in got] == pytest.approx([each["score"] for each in wanted], rel=TOLERANCE)
+    for new, old in zip(got, wanted, strict=True):
+        if old["translation"]:
+            assert new.text == old["translation"]
+            assert new.score == pytest.approx(old["score"], rel=TOLERANCE)
+        else:  # earlier versions gave empty translations
+            assert any(map(str.isalpha, new.text))
 
 
 def test_a_parser_parses_as_it_did(version: Path) -> None:

@@ -77,7 +77,9 @@ def test_languages_with_spaces_keep_sacrebleus_default(language: str) -> None:
     assert "norm" not in score.signature
 
 
-@pytest.mark.parametrize(("code", "name"), [("zh-Hans", "zh"), ("cmn", "zh"), ("zh-TW", "zh"), ("tha", "char"), ("pt-BR", "13a")])
+@pytest.mark.parametrize(
+    ("code", "name"), [("zh-Hans", "zh"), ("cmn", "zh"), ("zh-TW", "zh"), ("tha", "char"), ("pt-BR", "13a")]
+)
 def test_codes_are_of_two_or_three_letters_with_script_and_region(code: str, name: str) -> None:
     assert bleu_tokenizer(code, ["Ein Hund."]) == name
 
@@ -94,7 +96,9 @@ def test_other_tokenizers_by_name() -> None:
         sacrebleu_score(["a b"], ["a b"], tokenizer="words")
 
 
-def test_a_tokenizer_that_is_not_installed_is_an_error_that_names_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tokenizer_that_is_not_installed_is_an_error_that_names_what_is_missing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     from sacrebleu.tokenizers import tokenizer_ja_mecab
 
     monkeypatch.setattr(tokenizer_ja_mecab, "MeCab", None)
@@ -103,7 +107,14 @@ def test_a_tokenizer_that_is_not_installed_is_an_error_that_names_what_is_missin
 
 
 @pytest.mark.parametrize(
-    "line", ["Ein Bär schläft im Garten.", "Tiếng Việt có dấu thanh.", "कृपया वह ख़बर पढ़ें जो छपी है।", "그 개는 정원에서 잔다.", "か゚"]
+    "line",
+    [
+        "Ein Bär schläft im Garten.",
+        "Tiếng Việt có dấu thanh.",
+        "कृपया वह ख़बर पढ़ें जो छपी है।",
+        "그 개는 정원에서 잔다.",
+        "か゚",
+    ],
 )
 def test_text_that_looks_the_same_is_the_same(line: str) -> None:
     forms = [unicodedata.normalize(form, line) for form in ("NFC", "NFD")]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
+import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -10,10 +12,13 @@ from typing import Any
 
 import pytest
 from serving_tools import serving
+from starlette.requests import ClientDisconnect
 
 from said import naming, says
 from transduce.errors import ConfigError
-from transduce.serving.access import TooManyRequests, _Rates, read_access
+from transduce.serving.access import Access, TooManyRequests, _Rates, read_access
+from transduce.serving.batching import DeadlineExceeded, QueueFull, TooLong
+from transduce.serving.http import ApiError, counted
 
 KEYS = f"""
 usage_file = "USAGE"
@@ -93,6 +98,69 @@ def test_requests_at_once_share_a_quota_and_refused_ones_do_not_count(translator
         assert sorted(answers) == [200, 403, 403, 403]
         assert client.post("/sentences", json=fields).status_code == 403
         assert client.get("/v2/usage").json()["character_count"] == 5
+
+
+def test_keys_cannot_be_guessed_fast(translator_folder: Path, tmp_path: Path) -> None:
+    file = written(tmp_path / "keys.toml", '[[key]]\nname = "a"\nkey = "right"\n')
+    with serving(translator_folder, access=read_access(file)) as client:
+        statuses = [client.post("/v2/usage", data={"auth_key": f"wrong-{n}"}).status_code for n in range(70)]
+        assert statuses == [403] * 60 + [429] * 10
+        assert client.post("/v2/usage", data={"auth_key": "right"}).status_code == 200
+        assert client.post("/v2/usage").status_code == 403
+
+
+def test_generated_text_counts(language_model_folder: Path, tmp_path: Path) -> None:
+    file = written(tmp_path / "keys.toml", "[anonymous]\ncharacters_per_month = 20\n")
+    with serving(language_model_folder, access=read_access(file)) as client:
+        for is_streamed in (True, False):
+            before = client.get("/v2/usage").json()["character_count"]
+            fields = {"prompt": "the", "max_tokens": 5, "stream": is_streamed, "seed": 3}
+            answer = client.post("/generate", json=fields)
+            lines = [json.loads(line[6:]) for line in answer.text.splitlines() if line.startswith("data: ")]
+            text = "".join(each.get("text", "") for each in lines) if is_streamed else answer.json()["text"]
+            assert len(text) > 0
+            assert client.get("/v2/usage").json()["character_count"] == before + 3 + len(text)
+        while client.get("/v2/usage").json()["character_count"] <= 17:
+            client.post("/generate", json={"prompt": "the", "stream": False})
+        assert client.post("/generate", json={"prompt": "the"}).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("error", "counts"),
+    [
+        (ClientDisconnect(), 5), (asyncio.CancelledError(), 5), (DeadlineExceeded(3, 9), 5),
+        (DeadlineExceeded(0, 9), 0), (QueueFull(1), 0), (TooLong(9, 3, 1.0), 0),
+        (ApiError(400, ""), 0), (ValueError(), 0),
+    ],
+)  # fmt: skip
+def test_what_was_begun_counts(error: BaseException, counts: int) -> None:
+    """Also if the client has gone away."""
+    client = Access().anonymous
+    assert client is not None
+    with pytest.raises(type(error)), counted(client, 1, 5, over_quota=ApiError(403, "")):
+        raise error
+    assert client.characters_used == counts
+
+
+def test_a_usage_file_that_cannot_be_written_is_said_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    usage = tmp_path / "usage.json"
+    access = read_access(written(tmp_path / "keys.toml", f"usage_file = {str(usage)!r}\n[anonymous]\n"))
+    usage.mkdir()
+    for _ in range(3):
+        access.save()
+    [line] = capsys.readouterr().err.splitlines()
+    assert str(usage) in line
+    usage.rmdir()
+    access.save()
+    assert usage.is_file()
+
+
+@pytest.mark.parametrize("counts", ['{"a": -1}', '{"a": 1.5}', '{"a": true}', "[]", "null"])
+def test_a_usage_file_with_nonsense_is_named(tmp_path: Path, counts: str) -> None:
+    usage = written(tmp_path / "usage.json", f'{{"month": "2026-01", "characters": {counts}}}')
+    file = written(tmp_path / "keys.toml", f"usage_file = {str(usage)!r}\n[anonymous]\n")
+    with pytest.raises(ConfigError, match=naming(usage, "characters")):
+        read_access(file)
 
 
 def test_rates_recover() -> None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from transduce.serving.batching import Batcher, Closed, DeadlineExceeded, QueueFull
+from transduce.serving.batching import BRIEF, Batcher, Closed, DeadlineExceeded, QueueFull, TooLong
 from transduce.serving.compute_thread import ComputeThread
 
 
@@ -108,7 +111,73 @@ def test_a_long_request_does_not_delay_a_short_one(model: Recorder) -> None:
     batcher.close(10)
     place = next(index for index, batch in enumerate(model.batches) if Task(999) in batch)
     assert place <= 3
+    assert model.batches[place] == [Task(999)]  # a batch of its own, which takes no longer than alone
     assert sum(map(len, model.batches)) == 102
+
+
+@settings(max_examples=30, deadline=None)
+@given(sizes=st.lists(st.integers(BRIEF + 1, 60), min_size=1, max_size=5), max_batch=st.integers(1, 9))
+def test_long_requests_take_turns(sizes: list[int], max_batch: int) -> None:
+    """At each moment those that are not finished have been served alike, to within a batch."""
+    model = Recorder()
+    batcher = made(model, max_batch=max_batch, max_wait_s=0.0)
+    batcher.submit([Task(-1)] * (BRIEF + 1))
+    assert model.entered.wait(10)
+    for request, size in enumerate(sizes):
+        batcher.submit([Task(request)] * size)
+    model.gate.set()
+    batcher.close(10)
+    served = Counter[int]()
+    for task in (task for batch in model.batches for task in batch if task.name >= 0):
+        served[task.name] += 1
+        unfinished = [served[request] for request, size in enumerate(sizes) if served[request] < size]
+        if len(unfinished) > 1:
+            assert max(unfinished) - min(unfinished) <= max_batch + 1
+    assert served == Counter(dict(enumerate(sizes)))
+
+
+def test_a_request_fills_the_queue_with_a_batch_at_most(model: Recorder, busy: Batcher[Task]) -> None:
+    busy.submit([Task(n) for n in range(1000)])
+    brief = [busy.submit([Task(n)])[0] for n in range(1000, 1008)]
+    long = busy.submit([Task(n) for n in range(2000, 2020)])
+    with pytest.raises(QueueFull):
+        busy.submit([Task(3000)] * 20)
+    model.gate.set()
+    assert [each.result(10) for each in (*brief, *long)] == [10 * n for n in (*range(1000, 1008), *range(2000, 2020))]
+
+
+class Steady:
+    """A model that takes a millisecond for each task."""
+
+    def __call__(self, tasks: Sequence[Task]) -> list[int]:
+        time.sleep(0.001 * len(tasks))
+        return [0] * len(tasks)
+
+    def batch(self, n_jobs: int, seconds: float) -> None:
+        pass
+
+    def dropped(self, reason: str) -> None:
+        assert reason == "too long"
+
+
+def test_what_cannot_be_done_in_time_is_refused_with_what_can() -> None:
+    steady = Steady()
+    batcher = Batcher[Task](steady, name="test", compute=ComputeThread(), observer=steady, max_batch=16)
+    begun = time.monotonic()
+    late = batcher.submit([Task(n) for n in range(20_000)], timeout_s=5.0)  # its speed is not known yet
+    with pytest.raises(TooLong):
+        late[-1].result(10)
+    with pytest.raises(TooLong) as refused:
+        batcher.submit([Task(n) for n in range(20_000)], timeout_s=5.0)
+    assert time.monotonic() - begun < 2
+    assert (refused.value.n_jobs, refused.value.timeout_s) == (20_000, 5.0)
+    assert 500 < refused.value.n_possible < 5200
+    first = batcher.submit([Task(n) for n in range(2000)], timeout_s=5.0)
+    with pytest.raises(QueueFull) as full:  # possible alone, but not beside the first
+        batcher.submit([Task(n) for n in range(2000)], timeout_s=2.5)
+    assert full.value.retry_after_s >= 1
+    for future in first:
+        future.cancel()
 
 
 def test_it_waits_a_moment_for_more(model: Recorder) -> None:

@@ -4,33 +4,97 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 
 import pytest
 
-from transduce.serving.compute_thread import ComputeThread, in_new_thread
+from transduce.serving import compute_thread
+from transduce.serving.compute_thread import ComputeThread, Urgency, in_new_thread
+
+BRIEF, LONG, GENERATION = Urgency
 
 
-def test_long_work_gives_way_to_what_waits_in_order() -> None:
-    compute, order, threads = ComputeThread(), list[int](), list[threading.Thread]()
+def ask(compute: ComputeThread, work: Callable[[], object], urgency: Urgency) -> threading.Thread:
+    """Ask in another thread, and wait until the work waits or has begun."""
+    n_waiting = compute.n_waiting
+    thread = threading.Thread(target=compute.run, args=(work,), kwargs={"urgency": urgency})
+    thread.start()
+    while compute.n_waiting <= n_waiting and thread.is_alive():
+        time.sleep(0.001)
+    return thread
 
-    def short(n: int) -> int:
-        return compute.run(lambda: order.append(n) or threading.get_ident())
 
-    def long() -> int:
-        for n in range(5):
-            threads.append(threading.Thread(target=short, args=(n,)))
-            threads[-1].start()
-            while compute.n_waiting <= n:
-                time.sleep(0.001)
+@pytest.mark.parametrize("own", Urgency)
+def test_work_gives_way_to_what_is_more_urgent_in_order(own: Urgency) -> None:
+    compute, order, threads = ComputeThread(), list[tuple[Urgency, int] | None](), list[threading.Thread]()
+    asked = [(urgency, n) for urgency in reversed(Urgency) for n in range(2)]
+
+    def work() -> int:
+        for each in asked:
+            threads.append(ask(compute, lambda each=each: order.append(each), each[0]))  # type: ignore[misc]
         compute.give_way()
-        order.append(5)
+        order.append(None)
         return threading.get_ident()
 
-    where = compute.run(long)
-    assert order == [0, 1, 2, 3, 4, 5]
-    assert compute.run(threading.get_ident) == where != threading.get_ident()
+    where = compute.run(work, urgency=own)
+    assert compute.run(threading.get_ident, urgency=GENERATION) == where != threading.get_ident()
     for thread in threads:
         thread.join(10)
+    assert order == [
+        *sorted(each for each in asked if each[0] < own),
+        None,
+        *sorted(each for each in asked if each[0] >= own),
+    ]
+
+
+def test_work_that_gives_way_has_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However much more urgent work there is."""
+    monkeypatch.setattr(compute_thread, "GIVEN_SHARE", 2.0)
+    compute, is_over, given = ComputeThread(), threading.Event(), list[float]()
+
+    def brief() -> None:
+        while not is_over.is_set():
+            compute.run(lambda: time.sleep(0.002))
+
+    def long() -> float:
+        begun = time.monotonic()
+        for _ in range(20):
+            time.sleep(0.002)
+            compute.give_way()
+        given.append(compute.given_s)
+        return time.monotonic() - begun
+
+    threads = [threading.Thread(target=brief) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    all_s = compute.run(long, urgency=LONG)
+    is_over.set()
+    for thread in threads:
+        thread.join(10)
+    assert 0 < given[0] < 0.75 * all_s  # two thirds, and the last piece
+
+
+def test_nothing_waits_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compute_thread, "PATIENCE_S", 0.05)
+    compute, is_over = ComputeThread(), threading.Event()
+
+    def brief() -> None:
+        while not is_over.is_set():
+            compute.run(lambda: time.sleep(0.002))
+
+    threads = [threading.Thread(target=brief) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    begun = time.monotonic()
+    compute.run(lambda: None, urgency=GENERATION)
+    assert time.monotonic() - begun < 5
+    is_over.set()
+    for thread in threads:
+        thread.join(10)
+
+
+def test_nobody_gives_way_in_another_thread() -> None:
+    ComputeThread().give_way()
 
 
 def test_an_error_is_that_of_who_asked() -> None:

@@ -7,6 +7,7 @@ import json
 import random
 import signal
 import socket
+import struct
 import threading
 import time
 from collections import Counter
@@ -170,6 +171,161 @@ def test_nothing_is_answered_wrongly_when_the_server_is_killed(translator_folder
     assert server.stop(None)[0] == -signal.SIGKILL
     assert answers["right"] > 0
     assert answers["wrong"] == 0
+
+
+def connected(url: str, request: bytes = b"", *, receive_bytes: int | None = None) -> socket.socket:
+    """Send a request, or its beginning; ``receive_bytes``: what the system takes of the answer before it is read."""
+    host, _, port = url.removeprefix("http://").partition(":")
+    connection = socket.socket()
+    if receive_bytes is not None:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
+    connection.settimeout(30)
+    connection.connect((host, int(port)))
+    connection.sendall(request)
+    return connection
+
+
+def posted(path: str, **fields: Any) -> bytes:
+    body = json.dumps(fields).encode()
+    head = "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+    return head.encode() % (path.encode(), len(body)) + body
+
+
+GET = b"GET %b HTTP/1.1\r\nHost: x\r\n\r\n"
+LARGE = posted("/alignment", source="en", target="de", q="The dog " * 200, translation="Der " * 600)
+
+
+@pytest.mark.parametrize(
+    "request_bytes",
+    [
+        GET % b"/", GET % b"/health" * 20, GET % b"/openapi.json" * 3, LARGE, LARGE * 2,
+        posted("/translate", q="the dog", source="en", target="de") * 5, b"nonsense\r\n\r\n" + GET % b"/",
+        b"POST /translate HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 3000000\r\n\r\n",
+    ],
+    ids=["page", "pipelined", "large", "alignment", "alignments", "translations", "malformed", "expect"],
+)  # fmt: skip
+def test_clients_that_close_at_once_end_nothing(server: RunningServer, request_bytes: bytes) -> None:
+    """Whatever they have sent: an answer of several writes meets a connection that is gone."""
+    for _ in range(12):
+        connected(server.url, request_bytes).close()
+        connection = connected(server.url, request_bytes)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # a reset
+        connection.close()
+    assert server.process.poll() is None
+    connection = Connection(server.url)
+    assert connection.post("/detect", q="The dog sees the cat.")[0] == 200
+    connection.close()
+
+
+def test_clients_that_do_not_read_are_let_go_and_do_not_delay_the_end(
+    translator_folder: Path, run_server: RunServer
+) -> None:
+    patience = "import transduce.serving.connections as c; c.ANSWER_TIMEOUT_S = 1.0; c.STOPPING_TIMEOUT_S = 0.5"
+    server = run_server(translator_folder, before=patience)
+    silent = [connected(server.url, LARGE, receive_bytes=4096) for _ in range(4)]
+    time.sleep(3)
+    for each in silent:
+        n_read = 0
+        with suppress(ConnectionResetError):
+            while part := each.recv(1 << 20):
+                n_read += len(part)
+        assert n_read < 500_000  # of more than a million
+        each.close()
+    silent = [connected(server.url, LARGE, receive_bytes=4096) for _ in range(2)]
+    time.sleep(0.5)
+    begun = time.monotonic()
+    assert server.stop()[0] == 0
+    assert time.monotonic() - begun < 8
+    for each in silent:
+        each.close()
+
+
+def test_idle_connections_make_room_for_new_ones(translator_folder: Path, run_server: RunServer) -> None:
+    """Where the system allows few open files; the log has one line of it."""
+    few = "resource.setrlimit(resource.RLIMIT_NOFILE, (128, 128))"
+    server = run_server(translator_folder, before=few)
+    idle = [connected(server.url) for _ in range(300)]
+    connection = Connection(server.url)
+    for _ in range(3):
+        assert connection.post("/translate", q="the dog", source="en", target="de")[0] == 200
+    connection.close()
+    for each in idle:
+        each.close()
+    code, log = server.stop()
+    assert code == 0
+    assert sum("connections" in line for line in log) >= 1
+    assert len(log) < 10, log
+
+
+def test_the_limit_of_open_files_is_raised(translator_folder: Path, run_server: RunServer) -> None:
+    server = run_server(translator_folder, before="resource.setrlimit(resource.RLIMIT_NOFILE, (64, 4096))")
+    assert (
+        "4096"
+        in next(
+            line
+            for line in Path(f"/proc/{server.process.pid}/limits").read_text().splitlines()
+            if line.startswith("Max open files")
+        ).split()[3]
+    )
+    assert server.stop()[0] == 0
+
+
+def test_nothing_of_a_malformed_request_is_logged(server: RunningServer) -> None:
+    body = b"--x\r\nBnonsense"
+    for _ in range(3):
+        head = b"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=x\r\n"
+        connection = connected(server.url, head + b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+        assert connection.recv(1000).startswith(b"HTTP/1.1 400")
+        connection.close()
+    assert not any("boundary" in line or "character" in line for line in server.log), server.log
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (b"GET /health HTTP/9.9\r\nHost: x\r\n", b"505"),
+        (b"POST /detect HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n", b"400"),
+        (b"GET /health HTTP/1.1\r\nHost: x\r\nX-A: " + b"b" * 33_000 + b"\r\n", b"431"),
+    ],
+)
+def test_what_no_proper_client_sends_is_refused_and_the_connection_closed(
+    server: RunningServer, head: bytes, status: bytes
+) -> None:
+    connection = connected(server.url, head + b"\r\n0\r\n\r\n" + GET % b"/health")
+    answer = b""
+    with suppress(ConnectionResetError):
+        while part := connection.recv(1 << 16):
+            answer += part
+    connection.close()
+    assert answer.startswith((b"HTTP/1.1 " + status, b"HTTP/1.1 400"))
+    assert b"ok" not in answer
+
+
+def test_a_hangup_while_it_starts_ends_nothing(translator_folder: Path, run_server: RunServer) -> None:
+    hangup = "import threading, transduce.serving.models as m; load = m.load_served\n"
+    hangup += "m.load_served = lambda *a, **k: (os.kill(os.getpid(), signal.SIGHUP), load(*a, **k))[1]"
+    server = run_server(translator_folder, before=hangup)
+    code, log = server.stop()
+    assert code == 0, log
+
+
+def test_short_requests_are_quick_beside_long_ones(server: RunningServer) -> None:
+    """The tests bound it loosely; benchmarks measure it."""
+    connection = Connection(server.url)
+
+    def ask(n: int) -> float:
+        begun = time.monotonic()
+        assert connection.post("/translate", q=f"the dog sees {n} cats", source="en", target="de")[0] == 200
+        return time.monotonic() - begun
+
+    alone = sorted(ask(n) for n in range(5))[2]
+    text = " ".join(f"{each}." for each in dict.fromkeys(sentences(3000, seed=2)))
+    long = connected(server.url, posted("/translate", q=text, source="en", target="de"))
+    time.sleep(0.3)
+    beside = sorted(ask(n) for n in range(5, 10))[2]
+    connection.close()
+    long.close()
+    assert beside < 10 * alone + 0.5
 
 
 def test_clients_that_go_away_free_the_queue(server: RunningServer) -> None:

@@ -180,7 +180,7 @@ def test_a_half_sent_body_does_not_reach_the_model(running: RunningServer) -> No
 @pytest.fixture
 def in_thread(translator_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """A server in a thread of this process, impatient with slow headers."""
-    monkeypatch.setattr(server_module, "HEADER_TIMEOUT_S", 0.3)
+    monkeypatch.setattr("transduce.serving.connections.HEADER_TIMEOUT_S", 0.3)
     monkeypatch.setattr("transduce.serving.http.BODY_TIMEOUT_S", 0.3)
     monkeypatch.setattr(uvicorn.Server, "install_signal_handlers", lambda self: None, raising=False)
     servers = list[uvicorn.Server]()

@@ -8,27 +8,28 @@ import pytest
 
 from transduce.tasks.hypotheses import Candidate, Fault, HypothesisCheck, best_candidates, is_repetitive
 from transduce.tasks.translation_parts import ScoredText
+from transduce.text import MaskRules
 
-CHECK = HypothesisCheck("en", "de")
+CHECK = HypothesisCheck(MaskRules("en", "de"))
 
 LOOPS = [
     ("behind", "derrière derrière derrière derrière"),
-    ("behind", "Prends derrière, derrière, derrière!"),
-    ("You eat.", "Essen Sie für für für Sie."),
+    ("behind", "Prends derrière, derrière, derrière, derrière!"),
+    ("You eat.", "Essen Sie für für für für Sie."),
     ("The cat sleeps here.", "die Katze die Katze die Katze schläft"),
     ("One", "und so weiter und so weiter und so weiter"),
     ("Take it.", "Neh" + "menehm" * 6),
     ("wonderful", "wunder" + "a" * 12),
     ("good", "很好很好很好很好"),
     ("I", "我我我我我我"),
-    ("No, no, no!", "Nein, nein, nein, nein!"),
+    ("No, no, no, no!", "Nein, nein, nein, nein, nein!"),
     ("a b a b a b", "x y x y x y x y"),
 ]
 NO_LOOPS = [
     ("No, no, no!", "Nein, nein, nein!"),
+    ("very good", "sehr, sehr, sehr gut"),
     ("very, very good", "sehr, sehr gut"),
     ("Ha ha ha ha", "Ha ha ha ha"),
-    ("It was that that he said.", "Das, das das sagte er."),
     ("-----", "-----"),
     ("Wait.....", "Warte....."),
     ("1000000 people", "1000000 Leute"),

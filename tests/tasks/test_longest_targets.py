@@ -42,7 +42,9 @@ def test_prepare_counts_them(transduce: CommandLine, recipe: Path, tmp_path: Pat
     prepared = open_prepared(tmp_path / "store")
     excess = np.asarray(prepared.train.tgt_lengths, np.int64) - prepared.train.src_lengths  # type: ignore[attr-defined]
     assert says(outcome.err, "warning", 4, 40, 50, "search.max_extra_tokens", excess.max())
-    outcome = transduce("prepare", recipe, "--out", tmp_path / "other", "--set", f"search.max_extra_tokens={excess.max()}")
+    outcome = transduce(
+        "prepare", recipe, "--out", tmp_path / "other", "--set", f"search.max_extra_tokens={excess.max()}"
+    )
     assert "max_extra_tokens" not in outcome.err
 
 
@@ -53,7 +55,9 @@ def test_a_run_tells_them_before_it_trains(recipe: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("n_rows", [1, 7, 1 << 20])
-def test_parts_of_a_store_count_as_the_whole(recipe: Path, tmp_path: Path, transduce: CommandLine, monkeypatch: pytest.MonkeyPatch, n_rows: int) -> None:
+def test_parts_of_a_store_count_as_the_whole(
+    recipe: Path, tmp_path: Path, transduce: CommandLine, monkeypatch: pytest.MonkeyPatch, n_rows: int
+) -> None:
     transduce("prepare", recipe, "--out", tmp_path / "store")
     prepared = open_prepared(tmp_path / "store")
     excess = np.asarray(prepared.train.tgt_lengths, np.int64) - prepared.train.src_lengths  # type: ignore[attr-defined]
@@ -71,6 +75,8 @@ def test_trees_are_longer_than_their_sentences(transduce: CommandLine, tmp_path:
     )
     limits = {1: True, 50: False}
     for limit, is_told in limits.items():
-        outcome = transduce("prepare", recipe, "--out", tmp_path / str(limit), "--set", f"search.max_extra_tokens={limit}")
+        outcome = transduce(
+            "prepare", recipe, "--out", tmp_path / str(limit), "--set", f"search.max_extra_tokens={limit}"
+        )
         assert outcome.code == 0, outcome.err
         assert ("max_extra_tokens" in outcome.err) == is_told

@@ -24,8 +24,9 @@ from transduce.files import write_manifest
 from transduce.model import Transformer
 from transduce.tasks import Translator, prepare
 from transduce.tasks.line_statistics import LineStatistics, line_statistics
+from transduce.tasks.mask_statistics import MaskStatistics
 from transduce.tasks.segmentation import Segmenter
-from transduce.text import MASKS, Tokenizers, find_verbatim, train_bpe
+from transduce.text import MASKS, Tokenizers, find_verbatim, mask, train_bpe
 
 SHARED_DATA = Path(__file__).parents[3] / "shared" / "data"
 USUAL = LineStatistics(sentences=2, tokens=12, longest=20, least_ratio=0.5, caps=0.0)
@@ -126,7 +127,40 @@ def test_what_should_stay_stays_in_real_lines(translator: Translator) -> None:
 def test_sentences_in_capitals_are_read_in_small_letters(translator: Translator) -> None:
     (lowered,) = translator.translate(["The dog sees the cat"])
     assert translator.translate(["THE DOG SEES THE CAT"]) == [lowered.upper()]
-    assert translator.translate(["THE DOG SEES THE CAT"], split=False) != [lowered.upper()]
+    assert translator.translate(["THE DOG SEES THE CAT"], split=False) == [lowered.upper()]
+
+
+def test_capitals_are_counted_as_they_are_read(translator: Translator) -> None:
+    """In capitals, sentences have far more tokens."""
+    n_tokens = len(translator.source_ids("The dog sees the cat")) + 1
+    statistics = LineStatistics(sentences=1, tokens=n_tokens, longest=n_tokens, least_ratio=0.0, caps=0.0)
+    tokenizers, search = translator.tokenizers, translator.search
+    usual = Translator(translator.model, tokenizers, search, direction="en-de", statistics=statistics)
+    assert len(translator.source_ids("THE DOG SEES THE CAT")) > n_tokens
+    assert [each.text for each in usual.split_line("THE DOG SEES THE CAT")] == ["THE DOG SEES THE CAT"]
+
+
+def test_a_sentence_with_more_strings_than_masks_is_cut_between_them(translator: Translator) -> None:
+    for separator in (" and the cat sees ", ", ", "", "和", "犬"):
+        names = [f"https://example.org/{number}" if separator[:1] in ", " else f"{{x{number}}}" for number in range(25)]
+        source = f"The dog sees {separator.join(names)} now."
+        segments = [each.text for each in translator.split_line(source)]
+        assert all(len(mask(each).originals) <= len(MASKS) for each in segments)
+        if separator.startswith(" and"):
+            assert len(segments) > 2
+        for split in (True, False):
+            (text,) = translator.translate([source], split=split)
+            assert [text.count(name) for name in find_verbatim(source)] == [source.count(name) for name in find_verbatim(source)]
+
+
+def test_control_tags_reach_the_model(translator: Translator) -> None:
+    statistics = MaskStatistics(one_sided=("<fr>",), translates_numbers=True)
+    tagged = Translator(
+        translator.model, translator.tokenizers, translator.search, direction="en-de", masks=statistics
+    )
+    assert tagged.translate(["<fr> The dog sees the cat"]) != translator.translate(["<fr> The dog sees the cat"])
+    assert tagged.translate(["The <b>dog</b> sees"]) == translator.translate(["The <b>dog</b> sees"])
+    assert "1.500 km" in tagged.translate(["It is 1,500 km to the dog"])[0]
 
 
 def test_no_line_is_lost_or_added(translator: Translator) -> None:

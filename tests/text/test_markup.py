@@ -42,6 +42,24 @@ def translated(markup: str, rules: MarkupRules, translations: dict[str, tuple[st
         ("press <img src=a.png> now", "jetzt drücken", [1, 0], "jetzt drücken <img src=a.png>"),
         ("<img src=a.png> press now", "jetzt drücken", [1, 0], "<img src=a.png> jetzt drücken"),
         ("see <code>x.y</code>.", "siehe.", [0, 1], "siehe <code>x.y</code>."),
+        # A pair around signs stays with them, and so does one around the number of a note.
+        ("the dog sleeps <a href='#top'>↑</a>.", "der Hund schläft.", [0, 1, 2, 3],
+         "der Hund schläft <a href='#top'>↑</a>."),
+        ("the dog<sup>*</sup> sleeps.", "der Hund schläft.", [0, 1, 2, 3], "der Hund<sup>*</sup> schläft."),
+        ("sleeps<sup><a href=#f>[1]</a></sup> the dog", "der Hund schläft", [1, 2, 0],
+         "der Hund schläft<sup><a href=#f>[1]</a></sup>"),
+        ("Acme<b>&reg;</b> <i>–</i> good", "Acme gut", [0, 1], "Acme<b>&reg;</b> <i>–</i> gut"),
+        ("<span>👍</span> good <b>»</b>", "gut", [0], "<span>👍</span> gut <b>»</b>"),
+        # One around punctuation surrounds an equal mark, or nothing.
+        ("wait<b>!</b> he said", "er sagt: warte!", [2, 3, 3, 0, 1], "er sagt: warte<b>!</b>"),
+        ("wait<b>!</b> he said", "er sagt warte", [2, 3, 0], "<b></b> er sagt warte"),
+        # A string that is copied is one word, and the same word wherever attention is.
+        ("see <b>https://x-y.org/a?b</b> and {c}", "{c} und siehe https://x-y.org/a?b", [0, 0, 0, 0],
+         "{c} und siehe <b>https://x-y.org/a?b</b>"),
+        ("see https://x-y.org/<b>a</b>?b", "siehe https://x-y.org/a?b", [0, 1], "siehe <b>https://x-y.org/a?b</b>"),
+        ("यह <b>किताब</b> है", "this is a book", [0, 2, 1, 1], "this is <b>a book</b>"),
+        # Tags of i18next.
+        ("read <0>this</0> <1/>now", "dies lies jetzt", [1, 0, 2], "<0>dies</0> lies <1/>jetzt"),
         # Bad nesting and lonely tags survive.
         ("x <b>y <i>z</b></i>", "x y z", [0, 1, 2], "x <b>y <i>z</b></i>"),
         ("a </b> c", "a c", [0, 1], "a </b> c"),
@@ -70,6 +88,60 @@ def test_what_is_not_translated_stays_as_it_is() -> None:
     assert unit.put_back("Lies und jetzt", word_spans("Lies und jetzt"), np.eye(3, dtype=np.float32)) == (
         f"Lies {kept} und <CODE>x &lt; 1</CODE> jetzt"
     )
+
+
+@pytest.mark.parametrize(
+    ("markup", "texts"),
+    [
+        ("<pre>  one line.\n\n\ttwo\n</pre>", ["one line.", "two"]),
+        ("<pre>one <b>two\nthree</b>\r\nfour\rfive</pre> six\nseven", ["one two", "three", "four", "five", "six\nseven"]),
+        ("<PRE><span>one\n</span>two</PRE>", ["one", "two"]),
+        ("<pre><code>one\ntwo</code></pre>", []),
+        ("<textarea>One.\nTwo.</textarea>", ["One.", "Two."]),
+        ("one<br>two<br/>three\nfour", ["one", "two", "three\nfour"]),
+        ("<pre>one\ntwo", ["one\ntwo"]),  # without an end it is no element
+    ],
+)
+def test_a_line_end_of_preformatted_text_is_one(markup: str, texts: list[str]) -> None:
+    parts = divide(markup, html_rules())
+    assert [part.text for part in parts if isinstance(part, Unit)] == texts
+    kept = [part if isinstance(part, str) else part.put_back(part.text, [], np.zeros((0, 0))) for part in parts]
+    assert "".join(part if isinstance(part, str) else part.raw for part in parts) == markup
+    assert "".join(kept).count("\n") == markup.count("\n")
+
+
+@pytest.mark.parametrize(
+    ("markup", "expected"),
+    [
+        ("<s><![CDATA[one & two < 3]]></s>", "<s><![CDATA[ONE & TWO < 3]]></s>"),
+        ("<s>one <![CDATA[two]]> three</s>", "<s>ONE <![CDATA[TWO]]> THREE</s>"),
+        ("<s><![CDATA[<p>one &amp; <b>two</b></p>]]></s>", "<s><![CDATA[<p>ONE &amp; <b>TWO</b></p>]]></s>"),
+        ("<s><![CDATA[one\n  two]]></s>", "<s><![CDATA[ONE\n  TWO]]></s>"),
+        ("<s><![CDATA[]]><x><![CDATA[ ]]></x></s>", "<s><![CDATA[]]><x><![CDATA[ ]]></x></s>"),
+        ("<s xml:space='preserve'>one\n two</s>", "<s xml:space='preserve'>ONE\n TWO</s>"),
+    ],
+)
+def test_sections_of_xml_are_text(markup: str, expected: str) -> None:
+    result = ""
+    for part in divide(markup, xml_rules()):
+        if isinstance(part, str):
+            result += part
+        else:
+            words = word_spans(part.text)
+            result += part.put_back(part.text.upper(), words, np.eye(len(words), dtype=np.float32))
+    assert result == expected
+
+
+def test_what_is_taken_out_leaves_a_sentence() -> None:
+    """No space where none would be without it, and words on its sides stay apart."""
+    texts = {
+        "one <img> two": "one two", "one <img>.": "one.", "one<img>two": "one two", "one <img>": "one",
+        "one <!-- x --> <img>, two": "one, two", "東<img>京": "東京", "one <b>two</b><i>three</i>": "one two three",
+        "&#xFEFF;one &shy;t&zwnj;wo\u200e": "one two", "می\u200cخواهم": "می\u200cخواهم",
+    }  # fmt: skip
+    for markup, text in texts.items():
+        [unit] = [part for part in divide(markup, html_rules()) if isinstance(part, Unit)]
+        assert unit.text == text
 
 
 def test_xml_names_are_case_sensitive_and_may_be_ignored() -> None:
@@ -114,7 +186,9 @@ def test_signs_of_markup_in_a_plain_translation_are_signs() -> None:
 
 TAGS = ["<b>", "</b>", "<i>", "</i>", "<br>", "<!-- c -->", "<x id='1'/>", "<a href='?a&b'>", "</a>", "<p>", "</p>",
         "<code>", "</code>", "<", ">", "&amp;", "&nbsp;", "<?p?>", "<![CDATA[ x < y ]]>", "<span translate=no>",
-        "</span>", "https://a.org", "{0}", "<b", "'", '"']  # fmt: skip
+        "</span>", "https://a.org", "{0}", "<b", "'", '"', "<sup>1</sup>",
+        "<b>↑</b>", "<i>*", "<b>!</b>", "<0>", "</0>", "<pre>", "</pre>", f"<img src='{'A' * 3000}'>", "<a x=y/>",
+        "<i class=notranslate>", "&#00;", "&#xFEFF;", "<![CDATA[one <b>two</b>]]>"]  # fmt: skip
 markups = st.lists(st.sampled_from([*TAGS, "one", "two ", " three", ".", " ", "東京", "\n"]), max_size=24).map("".join)
 
 

@@ -86,8 +86,8 @@ def evaluate(
 
     if media is not None:
         _evaluate_media(
-            folders, media, out, has_other=any((src, ref, text, rerank, tokenize)), beam=beam, alpha=alpha, device=device,
-            precision=precision, json=json,
+            folders, media, out, has_other=any((src, ref, text, rerank, tokenize)), beam=beam, alpha=alpha,
+            device=device, precision=precision, json=json,
         )  # fmt: skip
         return
     ref = ref or []

@@ -30,12 +30,13 @@ def import_(
     json: options.Json = False,
 ) -> None:
     """Import a Marian model, so that it can be used as if it had been trained here, and check it."""
-    import re
+    from transduce.config import canonical_direction
 
-    from transduce.config import DIRECTION_PATTERN
-
-    if direction is not None and not re.fullmatch(DIRECTION_PATTERN, direction):
-        raise BadParameter(f"should be like en-de, got {direction!r}", param_hint="'--direction'")
+    if direction is not None:
+        known = canonical_direction(direction)
+        if known is None:
+            raise BadParameter(f"should be like en-de or en-pt-BR, got {direction!r}", param_hint="'--direction'")
+        direction = known
     require_folder("--out", out)
     require_utf8_name("--out", out)
     with command_imports():

@@ -11,7 +11,7 @@ from transduce.cli import options
 from transduce.cli.machine import chosen_device
 from transduce.cli.output import echo, print_json, print_line
 from transduce.cli.paths import require_utf8_name, require_writable
-from transduce.config.directions import canonical_direction, split_direction
+from transduce.config import canonical_direction, split_direction
 from transduce.corpora.checks import column_part, two_file_part
 from transduce.corpora.languages import SpreadSample, language_in_name, language_name, languages_of
 from transduce.corpora.parallel_text import require_text

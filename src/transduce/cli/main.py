@@ -24,8 +24,6 @@ TRACEBACK = "TRANSDUCE_TRACEBACK"  # environment variable
 def main() -> None:
     """The entry point of the command ``transduce``."""
     open_streams()
-    if hasattr(signal, "SIGPIPE"):  # if the reader of stdout exits ("... | head"), terminate like other filters
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     exit_on_signals()
     code = run(sys.argv[1:])
     try:

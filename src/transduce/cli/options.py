@@ -80,12 +80,14 @@ def treebank_settings(treebank: Path | None) -> list[str]:
 
 
 def set_once(settings: Iterable[str]) -> list[str]:
-    """Return ``table.key=value`` settings. Raises ConfigError if a key has two values, by ``--set`` or other options."""
+    """Return ``table.key=value`` settings. Raises ConfigError if a key has two, by ``--set`` or other options."""
     settings = list(settings)
     names = [setting.partition("=")[0].strip() for setting in settings]
     for name in names:
         if names.count(name) > 1:
-            values = " and ".join(each.partition("=")[2] for each, of in zip(settings, names, strict=True) if of == name)
+            values = " and ".join(
+                each.partition("=")[2] for each, of in zip(settings, names, strict=True) if of == name
+            )
             raise ConfigError(f"{shown(name)} is set more than once, to {shown(values)}; set it once")
     return settings
 

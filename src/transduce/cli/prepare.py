@@ -18,7 +18,12 @@ MAX_WORKERS = 256
 
 
 def prepare(
-    recipe: Annotated[Path, Argument(help="The TOML recipe; its data table is used, and the limit of its search is checked.", show_default=False)],
+    recipe: Annotated[
+        Path,
+        Argument(
+            help="The TOML recipe; its data table is used, and the limit of its search is checked.", show_default=False
+        ),
+    ],
     out: Annotated[
         Path, Option(help="Write the prepared data to this folder, which must be new or empty.", show_default=False)
     ],

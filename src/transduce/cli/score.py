@@ -8,11 +8,10 @@ from typing import Annotated
 from typer import Argument, Option
 
 from transduce.cli import options
-from transduce.cli.output import echo, print_json, print_line, print_scores
+from transduce.cli.output import print_json, print_line, print_scores
 from transduce.cli.scoring import Tokenizer, named_references, warn_of_moses_rules, warn_of_tokenised_text
 from transduce.cli.stdin import aligned_lines, name_of, require_stdin_once
-from transduce.config import MAX_SEED
-from transduce.config.directions import canonical_code
+from transduce.config import MAX_SEED, canonical_code
 from transduce.errors import ConfigError, quoted
 
 __all__ = ["score"]

@@ -9,7 +9,7 @@ from typing import Annotated
 from typer import Option
 
 from transduce.cli.output import echo
-from transduce.config.directions import base_language
+from transduce.config import base_language
 from transduce.errors import ConfigError
 
 __all__ = ["Tokenizer", "named_references", "warn_of_moses_rules", "warn_of_tokenised_text"]
@@ -19,8 +19,8 @@ Tokenizer = Annotated[
     Option(
         "--tokenize",
         metavar="NAME",
-        help="Count the words of sacreBLEU by this tokenizer of it: 13a, intl, zh, ja-mecab, ko-mecab, char, flores200, "
-        "... Default: that of the language; characters where no spaces separate words.",
+        help="Count words by this tokenizer of sacreBLEU: 13a, intl, zh, ja-mecab, ko-mecab, char, flores200, ... "
+        "Default: that of the language; characters where no spaces separate words.",
         show_default=False,
     ),
 ]

@@ -15,7 +15,7 @@ from transduce.cli.imports import command_imports
 from transduce.cli.machine import chosen_device, chosen_precision
 from transduce.cli.model_folders import require_model_folders
 from transduce.cli.output import echo, print_line
-from transduce.cli.signals import HANGUP, heeded_signals
+from transduce.cli.signals import HANGUP, heeded_signals, ignore_hangups
 from transduce.errors import ConfigError
 
 __all__ = ["serve"]
@@ -58,6 +58,9 @@ def serve(
         list[str] | None,
         Option(help="Let scripts of this site use the server; may be repeated. Default: all.", show_default=False),
     ] = None,
+    prefix: Annotated[
+        str, Option(help="Answer under this path, as in /translator, where a proxy has others.", show_default=False)
+    ] = "",
     beam: options.Beam = None,
     device: options.Device = "auto",
     precision: options.Precision = "fp32",
@@ -66,6 +69,7 @@ def serve(
 
     Prints the address when it is ready. SIGTERM ends it after the requests that it has accepted.
     """
+    ignore_hangups()
     require_model_folders(folders)
     try:
         with command_imports():
@@ -90,6 +94,9 @@ def serve(
     for site in cors or ():
         if site != "*" and not re.fullmatch(r"[a-z][a-z0-9+.-]*://[^/?#@\s]+", site):
             raise BadParameter(f"should be like https://my.site, without a path, got {site!r}", param_hint="'--cors'")
+    prefix = prefix.rstrip("/")
+    if not re.fullmatch(r"(?:/[A-Za-z0-9._~-]+)*", prefix):
+        raise BadParameter(f"should be like /translator, got {prefix!r}", param_hint="'--prefix'")
     access = Access() if keys is None else read_access(keys)
     bound = bound_socket(host, port)
     device = chosen_device(device)
@@ -105,10 +112,10 @@ def serve(
 
     def announce() -> None:
         echo(f"serving {', '.join(each.name for each in models)}")
-        print_line(f"http://{shown}:{real_port}")
+        print_line(f"http://{shown}:{real_port}{prefix}")
         sys.stdout.flush()
 
-    app = make_app(state, cors_origins=cors or ["*"])
+    app = make_app(state, cors_origins=cors or ["*"], prefix=prefix)
     # SIGHUP ends nothing here, so it is heeded under nohup as well.
     signals = [*heeded_signals(signal.SIGTERM, signal.SIGINT), *([HANGUP] if HANGUP is not None else [])]
     run_server(app, state, [bound], log=echo, on_ready=announce, signals=signals, drain_s=drain_s, is_watched=watch)

@@ -16,7 +16,7 @@ from typing import Self
 
 from transduce.cli.output import echo
 
-__all__ = ["HANGUP", "EndedBySignal", "StopRequest", "exit_on_signals", "heeded_signals"]
+__all__ = ["HANGUP", "EndedBySignal", "StopRequest", "exit_on_signals", "heeded_signals", "ignore_hangups"]
 
 HANGUP: int | None = getattr(signal, "SIGHUP", None)  # not on Windows
 ENDING = (signal.SIGTERM, *([HANGUP] if HANGUP is not None else []))
@@ -66,6 +66,12 @@ def exit_on_signals() -> None:
 def heeded_signals(*numbers: int) -> list[int]:
     """Return those of the signals that are not ignored."""
     return [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
+
+
+def ignore_hangups() -> None:
+    """Let SIGHUP end nothing: for a service that may be told to reload while it starts."""
+    if HANGUP is not None:
+        signal.signal(HANGUP, lambda number, frame: None)
 
 
 class StopRequest:

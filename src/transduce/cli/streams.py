@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import sys
+import threading
 from typing import Any
 
 from transduce.errors import DataError
@@ -18,6 +20,9 @@ NULL_MODES = {STDIN: os.O_WRONLY, STDOUT: os.O_RDONLY, STDERR: os.O_WRONLY}
 
 def open_streams() -> None:
     """Open all three streams, before any other file is opened.
+
+    If the reader of stdout goes away ("... | head"), the process ends as other filters do. SIGPIPE itself stays
+    ignored, as Python starts: else whoever closes a connection could end the process.
 
     A descriptor that the caller closed is redirected to the null device; else the next opened file would get its number
     and receive what is printed on stderr. Reading a closed stdin and writing a closed stdout are errors; output to a
@@ -100,8 +105,17 @@ class _StrictOutput(io.FileIO):
         except BlockingIOError:
             raise
         except OSError as error:
+            if isinstance(error, BrokenPipeError):
+                _end_as_a_filter()
             why = "it is closed" if self.is_closed else error.strerror
             raise DataError(f"{self._label} cannot be written: {why}") from error
+
+
+def _end_as_a_filter() -> None:
+    """End the process by SIGPIPE, where there is such a signal; only the main thread may."""
+    if hasattr(signal, "SIGPIPE") and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGPIPE)
 
 
 class _LossyOutput(io.FileIO):

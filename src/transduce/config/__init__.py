@@ -14,7 +14,6 @@ from transduce.config.alignment import AlignmentConfig
 from transduce.config.data import (
     ALIGNMENT_TASKS,
     CORPUS_PATTERN,
-    DIRECTION_PATTERN,
     MAX_PAIRS,
     MEDIA_CORPORA,
     MEDIA_TASKS,
@@ -22,6 +21,14 @@ from transduce.config.data import (
     DataConfig,
     Noise,
     Split,
+)
+from transduce.config.directions import (
+    DIRECTION_PATTERN,
+    LANGUAGE_PATTERN,
+    base_language,
+    canonical_code,
+    canonical_direction,
+    split_direction,
 )
 from transduce.config.migrations import config_of_format_1
 from transduce.config.model import (
@@ -53,13 +60,15 @@ from transduce.config.search import (
 from transduce.config.training import MAX_BATCHES, MAX_MINUTES, Precision, TrainingConfig
 
 __all__ = [
-    "ALIGNMENT_TASKS", "CORPUS_PATTERN", "DIRECTION_PATTERN", "MAX_ALPHA", "MAX_BATCHES", "MAX_BEAM_SIZE",
-    "MAX_ITERATIONS", "MAX_MINUTES", "MAX_PAIRS", "MAX_SEED", "MAX_VOCABULARY_SIZE", "MEDIA_CORPORA", "MEDIA_TASKS",
+    "ALIGNMENT_TASKS", "CORPUS_PATTERN", "DIRECTION_PATTERN", "LANGUAGE_PATTERN", "MAX_ALPHA", "MAX_BATCHES",
+    "MAX_BEAM_SIZE", "MAX_ITERATIONS", "MAX_MINUTES", "MAX_PAIRS", "MAX_SEED", "MAX_VOCABULARY_SIZE",
+    "MEDIA_CORPORA", "MEDIA_TASKS",
     "MIN_DRAFT_PROBABILITY", "N_DRAFTED", "SPLITS", "AlignmentConfig", "AnyModelConfig", "AnySearchConfig",
     "BeamSearchConfig", "ByteNetConfig", "ConvS2SConfig", "DataConfig", "EncoderDecoderConfig", "GreedySearchConfig",
     "InferencePrecision", "LanguageModelConfig", "LastStateConfig", "MaskPredictSearchConfig", "ModelConfig", "Noise",
     "Precision", "RecurrentConfig", "RunConfig", "SampledSearchConfig", "SearchConfig", "Split", "TrainingConfig",
-    "TransformerConfig", "config_from_mapping", "config_of_format_1", "nearest_name",
+    "TransformerConfig", "base_language", "canonical_code", "canonical_direction", "config_from_mapping",
+    "config_of_format_1", "nearest_name", "split_direction",
 ]  # fmt: skip
 
 

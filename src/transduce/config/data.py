@@ -6,6 +6,7 @@ from typing import Annotated, Literal, Self, get_args
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
+from transduce.config.directions import DIRECTION_PATTERN, LANGUAGE_PATTERN, split_direction
 from transduce.config.record import (
     A_NAME,
     A_TABLE,
@@ -21,7 +22,7 @@ from transduce.errors import quoted
 from transduce.linearisation import Leaves
 
 MAX_PAIRS = 10**8
-CORPUS_PATTERN, DIRECTION_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]*", r"[a-z]{2,3}-[a-z]{2,3}"
+CORPUS_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 
 Pairs = Annotated[int, Field(ge=1, le=MAX_PAIRS)]
 Copies = Annotated[int, Field(ge=1, le=1000)]  # per pair or tree
@@ -41,8 +42,8 @@ ALIGNMENT_TASKS = ("sft", "reward", "dpo", "ppo", "reinforce")
 CorpusName = Annotated[
     str, Field(max_length=100), matching(CORPUS_PATTERN, "a name of letters, digits, '.', '_' and '-', as in multi30k")
 ]
-LanguageName = Annotated[str, matching("[a-z]{2,3}|both", "a language, as in en, or both")]
-Direction = Annotated[str, matching(DIRECTION_PATTERN, "two languages, as in en-de")]
+LanguageName = Annotated[str, matching(f"{LANGUAGE_PATTERN}|both", "a language, as in en or pt-BR, or both")]
+Direction = Annotated[str, matching(DIRECTION_PATTERN, "two languages, as in en-de or en-pt-BR")]
 TaskName = Annotated[
     str, Field(max_length=100), matching("[a-z][a-z0-9-]*", "lower-case letters, digits and '-', as in translation")
 ]
@@ -179,7 +180,7 @@ class DataConfig(Record):
             raise ValueError(f"train_text needs corpus = 'files', got corpus = {quoted(self.corpus)}")
         if self.train_text is not None and self.max_pairs is not None:
             raise ValueError("max_pairs counts pairs or trees, but train_text has documents; give a shorter file")
-        if self.language is not None and self.language not in (*self.direction.split("-"), "both"):
+        if self.language is not None and self.language not in (*split_direction(self.direction), "both"):
             raise ValueError(
                 f"language should be a side of direction = {self.direction!r}, or 'both', got {self.language!r}"
             )
@@ -277,9 +278,9 @@ class DataConfig(Record):
     @property
     def src_language(self) -> str:
         """The source language."""
-        return self.direction.split("-")[0]
+        return split_direction(self.direction)[0]
 
     @property
     def tgt_language(self) -> str:
         """The target language."""
-        return self.direction.split("-")[1]
+        return split_direction(self.direction)[1]

@@ -83,8 +83,8 @@ class Corpus:
         if self.remote or (self.name == MADE_FROM_PACKAGES and shutil.which("apt-get")):
             return f"get it with: transduce corpus get {self.name}"
         return (
-            f"it cannot be downloaded here ({self.source}); import a copy with: transduce corpus get {self.name} --from "
-            "FOLDER"
+            f"it cannot be downloaded here ({self.source}); import a copy with: transduce corpus get {self.name}"
+            " --from FOLDER"
         )
 
     @property

@@ -47,8 +47,8 @@ def fetch_packages(names: Sequence[str], folder: Path, *, log: Callable[[str], N
     """Download the newest version of each package into ``folder``; return the .deb files in the order of ``names``.
 
     Root is not needed and the system is not changed: package lists are in ``folder/lists``, apt's cache in
-    ``folder/cache``; of a call that fails they are removed. A complete file is not downloaded again, but every file is verified against the lists. ``log``
-    gets a line before each slow step.
+    ``folder/cache``; of a call that fails they are removed. A complete file is not downloaded again, but every file is
+    verified against the lists. ``log`` gets a line before each slow step.
 
     Raises DataError if apt-get is missing or fails, or if a file has another checksum than in the lists.
     """

@@ -127,7 +127,9 @@ def _old_line_ends(sample: bytes) -> str | None:
     n_returns = len(re.findall(rb"\r(?!\n)", sample.rstrip(b"\r")))
     if n_returns < 2 or n_returns <= sample.count(b"\n"):
         return None
-    return "ends its lines in carriage returns (CR), so that they are one; convert it, as in: tr '\\r' '\\n' < OLD > NEW"
+    return (
+        "ends its lines in carriage returns (CR), so that they are one; convert it, as in: tr '\\r' '\\n' < OLD > NEW"
+    )
 
 
 def _is_json(text: str, lines: list[str]) -> bool:

@@ -18,6 +18,7 @@ from functools import cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from transduce.config import canonical_direction, split_direction
 from transduce.corpora.catalogue import MADE_FROM_PACKAGES, Corpus, RemoteFile, Text
 from transduce.corpora.debian_packages import fetch_packages
 from transduce.corpora.download import ChecksumLedger, Progress, checksum_of_file, download
@@ -147,7 +148,7 @@ def _requested_texts(corpus: Corpus, direction: str | None) -> list[_PairText]:
         first, *others = corpus.languages or ("",)
         pairs = [(first, other) for other in others]
     else:
-        src, _, tgt = direction.partition("-")
+        src, tgt = split_direction(known) if (known := canonical_direction(direction)) else ("", "")
         pairs = [(src, tgt)] if src != tgt and {src, tgt} <= set(corpus.languages or (src, tgt)) else []
     texts = (*corpus.train, *corpus.dev, *corpus.test, *corpus.further)
     requested = [_PairText(text, src, tgt) for text in texts for src, tgt in pairs if text.is_in(src, tgt)]

@@ -1,6 +1,7 @@
 """Language codes, with suggestions for wrong ones, and language identification.
 
-Two-letter codes are those of ISO 639-1; three-letter codes (ISO 639-2 and 639-3) are accepted unchecked. Lines are
+Two-letter codes are those of ISO 639-1; three-letter codes (ISO 639-2 and 639-3) are accepted unchecked, as are scripts
+and regions after them ("zh-Hans", "pt-BR"). Lines are
 identified by py3langid, a naive Bayes classifier over bytes for 140 languages. Its model takes seconds to load, so it
 is loaded at the first use, once for a process.
 """
@@ -12,9 +13,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from transduce.config import base_language, canonical_code
+
 __all__ = [
-    "MIN_LINES", "LanguageSample", "SpreadSample", "fault_of_code", "is_identifiable", "language_in_name",
-    "language_name", "languages_of",
+    "MIN_LINES", "LanguageSample", "SpreadSample", "english_name", "fault_of_code", "is_identifiable",
+    "language_in_name", "language_name", "languages_of", "short_code",
 ]  # fmt: skip
 
 SAMPLED_LINES = 300
@@ -52,6 +55,12 @@ _NAMES = _table(
     " sw:Swahili ta:Tamil te:Telugu tg:Tajik th:Thai ti:Tigrinya tk:Turkmen tl:Tagalog tn:Tswana to:Tongan"
     " tr:Turkish ts:Tsonga tt:Tatar tw:Twi ty:Tahitian ug:Uyghur uk:Ukrainian ur:Urdu uz:Uzbek ve:Venda"
     " vi:Vietnamese vo:Volapük wa:Walloon wo:Wolof xh:Xhosa yi:Yiddish yo:Yoruba za:Zhuang zh:Chinese zu:Zulu"
+)
+
+# Of varieties, as others name them; other regions are named by their code.
+_VARIETIES = _table(
+    "Hans:simplified Hant:traditional Latn:Latin Cyrl:Cyrillic Arab:Arabic BR:Brazilian PT:European GB:British"
+    " US:American"
 )
 
 # Frequent mistakes: country codes and obsolete language codes.
@@ -95,7 +104,30 @@ def is_identifiable(code: str) -> bool:
     >>> is_identifiable("de"), is_identifiable("deu"), is_identifiable("bar")
     (True, True, False)
     """
-    return _OF_THREE_LETTERS.get(code, code) in _IDENTIFIABLE
+    return short_code(code) in _IDENTIFIABLE
+
+
+def short_code(code: str) -> str:
+    """Return the code of the language alone, in two letters if there are any.
+
+    >>> short_code("deu"), short_code("zho-Hans"), short_code("bar")
+    ('de', 'zh', 'bar')
+    """
+    language = base_language(code)
+    return _OF_THREE_LETTERS.get(language, language)
+
+
+def english_name(code: str) -> str | None:
+    """Return the English name of a language, None for an unknown code.
+
+    >>> english_name("de"), english_name("zh-Hans"), english_name("es-419"), english_name("xx")
+    ('German', 'Chinese (simplified)', 'Spanish (419)', None)
+    """
+    name = _NAMES.get(short_code(code))
+    if name is None:
+        return None
+    varieties = [_VARIETIES.get(each, each) for each in code.split("-")[1:]]
+    return name.replace("_", " ") + (f" ({', '.join(varieties)})" if varieties else "")
 
 
 def language_name(code: str) -> str:
@@ -104,8 +136,8 @@ def language_name(code: str) -> str:
     >>> language_name("de"), language_name("deu"), language_name("xx")
     ('German (de)', 'German (deu)', 'xx')
     """
-    name = _NAMES.get(_OF_THREE_LETTERS.get(code, code))
-    return code if name is None else f"{name.replace('_', ' ')} ({code})"
+    name = english_name(code)
+    return code if name is None else f"{name} ({code})"
 
 
 def fault_of_code(code: str) -> str | None:
@@ -114,6 +146,7 @@ def fault_of_code(code: str) -> str | None:
     >>> print(fault_of_code("en"), fault_of_code("bar"), fault_of_code("cz"), sep="; ")
     None; None; 'cz' is not a language code of ISO 639-1; did you mean 'cs', Czech?
     """
+    code = base_language(code)
     if code in _NAMES or len(code) == 3:
         return None
     meant = [f"{each!r}, {_NAMES[each]}" for each in _SUGGESTIONS.get(code, "").split("/") if each]
@@ -124,11 +157,12 @@ def fault_of_code(code: str) -> str | None:
 def language_in_name(path: Path) -> str | None:
     """Return the language code that a file name ends in; None if it does not end in one.
 
-    >>> language_in_name(Path("train.en-de.de.gz")), language_in_name(Path("notes.txt"))
-    ('de', None)
+    >>> language_in_name(Path("train.en-de.de.gz")), language_in_name(Path("a.pt_BR")), language_in_name(Path("a.txt"))
+    ('de', 'pt-BR', None)
     """
-    code = path.name.removesuffix(".gz").removesuffix(".xz").rpartition(".")[2]
-    return code if code in _NAMES or code in _OF_THREE_LETTERS else None
+    name = path.name.removesuffix(".gz").removesuffix(".xz").rpartition(".")[2]
+    code = canonical_code(name)
+    return code if code is not None and name[:2].islower() and short_code(code) in _NAMES else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +201,7 @@ class LanguageSample:
 
 
 def _are_confusable(one: str, other: str) -> bool:
-    one, other = _OF_THREE_LETTERS.get(one, one), _OF_THREE_LETTERS.get(other, other)
+    one, other = short_code(one), short_code(other)
     return one == other or any(one in codes and other in codes for codes in _CONFUSABLE)
 
 

@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from transduce.config import split_direction
 from transduce.corpora.catalogue import Corpus, Text
 from transduce.errors import ConfigError
 
@@ -61,7 +62,7 @@ def has_training_text(corpus: Corpus, src_language: str, tgt_language: str, fold
 
 def available_directions(corpus: Corpus, folders: Sequence[Path]) -> list[str]:
     """Return the directions of a corpus whose training text exists in the ``folders``, such as "en-de"."""
-    pairs = [direction.split("-") for direction in corpus.directions]
+    pairs = [split_direction(direction) for direction in corpus.directions]
     return [f"{src}-{tgt}" for src, tgt in pairs if has_training_text(corpus, src, tgt, folders)]
 
 

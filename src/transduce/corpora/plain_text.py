@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Protocol
 
-from transduce.config import DataConfig, Split
+from transduce.config import DataConfig, Split, split_direction
 from transduce.corpora.catalogue import OWN_FILES
 from transduce.corpora.cleaning import CleaningReport
 from transduce.corpora.parallel_text import ParallelText, require_text
@@ -50,7 +50,7 @@ class PlainText:
     def __init__(self, config: DataConfig, data_folder: Path | None = None) -> None:
         """Find all text. Raises ConfigError if the configuration names none, DataError if text is missing."""
         self.config = config
-        languages = config.direction.split("-")
+        languages = split_direction(config.direction)
         self._sides = [side for side, name in enumerate(languages) if config.language in (name, "both")]
         self._files = {split: _files_in(Path(name)) for split in SPLITS if (name := config.text_of(split)) is not None}
         has_corpora = set(config.weights) != {OWN_FILES}

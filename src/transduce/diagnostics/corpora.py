@@ -7,7 +7,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, combinations, islice
 from pathlib import Path
 
-from transduce.config import ALIGNMENT_TASKS, MEDIA_TASKS, SPLITS, DataConfig, RunConfig, Split, nearest_name
+from transduce.config import (
+    ALIGNMENT_TASKS,
+    LANGUAGE_PATTERN,
+    MEDIA_TASKS,
+    SPLITS,
+    DataConfig,
+    RunConfig,
+    Split,
+    nearest_name,
+)
 from transduce.corpora import (
     BUILT_IN,
     CATALOGUE,
@@ -39,7 +48,7 @@ __all__ = [
 ]  # fmt: skip
 
 N_GRAMMAR_PAIRS = 300  # examined of the built-in corpus, which is the same everywhere
-_TEXT_FILE = re.compile(r"(?P<stem>[^.].*?)\.(?P<language>[a-z]{2,3})(?:\.gz|\.xz)?")
+_TEXT_FILE = re.compile(rf"(?P<stem>[^.].*?)\.(?P<language>{LANGUAGE_PATTERN})(?:\.gz|\.xz)?")
 _NO_LANGUAGE = frozenset({"csv", "tsv", "txt", "xml", "sgm", "log", "npy", "md", "py", "sh", "zip", "tar", "tgz"})
 
 
@@ -73,9 +82,7 @@ def examine_corpus_folder(folder: Path) -> Iterator[Finding]:
     yield from _examine_texts([(paths[0], other) for other in paths[1:]] for paths in texts.values())
 
 
-def _examine_texts(
-    texts: Iterable[Sequence[tuple[Path, Path]]], *, is_tokenised: bool = False
-) -> Iterator[Finding]:
+def _examine_texts(texts: Iterable[Sequence[tuple[Path, Path]]], *, is_tokenised: bool = False) -> Iterator[Finding]:
     reported: set[Path] = set()
     for files in texts:
         for src, tgt in files:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from transduce.config import LanguageModelConfig, ModelConfig, TransformerConfig
+from transduce.config import LanguageModelConfig, ModelConfig, TransformerConfig, split_direction
 from transduce.exchange.refusals import CAUSAL_TASKS
 from transduce.tasks.model_folder import ModelFolder
 from transduce.text import SentencePieceTokenizer
@@ -53,7 +53,7 @@ def export_card(
 
 def _front_matter(target: str, loaded: ModelFolder, card: str, *, is_causal: bool, license_id: str) -> Iterator[str]:
     """Yield the YAML block; strings are quoted as JSON, which YAML reads too (else ``no`` would be a truth value)."""
-    languages = dict.fromkeys(loaded.direction.split("-"))
+    languages = dict.fromkeys(split_direction(loaded.direction))
     yield "---"
     yield "language:"
     yield from (f"- {json.dumps(language)}" for language in languages)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from transduce.text import BOS_ID, EOS_ID, LANGUAGE_MODEL_TOKENS, PAD_ID, SPECIAL_TOKENS, UNK_ID, Tokenizer
+from transduce.text.normalise import INVISIBLE, LONE_JOINERS
 
 __all__ = ["causal_tokenizer_files", "tokenizer_files"]
 
@@ -18,19 +19,21 @@ Files = dict[str, dict[str, Any]]  # JSON values by file name
 
 _SPACES_TO_ONE: Step = {"type": "Replace", "pattern": {"Regex": "\\s+"}, "content": " "}
 _STRIP: Step = {"type": "Strip", "strip_left": True, "strip_right": True}
-_NO_NULS: Step = {"type": "Replace", "pattern": {"String": "\u0000"}, "content": ""}
+_NOTHING_INVISIBLE: tuple[Step, ...] = tuple(
+    {"type": "Replace", "pattern": {"Regex": pattern}, "content": ""} for pattern in (INVISIBLE, LONE_JOINERS)
+)
 
 
 def tokenizer_files(tokenizer: Tokenizer, *, max_length: int) -> Files:
     """Return ``tokenizer.json`` and ``tokenizer_config.json`` of a tokenizer for whole lines: EOS is appended."""
-    steps: list[Step] = [_NO_NULS, {"type": "NFC"}, _SPACES_TO_ONE, _STRIP]
+    steps: list[Step] = [*_NOTHING_INVISIBLE, {"type": "NFC"}, _SPACES_TO_ONE, _STRIP]
     return _files(tokenizer, steps, before=(), after=(EOS_ID,), max_length=max_length)
 
 
 def causal_tokenizer_files(tokenizer: Tokenizer, *, max_length: int) -> Files:
     """Return the files of a causal language model's tokenizer: BOS comes first, and each line begins with a space."""
     steps: list[Step] = [
-        _NO_NULS,
+        *_NOTHING_INVISIBLE,
         {"type": "NFC"},
         {"type": "Replace", "pattern": {"Regex": "[^\\S\\n]*\\n[^\\S\\n]*"}, "content": "\n"},
         {"type": "Replace", "pattern": {"Regex": "[^\\S\\n]+"}, "content": " "},

@@ -8,7 +8,6 @@ Shapes: D d_model, F d_ff, V vocabulary.
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from transduce.config import DIRECTION_PATTERN, SearchConfig, TransformerConfig, config_from_mapping
+from transduce.config import SearchConfig, TransformerConfig, canonical_direction, config_from_mapping
 from transduce.errors import CheckpointError, quoted, shown
 from transduce.exchange.foreign_model import (
     ForeignModel,
@@ -306,4 +305,4 @@ def _direction(source: Path) -> str | None:
         return None
     values = read_json(path, error=CheckpointError, may_be_link=True)
     direction = f"{values.get('source_lang')}-{values.get('target_lang')}"
-    return direction if re.fullmatch(DIRECTION_PATTERN, direction) else None
+    return canonical_direction(direction)

@@ -15,7 +15,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from transduce.config import SearchConfig, TransformerConfig
+from transduce.config import SearchConfig, TransformerConfig, split_direction
 from transduce.errors import ConfigError
 from transduce.exchange.hugging_face import (
     WEIGHTS_FILE,
@@ -101,7 +101,7 @@ def _write_tokenizers(
     write_json(folder / "vocab.json", _numbers(src))
     if not is_shared:
         write_json(folder / "target_vocab.json", _numbers(tgt))
-    src_language, tgt_language = direction.split("-")
+    src_language, tgt_language = split_direction(direction)
     values = {
         "tokenizer_class": "MarianTokenizer", "source_lang": src_language, "target_lang": tgt_language,
         "separate_vocabs": not is_shared, "model_max_length": max_source_length(config),

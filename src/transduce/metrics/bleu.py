@@ -112,6 +112,8 @@ def require_parallel(hypotheses: Sequence[str], *references: Sequence[str]) -> N
     """Raise DataError unless there is one reference per hypothesis in each list, and at least one of each."""
     for each in references:
         if len(hypotheses) != len(each):
-            raise DataError(f"{len(hypotheses):,} hypotheses but {len(each):,} references; they must align line by line")
+            raise DataError(
+                f"{len(hypotheses):,} hypotheses but {len(each):,} references; they must align line by line"
+            )
     if not hypotheses:
         raise DataError("0 hypotheses and 0 references; a score needs at least one pair")

@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from transduce.config.directions import base_language
+from transduce.config import base_language
 from transduce.errors import ConfigError, quoted
 
 if TYPE_CHECKING:  # sacrebleu is imported when something is scored
@@ -85,12 +85,14 @@ def bleu_with(tokenizer: str, **options: Any) -> BLEU:
     from sacrebleu import BLEU
 
     if tokenizer not in BLEU.TOKENIZERS:
-        raise ConfigError(f"sacreBLEU's tokenizer should be one of {', '.join(BLEU.TOKENIZERS)}, got {quoted(tokenizer)}")
+        raise ConfigError(
+            f"sacreBLEU's tokenizer should be one of {', '.join(BLEU.TOKENIZERS)}, got {quoted(tokenizer)}"
+        )
     try:
         return BLEU(tokenize=tokenizer, force=True, **options)  # force: no warning about tokenised text
     except (ImportError, RuntimeError, OSError, AssertionError, SystemExit) as error:
         needed = _NEEDED.get(tokenizer, "pip install sentencepiece and, at its first use, a network")
         raise ConfigError(
-            f"sacreBLEU's tokenizer {tokenizer} cannot be loaded ({' '.join(str(error).split())}); it needs {needed}; or "
-            "take another, as in --tokenize char"
+            f"sacreBLEU's tokenizer {tokenizer} cannot be loaded ({' '.join(str(error).split())}); it needs {needed};"
+            " or take another, as in --tokenize char"
         ) from error

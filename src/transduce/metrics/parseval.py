@@ -1,8 +1,8 @@
 """PARSEVAL: labelled bracket precision, recall and F1 of parse trees.
 
 The rules are those of EVALB with its parameter file COLLINS.prm, as reported for the Wall Street Journal (section 6.3,
-Table 4). A sentence whose words, in form NFC, differ between the files is an *error* and excluded from all totals, so F1
-values are comparable only if there are no errors.
+Table 4). A sentence whose words, in form NFC, differ between the files is an *error* and excluded from all totals, so
+F1 values are comparable only if there are no errors.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import PurePath
 from typing import Any, Literal
 
-from transduce.config.directions import base_language
+from transduce.config import base_language
 from transduce.metrics.bleu import Score, chrf_score, require_parallel, sacrebleu_score
 from transduce.metrics.tokenised_bleu import multi30k_bleu, paper_bleu
 

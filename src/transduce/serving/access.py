@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import sys
 import threading
 import time
 import tomllib
@@ -35,6 +36,7 @@ __all__ = ["Access", "Client", "Limits", "TooManyRequests", "read_access"]
 DEFAULT_CHARACTERS, DEFAULT_TEXTS = 100_000, 1000
 MAX_CLIENTS = 10_000  # whose rates are remembered
 SAVE_INTERVAL_S = 10.0
+WRONG_KEYS_PER_MINUTE = 60  # from one address
 Hexadecimal = Annotated[str, Field(pattern=r"^[0-9a-fA-F]{64}$")]
 
 
@@ -42,7 +44,7 @@ class TooManyRequests(Exception):
     """A client has sent more requests than it may in a minute."""
 
     def __init__(self, limit: int, retry_after_s: int) -> None:
-        super().__init__(f"more than {limit:,} requests a minute; try again in {retry_after_s} s")
+        super().__init__(f"more than {limit:,} a minute; try again in {retry_after_s} s")
         self.retry_after_s = retry_after_s
 
 
@@ -113,6 +115,12 @@ class Access:
             if wait_s:
                 raise TooManyRequests(limit, wait_s)
 
+    def count_wrong_key(self, address: str) -> None:
+        """Count a key that nobody has, so that keys cannot be guessed fast. Raises TooManyRequests."""
+        wait_s = self._rates.take(f"!{address}", WRONG_KEYS_PER_MINUTE, self._clock())
+        if wait_s:
+            raise TooManyRequests(WRONG_KEYS_PER_MINUTE, wait_s)
+
     def save(self) -> None:
         """Write the characters of this month, if there is a file for them."""
         self._usage.save()
@@ -173,11 +181,14 @@ class _Usage:
     def __init__(self, path: Path | None) -> None:
         self._path, self._lock, self._saved = path, threading.Lock(), time.monotonic()
         self._month, self._counts = _month(), dict[str, int]()
+        self._is_failing = False
         if path is not None and path.exists():
             values = read_json(path, error=ConfigError)
             counts = values.get("characters")
-            if not isinstance(counts, dict) or not all(type(n) is int for n in counts.values()):
-                raise ConfigError(f"{path} has no table of characters; remove it to count from 0")
+            if not isinstance(counts, dict) or not all(type(n) is int and n >= 0 for n in counts.values()):
+                raise ConfigError(
+                    f"{path} has no table of characters, each a number from 0; remove the file to count anew"
+                )
             if values.get("month") == self._month:
                 self._counts = counts
 
@@ -197,15 +208,24 @@ class _Usage:
             self.save()
 
     def save(self) -> None:
-        """Write the file; a full disk is no reason to refuse work."""
+        """Write the file; a full disk is no reason to refuse work, but is said once."""
         if self._path is None:
             return
         with self._lock:
             self._saved = time.monotonic()
             try:
                 write_json(self._path, {"month": self._month, "characters": self._counts})
-            except (OSError, DataError):
-                return
+            except (OSError, DataError) as error:
+                if not self._is_failing:
+                    reason = getattr(error, "strerror", None) or error
+                    print(
+                        f"warning: usage_file {self._path} cannot be written: {reason}; the characters of this month "
+                        "are counted in memory, and lost if the server ends before it can be",
+                        file=sys.stderr, flush=True,
+                    )  # fmt: skip
+                self._is_failing = True
+            else:
+                self._is_failing = False
 
     def _turn_month(self) -> None:
         if self._month != _month():

@@ -18,6 +18,8 @@ from starlette.routing import Route
 
 from transduce.serving import deepl, libretranslate
 from transduce.serving.deepl import DeepL
+from transduce.serving.docs_page import docs_html
+from transduce.serving.front import Front
 from transduce.serving.http import ApiError, Endpoint, Shape, answered, json_response
 from transduce.serving.libretranslate import LibreTranslate
 from transduce.serving.native import Native
@@ -27,8 +29,11 @@ from transduce.serving.state import ServerState
 __all__ = ["make_app", "openapi"]
 
 
-def make_app(state: ServerState, *, cors_origins: Sequence[str] = ("*",)) -> Starlette:
-    """Return the application with the models of ``state``. ``cors_origins``: sites whose scripts may use it."""
+def make_app(state: ServerState, *, cors_origins: Sequence[str] = ("*",), prefix: str = "") -> Starlette:
+    """Return the application with the models of ``state``.
+
+    ``cors_origins``: sites whose scripts may use it. ``prefix``: what all paths begin with, as in "/translator".
+    """
     libre, deep, native = LibreTranslate(state), DeepL(state), Native(state)
 
     def routes(api: str, shape: Shape, *entries: tuple[str, Sequence[str], Endpoint]) -> list[Route]:
@@ -37,23 +42,27 @@ def make_app(state: ServerState, *, cors_origins: Sequence[str] = ("*",)) -> Sta
             for path, methods, endpoint in entries
         ]
 
+    async def spec(request: Request) -> Response:
+        return json_response(openapi() | ({"servers": [{"url": prefix}]} if prefix else {}))
+
     get, post, both = ["GET"], ["POST"], ["GET", "POST"]
     all_routes = [
         *routes(
             "libretranslate", libretranslate.error_response,
             ("/translate", post, libre.translate), ("/detect", post, libre.detect),
             ("/languages", get, libre.languages), ("/frontend/settings", get, libre.settings),
-            ("/health", get, libre.health), ("/spec", get, _spec),
+            ("/health", get, libre.health), ("/spec", get, spec), ("/docs", get, _docs),
         ),
         *routes(
             "deepl", deepl.error_response,
-            ("/v2/translate", post, deep.translate), ("/v2/languages", both, deep.languages),
+            ("/v1/translate", both, deep.translate), ("/v2/translate", both, deep.translate),
+            ("/v2/languages", both, deep.languages),
             ("/v2/usage", both, deep.usage), ("/v2/glossaries", get, deep.glossaries),
             ("/v2/glossary-language-pairs", get, deep.glossary_languages),
         ),
         *routes(
             "transduce", libretranslate.error_response,
-            ("/", get, _page), ("/openapi.json", get, _spec), ("/ready", get, native.ready),
+            ("/", get, _page), ("/openapi.json", get, spec), ("/ready", get, native.ready),
             ("/metrics", get, native.metrics), ("/sentences", post, native.sentences),
             ("/alternatives", post, native.alternatives), ("/completion", post, native.completion),
             ("/alignment", post, native.alignment), ("/parse", post, native.parse),
@@ -62,20 +71,29 @@ def make_app(state: ServerState, *, cors_origins: Sequence[str] = ("*",)) -> Sta
     ]  # fmt: skip
     cors = Middleware(
         CORSMiddleware, allow_origins=list(cors_origins), allow_methods=["GET", "POST"],
-        allow_headers=["Authorization", "Content-Type"], expose_headers=["Retry-After"], max_age=86_400,
+        allow_headers=["Authorization", "Content-Type"], expose_headers=["Retry-After", "X-Transduce-Warnings"],
+        max_age=86_400,
     )  # fmt: skip
+    front = Middleware(Front, answer=_error_response, origins=list(cors_origins), prefix=prefix)
     app = Starlette(
-        routes=all_routes, middleware=[cors] if cors_origins else [], exception_handlers={HTTPException: _http_error}
+        routes=all_routes,
+        middleware=[*([cors] if cors_origins else []), front],
+        exception_handlers={HTTPException: _http_error},
     )
     app.router.redirect_slashes = False
     return app
 
 
+def _error_response(path: str, error: ApiError) -> Response:
+    """Return an error in the shape of the API that a path belongs to."""
+    shape = deepl.error_response if path.startswith(("/v1/", "/v2/")) else libretranslate.error_response
+    return shape(error)
+
+
 async def _http_error(request: Request, error: Exception) -> Response:
     """Answer an unknown path or method in the shape of its API."""
     assert isinstance(error, HTTPException)
-    shape = deepl.error_response if request.url.path.startswith("/v2") else libretranslate.error_response
-    response = shape(ApiError(error.status_code, error.detail))
+    response = _error_response(request.url.path, ApiError(error.status_code, error.detail))
     response.headers.update(error.headers or {})
     return response
 
@@ -84,8 +102,8 @@ async def _page(request: Request) -> Response:
     return HTMLResponse(page_html(), headers=PAGE_HEADERS)
 
 
-async def _spec(request: Request) -> Response:
-    return json_response(openapi())
+async def _docs(request: Request) -> Response:
+    return HTMLResponse(docs_html(openapi()), headers=PAGE_HEADERS)
 
 
 @cache

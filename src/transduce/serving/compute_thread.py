@@ -1,52 +1,127 @@
-"""The one thread in which all models of a server compute, in the order in which they ask.
+"""The one thread in which all models of a server compute, the most urgent work first.
 
 PyTorch's helper threads belong to the thread that has started them. Those of several threads take the cores from each
 other even while they wait: a batch then takes half as long again. So nothing else computes on several cores; models are
-loaded in threads that end.
+loaded in threads that end. Long work gives way between its steps instead.
 """
 
 from __future__ import annotations
 
-import queue
+import heapq
+import itertools
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import Any, TypeVar
 
-__all__ = ["ComputeThread", "in_new_thread"]
+__all__ = ["ComputeThread", "Urgency", "in_new_thread"]
 
 ResultT = TypeVar("ResultT")
+PATIENCE_S = 1.0  # after which work goes before all that has just been asked for and is one step more urgent
+GIVEN_SHARE = 4.0  # times its own time: so much may pass for more urgent work while some is under way
+
+
+class Urgency(IntEnum):
+    """What goes first."""
+
+    BRIEF = 0  # a few sentences that somebody waits for
+    LONG = 1  # part of a text of many sentences
+    GENERATION = 2  # a text that is generated token by token
+
+
+@dataclass(slots=True, order=True)
+class _Asked:
+    rank: float  # the lowest is done first
+    number: int
+    urgency: Urgency = field(compare=False)
+    work: Callable[[], Any] = field(compare=False)
+    future: Future[Any] = field(compare=False)
 
 
 class ComputeThread:
-    """Does what other threads ask for, first come, first served."""
+    """Does what other threads ask for."""
 
     def __init__(self) -> None:
-        self._asked = queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]]]()
+        self._asked: list[_Asked] = []  # a heap
+        self._condition = threading.Condition()
+        self._numbers = itertools.count()
+        self._under_way: list[_UnderWay] = []  # each has given way to the next
         threading.Thread(target=self._work, name="compute", daemon=True).start()
 
     @property
     def n_waiting(self) -> int:
         """How much work waits."""
-        return self._asked.qsize()
+        return len(self._asked)
 
-    def run(self, work: Callable[[], ResultT]) -> ResultT:
-        """Wait for one's turn, do ``work`` in the thread, and return its result or raise its exception."""
+    @property
+    def given_s(self) -> float:
+        """The seconds that the work under way has given to more urgent work."""
+        return self._under_way[-1].given_s if self._under_way else 0.0
+
+    def run(self, work: Callable[[], ResultT], *, urgency: Urgency = Urgency.BRIEF) -> ResultT:
+        """Wait for one's turn, do ``work`` in the thread, and return its result or raise its exception.
+
+        The most urgent work goes first; none waits for ever.
+        """
         future = Future[ResultT]()
-        self._asked.put((work, future))
+        with self._condition:
+            rank = time.monotonic() + urgency * PATIENCE_S
+            heapq.heappush(self._asked, _Asked(rank, next(self._numbers), urgency, work, future))
+            self._condition.notify()
         return future.result()
 
     def give_way(self) -> None:
-        """Do what has been asked for meanwhile; to be called by long work in the thread."""
-        for _ in range(self.n_waiting):
-            self._do_next()
+        """Do more urgent work that was asked for meanwhile; to be called by long work, between its steps.
+
+        It takes at most four fifths of the time, so that what gives way is done as well. Does nothing in other threads.
+        """
+        own = self._under_way[-1] if self._under_way else None
+        if own is None or own.thread != threading.get_ident():
+            return
+        while own.may_give_way() and (asked := self._more_urgent_than(own.urgency)):
+            begun = time.monotonic()
+            self._do(asked)
+            own.given_s += time.monotonic() - begun
+
+    def _more_urgent_than(self, urgency: Urgency) -> _Asked | None:
+        """Take the most urgent work, if it is more urgent than this."""
+        with self._condition:
+            found = min((each for each in self._asked if each.urgency < urgency), default=None)
+            if found is not None:
+                self._asked.remove(found)
+                heapq.heapify(self._asked)
+            return found
 
     def _work(self) -> None:
         while True:
-            self._do_next()
+            with self._condition:
+                while not self._asked:
+                    self._condition.wait()
+                asked = heapq.heappop(self._asked)
+            self._do(asked)
 
-    def _do_next(self) -> None:
-        _fulfil(*self._asked.get())
+    def _do(self, asked: _Asked) -> None:
+        self._under_way.append(_UnderWay(asked.urgency))
+        _fulfil(asked.work, asked.future)
+        self._under_way.pop()
+
+
+@dataclass(slots=True)
+class _UnderWay:
+    """Work that has begun, in the thread that makes this record."""
+
+    urgency: Urgency
+    given_s: float = 0.0  # to more urgent work
+    begun: float = field(default_factory=time.monotonic)
+    thread: int = field(default_factory=threading.get_ident)
+
+    def may_give_way(self) -> bool:
+        """Whether it has had its share so far."""
+        own_s = time.monotonic() - self.begun - self.given_s
+        return self.given_s <= GIVEN_SHARE * own_s
 
 
 def in_new_thread(work: Callable[[], ResultT]) -> ResultT:

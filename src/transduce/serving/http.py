@@ -7,7 +7,8 @@ import json
 import sys
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+import zlib
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -21,19 +22,21 @@ from starlette.responses import JSONResponse, Response
 import transduce
 from transduce.errors import TransduceError
 from transduce.serving.access import Client, TooManyRequests
-from transduce.serving.batching import Closed, DeadlineExceeded, QueueFull
+from transduce.serving.batching import Closed, DeadlineExceeded, QueueFull, TooLong
 
 if TYPE_CHECKING:
     from transduce.serving.state import ServerState
 
 __all__ = [
-    "ApiError", "Endpoint", "Fields", "Shape", "answered", "counted", "json_response", "read_fields", "report",
-    "require_within", "while_connected",
+    "ApiError", "Endpoint", "Fields", "Shape", "answered", "as_api_error", "counted", "json_response", "read_fields",
+    "report", "require_within", "while_connected",
 ]  # fmt: skip
 
 MAX_BODY_BYTES = 2 << 20
 BODY_TIMEOUT_S = 30.0  # for a whole body to arrive
 MAX_FIELDS = 5000
+MAX_NAME_CHARACTERS = 50  # of a field, in a message
+CODINGS = {"gzip": 31, "x-gzip": 31, "deflate": 15}  # of a body, with the parameter of zlib
 CLIENT_GONE = 499  # as nginx calls it: nobody reads the answer
 
 T = TypeVar("T")
@@ -44,15 +47,16 @@ Shape = Callable[["ApiError"], Response]  # an error as an API writes it
 class ApiError(Exception):
     """A request that is not fulfilled. The message is for the client: it does not repeat texts or keys."""
 
-    def __init__(self, status: int, message: str, *, retry_after_s: int | None = None) -> None:
+    def __init__(self, status: int, message: str, *, retry_after_s: int | None = None, closes: bool = False) -> None:
+        """``closes``: the connection, where unread bytes may follow."""
         super().__init__(message)
-        self.status, self.message, self.retry_after_s = status, message, retry_after_s
+        self.status, self.message, self.retry_after_s, self.closes = status, message, retry_after_s, closes
 
     @property
     def headers(self) -> dict[str, str]:
         """Headers of the answer."""
         headers = {} if self.retry_after_s is None else {"Retry-After": str(self.retry_after_s)}
-        return headers | ({"Connection": "close"} if self.status in (408, 413) else {})  # unread bytes may follow
+        return headers | ({"Connection": "close"} if self.closes else {})
 
 
 def answered(state: ServerState, api: str, route: str, shape: Shape, endpoint: Endpoint) -> Endpoint:
@@ -65,19 +69,30 @@ def answered(state: ServerState, api: str, route: str, shape: Shape, endpoint: E
         except ClientDisconnect:
             response = Response(status_code=CLIENT_GONE)
         except Exception as error:
-            response = shape(_as_api_error(error))
+            response = shape(as_api_error(error))
         state.metrics.request(api, route, response.status_code, time.monotonic() - begun)
         return response
 
     return answer
 
 
-def _as_api_error(error: Exception) -> ApiError:
+def as_api_error(error: Exception) -> ApiError:
+    """Return what is answered when ``error`` was raised; a fault of our own is reported."""
     match error:
         case ApiError():
             return error
         case QueueFull() | TooManyRequests():
             return ApiError(429, f"Too many requests: {error}", retry_after_s=error.retry_after_s)
+        case TooLong(n_jobs=n_jobs, n_possible=n_possible, timeout_s=timeout_s):
+            return ApiError(
+                413, f"The request has {n_jobs:,} sentences, of which about {n_possible:,} are done within the "
+                f"{timeout_s:g} seconds that a request may take here; send several smaller ones",
+            )  # fmt: skip
+        case DeadlineExceeded(n_done=n_done, n_jobs=n_jobs) if n_done:
+            return ApiError(
+                503, f"The server is too busy: {n_done:,} of {n_jobs:,} sentences were done in time; send fewer at "
+                "once, or all later", retry_after_s=5,
+            )  # fmt: skip
         case DeadlineExceeded() | TimeoutError():
             return ApiError(503, "The server is too busy: the request has waited too long", retry_after_s=5)
         case Closed():
@@ -98,13 +113,20 @@ def report(error: BaseException) -> None:
 
 
 class Fields:
-    """The fields of a request, from JSON, a form or the query, with checks of their types."""
+    """The fields of a request, from JSON, a form or the query, with checks of their types; null is as if absent."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
-        self._values = values
+        self._values = {name: value for name, value in values.items() if value is not None}
 
     def __contains__(self, name: str) -> bool:
         return name in self._values
+
+    def require_known(self, known: Collection[str]) -> None:
+        """Raise ApiError for a field that is none of these, so that no wish is ignored."""
+        for name in self._values:
+            if name not in known:
+                shown = f" {name!r}" if name.isidentifier() and len(name) <= MAX_NAME_CHARACTERS else ""
+                raise ApiError(400, f"Invalid request: the field{shown} is not supported")
 
     def raw(self, name: str) -> Any:
         """Return a value as it came; None if it is missing."""
@@ -120,6 +142,13 @@ class Fields:
         if not isinstance(value, str):
             raise ApiError(400, f"Invalid request: {name} should be a string")
         return _writable(value)
+
+    def filled(self, name: str, default: str | None = None) -> str:
+        """Return a string that is not empty; an empty one is as if absent."""
+        value = self.text(name, default or "")
+        if not value and default is None:
+            raise ApiError(400, f"Invalid request: missing {name} parameter")
+        return value or default or ""
 
     def texts(self, name: str) -> tuple[list[str], bool]:
         """Return strings, and whether they were a list."""
@@ -208,7 +237,9 @@ async def read_fields(request: Request) -> Fields:
 
 async def _body(request: Request) -> bytes:
     declared = request.headers.get("content-length", "")
-    too_large = ApiError(413, f"The request is larger than {MAX_BODY_BYTES:,} bytes; send several smaller ones")
+    too_large = ApiError(
+        413, f"The request is larger than {MAX_BODY_BYTES:,} bytes; send several smaller ones", closes=True
+    )
     if declared.isdecimal() and int(declared[:20]) > MAX_BODY_BYTES:
         raise too_large
     body = bytearray()
@@ -219,8 +250,26 @@ async def _body(request: Request) -> bytes:
                 if len(body) > MAX_BODY_BYTES:
                     raise too_large
     except TimeoutError:
-        raise ApiError(408, f"The request did not arrive within {BODY_TIMEOUT_S:g} seconds") from None
-    return bytes(body)
+        raise ApiError(408, f"The request did not arrive within {BODY_TIMEOUT_S:g} seconds", closes=True) from None
+    return _decompressed(bytes(body), request.headers.get("content-encoding", "identity").strip().lower(), too_large)
+
+
+def _decompressed(body: bytes, coding: str, too_large: ApiError) -> bytes:
+    """Return a body without its content coding. Raises ApiError, ``too_large`` for what unpacks to too many bytes."""
+    if coding == "identity":
+        return body
+    if coding not in CODINGS:
+        raise ApiError(415, "The Content-Encoding of the request is not supported; use gzip, deflate or none")
+    unpacker = zlib.decompressobj(wbits=CODINGS[coding])
+    try:
+        unpacked = unpacker.decompress(body, MAX_BODY_BYTES + 1)
+    except zlib.error as error:
+        raise ApiError(400, f"Invalid request: the body is not valid {coding}") from error
+    if len(unpacked) > MAX_BODY_BYTES:
+        raise too_large
+    if not unpacker.eof:
+        raise ApiError(400, f"Invalid request: the body ends in the middle of its {coding}")
+    return unpacked
 
 
 def _parsed_query(encoded: bytes) -> dict[str, list[str]]:
@@ -287,8 +336,9 @@ def require_within(client: Client, n_texts: int, n_characters: int) -> None:
 
 @contextmanager
 def counted(client: Client, n_texts: int, n_characters: int, *, over_quota: ApiError) -> Iterator[None]:
-    """Count characters of a client for the block, and for good unless it raises: requests at once share a quota.
+    """Count characters of a client for the block: requests at once share a quota.
 
+    They are taken back if the block raises before any work was done; not if the client has gone away meanwhile.
     Raises ApiError beyond the limits of the client, ``over_quota`` beyond its quota.
     """
     require_within(client, n_texts, n_characters)
@@ -297,8 +347,10 @@ def counted(client: Client, n_texts: int, n_characters: int, *, over_quota: ApiE
     client.use(n_characters)
     try:
         yield
-    except BaseException:
-        client.use(-n_characters)
+    except BaseException as error:
+        is_begun = isinstance(error, ClientDisconnect | asyncio.CancelledError)
+        if not is_begun and not (isinstance(error, DeadlineExceeded) and error.n_done):
+            client.use(-n_characters)
         raise
 
 

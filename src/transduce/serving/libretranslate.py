@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
-from collections.abc import Sequence
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from transduce.corpora.languages import language_name
 from transduce.serving.detection import Detected
 from transduce.serving.http import ApiError, counted, json_response, read_fields, require_within, while_connected
+from transduce.serving.routing import AUTO, direction_of, languages_of, name_of, target_of, translated
 from transduce.serving.state import ServerState
-from transduce.serving.translating import MAX_ALTERNATIVES, TranslatedText, translate_texts, warnings_header
+from transduce.serving.translating import MAX_ALTERNATIVES, warnings_header
 from transduce.text.markup import html_rules
 
-__all__ = ["LibreTranslate", "detected_of", "error_response", "name_of", "over_quota"]
+__all__ = ["LibreTranslate", "error_response", "over_quota"]
 
 FRONTEND_TIMEOUT_MS = 500  # the client's, after the last key
 
@@ -32,11 +30,6 @@ def over_quota() -> ApiError:
     return ApiError(403, "The quota of this month is used up")
 
 
-def name_of(code: str) -> str:
-    """Return the English name of a language."""
-    return language_name(code).removesuffix(f" ({code})")
-
-
 class LibreTranslate:
     """The endpoints."""
 
@@ -48,20 +41,27 @@ class LibreTranslate:
         fields = await read_fields(request)
         client = self.state.client(request, fields)
         texts, is_list = fields.texts("q")
-        source, target = fields.text("source"), fields.text("target")
-        kind = fields.text("format", "text")
+        source, target = fields.filled("source"), fields.filled("target")
+        kind = fields.filled("format", "text")
         if kind not in ("text", "html"):
             raise ApiError(400, "Invalid request: format should be text or html")
         n_alternatives = fields.integer("alternatives", 0, low=0, high=MAX_ALTERNATIVES)
-        n_characters = sum(map(len, texts))
-        with counted(client, len(texts), n_characters, over_quota=over_quota()):
-            detected = [await detected_of(self.state, text, target) for text in texts] if source == "auto" else []
-            sources = [each.language for each in detected] or [source] * len(texts)
+        is_auto = source.lower() == AUTO
+        with counted(client, len(texts), sum(map(len, texts)), over_quota=over_quota()):
+            if is_auto:
+                target = target_of(self.state, target)
+                detected = await languages_of(self.state, texts, target)
+                sources = [each.language for each in detected]
+            else:
+                source, target = direction_of(self.state, source, target)
+                detected, sources = [], [source] * len(texts)
+            rules = html_rules() if kind == "html" else None
             results = await while_connected(
-                request, self._translated(texts, sources, target, is_html=kind == "html", n_alternatives=n_alternatives)
+                request,
+                translated(self.state, texts, sources, target, rules=rules, n_alternatives=n_alternatives),
             )
         answer: dict[str, Any] = {"translatedText": [each.text for each in results]}
-        if detected:
+        if is_auto:
             answer["detectedLanguage"] = [_as_json(each) for each in detected]
         if n_alternatives:
             answer["alternatives"] = [list(each.alternatives) for each in results]
@@ -70,26 +70,6 @@ class LibreTranslate:
             headers=warnings_header(results),
         )
 
-    async def _translated(
-        self, texts: Sequence[str], sources: Sequence[str], target: str, *, is_html: bool, n_alternatives: int
-    ) -> list[TranslatedText]:
-        """Translate texts of several source languages."""
-        indices_of = defaultdict[str, list[int]](list)
-        for index, source in enumerate(sources):
-            indices_of[source].append(index)
-        results: dict[int, TranslatedText] = {}
-        for source, indices in indices_of.items():
-            if source == target and source in (*self.state.sources, *self.state.targets):
-                results |= {index: TranslatedText(texts[index]) for index in indices}
-                continue
-            translated = await translate_texts(
-                self.state.translator(source, target), [texts[index] for index in indices],
-                rules=html_rules() if is_html else None, n_alternatives=n_alternatives,
-                timeout_s=self.state.request_timeout_s,
-            )  # fmt: skip
-            results |= dict(zip(indices, translated, strict=True))
-        return [results[index] for index in range(len(texts))]
-
     async def detect(self, request: Request) -> Response:
         """POST /detect."""
         fields = await read_fields(request)
@@ -97,11 +77,13 @@ class LibreTranslate:
         texts, _ = fields.texts("q")
         require_within(client, len(texts), sum(map(len, texts)))
         ranked = await asyncio.to_thread(self.state.detector.rank, " ".join(texts))
+        if not ranked:  # there are no letters; clients take the first answer
+            ranked = [Detected(code, 0.0) for code in self.state.languages[:1]]
         return json_response([_as_json(each) for each in ranked])
 
     async def languages(self, request: Request) -> Response:
         """GET /languages."""
-        codes = sorted({*self.state.sources, *self.state.targets})
+        codes = self.state.languages
         return json_response(
             [{"code": code, "name": name_of(code), "targets": self.state.targets_of(code)} for code in codes]
         )
@@ -125,15 +107,6 @@ class LibreTranslate:
     async def health(self, request: Request) -> Response:
         """GET /health."""
         return json_response({"status": "ok"})
-
-
-async def detected_of(state: ServerState, text: str, target: str | None) -> Detected:
-    """Return the language of a text, among those that are translated into ``target`` if there are any."""
-    sources = [source for source in state.sources if target in (None, *state.targets_of(source))]
-    ranked = await asyncio.to_thread(state.detector.rank, text, among=sources or None)
-    if not ranked:
-        raise ApiError(400, "There is no translator to recognise languages for")
-    return ranked[0]
 
 
 def _as_json(detected: Detected) -> dict[str, Any]:

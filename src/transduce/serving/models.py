@@ -8,13 +8,13 @@ import threading
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from transduce.config import InferencePrecision
 from transduce.errors import CheckpointError
 from transduce.search.sampling import Sampling
 from transduce.serving.batching import CAPACITY, MAX_BATCH, MAX_WAIT_S, Batcher, Job
-from transduce.serving.compute_thread import ComputeThread, in_new_thread
+from transduce.serving.compute_thread import ComputeThread, Urgency, in_new_thread
 from transduce.serving.metrics import ModelMetrics
 from transduce.tasks import Continuation, LanguageModel, Parse, Parser, ScoredText, Translator, tagged_words
 from transduce.tasks.model_folder import read_model_config
@@ -28,8 +28,11 @@ __all__ = [
     "ServedTranslator", "ServingOptions", "TranslateJob", "load_served",
 ]  # fmt: skip
 
+ALIGNED_TOGETHER = 8  # pairs, between which others may have their turn
+
 ModelT = TypeVar("ModelT")
 JobT = TypeVar("JobT", bound=Job)
+DecoderT = TypeVar("DecoderT", Translator, Parser)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,8 @@ class ServingOptions:
 
 class Served(Generic[ModelT, JobT]):
     """A model folder, its loaded model, and the queue of its jobs."""
+
+    urgencies: ClassVar[Sequence[Urgency]] = (Urgency.BRIEF, Urgency.LONG)
 
     def __init__(
         self,
@@ -72,6 +77,7 @@ class Served(Generic[ModelT, JobT]):
             max_batch=options.max_batch,
             max_wait_s=options.max_wait_s,
             capacity=options.capacity,
+            urgencies=self.urgencies,
         )
         metrics.waiting(lambda: self._batcher.n_waiting)
 
@@ -86,7 +92,7 @@ class Served(Generic[ModelT, JobT]):
     async def ask(self, jobs: Sequence[JobT], *, timeout_s: float = math.inf) -> list[Any]:
         """Queue jobs and return their results, in order; cancelling this cancels those that have not begun.
 
-        Raises QueueFull, DeadlineExceeded, Closed, or what the model raised.
+        Raises QueueFull, TooLong, DeadlineExceeded, Closed, or what the model raised.
         """
         if not jobs:
             return []
@@ -215,9 +221,7 @@ class ServedTranslator(Served[Translator, TranslatorJob]):
             case AlternativesJob():
                 return [self._alternatives(model, each) for each in jobs if isinstance(each, AlternativesJob)]
             case AlignJob():
-                pairs = [(each.source, each.target) for each in jobs if isinstance(each, AlignJob)]
-                aligned: list[AlignedSentence] = align_words(model, pairs)
-                return aligned
+                return self._align(model, [each for each in jobs if isinstance(each, AlignJob)])
 
     def _translate(self, model: Translator, jobs: Sequence[TranslateJob], n_best: int) -> list[TranslatedSegment]:
         search = search_with(model.search, n_best=n_best, beam_size=self._beam(model, n_best))
@@ -227,6 +231,13 @@ class ServedTranslator(Served[Translator, TranslatorJob]):
         )  # fmt: skip
         assert translated is not None  # not interrupted
         return translated
+
+    def _align(self, model: Translator, jobs: Sequence[AlignJob]) -> list[AlignedSentence]:
+        pairs, aligned = [(job.source, job.target) for job in jobs], list[AlignedSentence]()
+        for start in range(0, len(pairs), ALIGNED_TOGETHER):
+            self.compute.give_way()
+            aligned += align_words(model, pairs[start : start + ALIGNED_TOGETHER])
+        return aligned
 
     def _alternatives(self, model: Translator, job: AlternativesJob) -> list[ScoredText]:
         search = search_with(model.search, n_best=1, beam_size=self._beam(model, 1))
@@ -297,12 +308,14 @@ class GenerateJob:
 class ServedLanguageModel(Served[LanguageModel, GenerateJob]):
     """A language model that continues text or responds; results are of the type Continuation."""
 
+    urgencies = (Urgency.GENERATION,)
+
     def do(self, model: LanguageModel, jobs: Sequence[GenerateJob]) -> Sequence[Continuation]:
         """Do jobs of one kind: one."""
         [job] = jobs
 
         def should_stop() -> bool:
-            self.compute.give_way()  # called before each token: sentences of other models need not wait for the end
+            self.compute.give_way()  # before each token, so that sentences of other models need not wait for the end
             return job.should_stop()
 
         return model.generate(
@@ -320,16 +333,22 @@ def load_served(
     """
     _, task = read_model_config(folder)
     device, precision = options.device, options.precision
+
+    def attentive(model: DecoderT) -> DecoderT:
+        """Return a model that lets more urgent work pass between its steps."""
+        model.attend(compute.give_way)
+        return model
+
     if task.name == "translation":
         return ServedTranslator(
-            folder, lambda path: Translator.load(path, device=device, precision=precision),
+            folder, lambda path: attentive(Translator.load(path, device=device, precision=precision)),
             name_of=lambda model: f"{model.src_language}-{model.tgt_language}",
             options=options, compute=compute, metrics_of=metrics_of,
         )  # fmt: skip
     name = folder.resolve().parent.name if folder.resolve().name == "model" else folder.resolve().name
     if task.name == "parsing":
         return ServedParser(
-            folder, lambda path: Parser.load(path, device=device, precision=precision),
+            folder, lambda path: attentive(Parser.load(path, device=device, precision=precision)),
             name_of=lambda _: name, options=options, compute=compute, metrics_of=metrics_of,
         )  # fmt: skip
     kind = LanguageModel.kinds.get(task.name)

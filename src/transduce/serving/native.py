@@ -19,8 +19,17 @@ from starlette.responses import Response, StreamingResponse
 from transduce.config import MAX_SEED
 from transduce.errors import DataError
 from transduce.search.sampling import Sampling
-from transduce.serving.http import ApiError, Fields, counted, json_response, read_fields, report, while_connected
-from transduce.serving.libretranslate import detected_of, over_quota
+from transduce.serving.access import Client
+from transduce.serving.http import (
+    ApiError,
+    Fields,
+    as_api_error,
+    counted,
+    json_response,
+    read_fields,
+    while_connected,
+)
+from transduce.serving.libretranslate import over_quota
 from transduce.serving.metrics import CONTENT_TYPE
 from transduce.serving.models import (
     AlignJob,
@@ -32,6 +41,7 @@ from transduce.serving.models import (
     ServedTranslator,
     TranslateJob,
 )
+from transduce.serving.routing import AUTO, direction_of, languages_of, target_of
 from transduce.serving.state import ServerState
 from transduce.serving.translating import MAX_ALTERNATIVES, translate_texts, warnings_header
 from transduce.tasks import Continuation, Parse, ScoredText
@@ -42,7 +52,15 @@ from transduce.text import Segment, word_spans
 __all__ = ["Native"]
 
 MAX_TOKENS = 4096  # of a generated text
-MAX_WEIGHTS = 1 << 20  # between the words of a sentence and of its translation, in an answer
+MAX_WEIGHTS = 1 << 18  # between the words of a sentence and of its translation, in an answer
+# The fields of each endpoint, besides the key.
+KEYS = ("api_key", "auth_key")
+DIRECTION = ("q", "source", "target")
+FIELDS = {
+    "sentences": DIRECTION, "alternatives": (*DIRECTION, "prefix", "n"), "completion": (*DIRECTION, "prefix"),
+    "alignment": (*DIRECTION, "translation"), "parse": ("q", "raw", "model"),
+    "generate": ("prompt", "model", "max_tokens", "temperature", "top_k", "top_p", "seed", "stream"),
+}  # fmt: skip
 
 
 class Native:
@@ -63,9 +81,13 @@ class Native:
 
     async def sentences(self, request: Request) -> Response:
         """POST /sentences: the sentences of a text, each with its translation."""
-        fields = await read_fields(request)
+        fields = await _read(request, "sentences")
         with self._counted(request, fields) as (text, _):
-            served, source = await self._translator(fields, text)
+            source, target = await self._direction(fields, text)
+            if source == target:
+                unchanged = {"source": text, "space": "", "translation": text}
+                return json_response({"source": source, "target": target, "sentences": [unchanged]})
+            served = self.state.translators[source, target]
             segments = await asyncio.to_thread(_segments_of, served, text)
             texts, timeout_s = [each.text for each in segments], self.state.request_timeout_s
             translated = await while_connected(
@@ -75,14 +97,14 @@ class Native:
             {"source": segment.text, "space": segment.space, "translation": each.text}
             for segment, each in zip(segments, translated, strict=True)
         ]
-        body = {"source": source, "target": served.direction[1], "sentences": answers}
+        body = {"source": source, "target": target, "sentences": answers}
         return json_response(body, headers=warnings_header(translated))
 
     async def alternatives(self, request: Request) -> Response:
         """POST /alternatives: other translations of a sentence, from the end of a prefix on."""
-        fields = await read_fields(request)
+        fields = await _read(request, "alternatives")
         with self._counted(request, fields) as (text, n_characters), _prefix_blamed():
-            served, _ = await self._translator(fields, text)
+            served = await self._translator(fields, text)
             n, prefix = fields.integer("n", 5, low=1, high=MAX_ALTERNATIVES), fields.text("prefix", "")
             job = AlternativesJob(text, prefix, n)
             [found] = await while_connected(request, served.ask([job], timeout_s=self.state.request_timeout_s))
@@ -92,34 +114,24 @@ class Native:
 
     async def completion(self, request: Request) -> Response:
         """POST /completion: the best translation of a sentence that begins with a prefix."""
-        fields = await read_fields(request)
+        fields = await _read(request, "completion")
         with self._counted(request, fields) as (text, n_characters), _prefix_blamed():
-            served, _ = await self._translator(fields, text)
+            served = await self._translator(fields, text)
             job = TranslateJob(text, prefix=Prefix(fields.text("prefix", "")))
             [found] = await while_connected(request, served.ask([job], timeout_s=self.state.request_timeout_s))
         served.metrics.characters(n_characters)
-        return json_response({"translation": found.n_best[0].text})
+        return json_response({"translation": found.n_best[0].text or text})
 
     async def alignment(self, request: Request) -> Response:
         """POST /alignment: attention between the words of a sentence and of its translation, and probabilities."""
-        fields = await read_fields(request)
+        fields = await _read(request, "alignment")
         with self._counted(request, fields) as (text, _):
-            served, _ = await self._translator(fields, text)
+            served = await self._translator(fields, text)
             job = AlignJob(text, fields.text("translation"))
             if len(word_spans(job.source)) * len(word_spans(job.target)) > MAX_WEIGHTS:
                 raise ApiError(400, "Invalid request: q and translation have too many words; align single sentences")
             [found] = await while_connected(request, served.ask([job], timeout_s=self.state.request_timeout_s))
-        aligned: AlignedSentence = found
-        return json_response(
-            {
-                "source": aligned.source,
-                "translation": aligned.target,
-                "source_words": aligned.source_words,
-                "target_words": aligned.target_words,
-                "attention": [[round(float(weight), 4) for weight in row] for row in aligned.weights_XY],
-                "probabilities": [round(math.exp(log_prob), 4) for log_prob in aligned.log_probs_X],
-            }
-        )
+        return await asyncio.to_thread(_alignment_response, found)
 
     @contextmanager
     def _counted(self, request: Request, fields: Fields) -> Iterator[tuple[str, int]]:
@@ -130,15 +142,24 @@ class Native:
         with counted(client, 1, n_characters, over_quota=over_quota()):
             yield text, n_characters
 
-    async def _translator(self, fields: Fields, text: str) -> tuple[ServedTranslator, str]:
-        source, target = fields.text("source", "auto"), fields.text("target")
-        if source == "auto":
-            source = (await detected_of(self.state, text, target)).language
-        return self.state.translator(source, target), source
+    async def _direction(self, fields: Fields, text: str) -> tuple[str, str]:
+        """Return source and target language, which are equal if the text stays as it is. Raises ApiError."""
+        source, target = fields.filled("source", AUTO), fields.filled("target")
+        if source.lower() != AUTO:
+            return direction_of(self.state, source, target)
+        target = target_of(self.state, target)
+        [detected] = await languages_of(self.state, [text], target)
+        return detected.language, target
+
+    async def _translator(self, fields: Fields, text: str) -> ServedTranslator:
+        source, target = await self._direction(fields, text)
+        if source == target:
+            raise ApiError(400, f"Invalid request: the text is in the target language, {target}")
+        return self.state.translators[source, target]
 
     async def parse(self, request: Request) -> Response:
         """POST /parse: trees of sentences in Penn brackets."""
-        fields = await read_fields(request)
+        fields = await _read(request, "parse")
         client = self.state.client(request, fields)
         texts, is_list = fields.texts("q")
         with counted(client, len(texts), sum(map(len, texts)), over_quota=over_quota()):
@@ -167,13 +188,14 @@ class Native:
 
     async def generate(self, request: Request) -> Response:
         """POST /generate: the continuation of a prompt, streamed as events or whole."""
-        fields = await read_fields(request)
+        fields = await _read(request, "generate")
         client = self.state.client(request, fields)
         prompt = fields.text("prompt")
         with counted(client, 1, len(prompt), over_quota=over_quota()):
-            return await self._generated(request, fields, prompt)
+            return await self._generated(request, fields, prompt, client)
 
-    async def _generated(self, request: Request, fields: Fields, prompt: str) -> Response:
+    async def _generated(self, request: Request, fields: Fields, prompt: str, client: Client) -> Response:
+        """Generate text, whose characters count as well."""
         served = self._language_model(fields)
         sampling = Sampling(
             fields.number("temperature", 1.0, low=0.0, high=1000.0),
@@ -182,8 +204,12 @@ class Native:
         )
         is_cancelled, pieces, loop = threading.Event(), asyncio.Queue[str](), asyncio.get_running_loop()
 
+        def receive(piece: str) -> None:
+            client.use(len(piece))
+            pieces.put_nowait(piece)
+
         def pass_on(piece: str) -> None:
-            loop.call_soon_threadsafe(pieces.put_nowait, piece)
+            loop.call_soon_threadsafe(receive, piece)
 
         job = GenerateJob(
             prompt, fields.integer("max_tokens", 100, low=1, high=MAX_TOKENS), sampling,
@@ -210,6 +236,26 @@ class Native:
         if not models:
             raise ApiError(400, "No language model is served")
         return models[name] if name else next(iter(models.values()))
+
+
+async def _read(request: Request, endpoint: str) -> Fields:
+    """Return the fields of a request. Raises ApiError for one that the endpoint does not have."""
+    fields = await read_fields(request)
+    fields.require_known((*FIELDS[endpoint], *KEYS))
+    return fields
+
+
+def _alignment_response(aligned: AlignedSentence) -> Response:
+    return json_response(
+        {
+            "source": aligned.source,
+            "translation": aligned.target,
+            "source_words": aligned.source_words,
+            "target_words": aligned.target_words,
+            "attention": [[round(weight, 4) for weight in row] for row in aligned.weights_XY.tolist()],
+            "probabilities": [round(math.exp(log_prob), 4) for log_prob in aligned.log_probs_X],
+        }
+    )
 
 
 @contextmanager
@@ -275,8 +321,7 @@ async def _events(
         try:
             [continued] = work.result()
         except Exception as error:
-            report(error)
-            yield _event({"error": "Internal server error"})
+            yield _event({"error": as_api_error(error).message})
         else:
             yield _event({"done": True, **_summary(continued)})
     finally:

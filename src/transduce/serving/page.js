@@ -120,7 +120,7 @@ async function translate() {
       return { source, space, start: begin, translation: chosen.get(keyOf(source)) ?? translation, alignment: null };
     });
     $("error").hidden = true;
-    $("status").textContent = $("source").value === "auto" ? `Translated from ${nameOf(answer.source)}` : "";
+    $("status").textContent = $("source").value !== "auto" ? "" : isUnchanged() ? `The text is in ${nameOf(answer.source)}` : `Translated from ${nameOf(answer.source)}`;
     output.lang = answer.target;
     active = null;
     draw();
@@ -175,6 +175,9 @@ function drawnSentence(sentence, number) {
 
 // Attention
 
+// A text that is in the target language already is shown as it is.
+const isUnchanged = () => direction.source === direction.target;
+
 async function alignmentOf(sentence) {
   const key = `${keyOf(sentence.source)}\n${sentence.translation}`;
   if (!alignments.has(key)) {
@@ -194,7 +197,7 @@ function point(sentence, word) {
 
 async function showActive() {
   for (const span of output.querySelectorAll(".sentence.is-active")) span.classList.remove("is-active");
-  if (!active || !sentences[active.sentence]?.translation) {
+  if (!active || isUnchanged() || !sentences[active.sentence]?.translation) {
     $("attention").hidden = true;
     return;
   }
@@ -312,6 +315,7 @@ function mark(sentence, selected) {
 // Alternatives
 
 async function openMenu(element) {
+  if (isUnchanged()) return;
   const sentence = sentences[element.dataset.sentence];
   const cut = Number(element.dataset.start ?? 0);
   const prefix = sentence.translation.slice(0, cut);

@@ -1,4 +1,4 @@
-"""The running server: uvicorn with limits for slow clients, signals, and models that are swapped.
+"""The running server: uvicorn with signals, and models that are swapped.
 
 SIGTERM and SIGINT: ``/ready`` answers 503; after ``drain_s`` no connection is accepted; requests under way are
 answered; the process ends with exit code 0. SIGHUP reads all model folders anew, also under ``nohup``.
@@ -7,6 +7,7 @@ answered; the process ends with exit code 0. SIGHUP reads all model folders anew
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import socket
@@ -16,61 +17,27 @@ from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from transduce.errors import ConfigError
+from transduce.serving import connections
+from transduce.serving.connections import Connections, PatientProtocol, connection_limit
+from transduce.serving.front import MAX_HEADER_BYTES
 from transduce.serving.state import ServerState
 
 __all__ = ["bound_socket", "serve"]
 
-HEADER_TIMEOUT_S = 15.0  # from the first byte of a request, or the connection, to the end of its headers
 KEEP_ALIVE_S = 30
 WATCH_INTERVAL_S = 2.0
-BACKLOG = 2048
-MAX_CONNECTIONS = 4096
-MAX_HEADER_BYTES = 32 << 10
-
-
-class PatientProtocol(H11Protocol):
-    """HTTP/1.1 that closes connections whose request headers do not arrive in time."""
-
-    _header_timer: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: Any) -> None:
-        super().connection_made(transport)
-        self._watch_headers()
-
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        self._watch_headers()
-
-    def on_response_complete(self) -> None:
-        super().on_response_complete()
-        self._stop_watching()  # the keep-alive timer runs until the next byte
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._stop_watching()
-        super().connection_lost(exc)
-
-    def _watch_headers(self) -> None:
-        is_answering = self.cycle is not None and not self.cycle.response_complete
-        if is_answering:
-            self._stop_watching()
-        elif self._header_timer is None:
-            self._header_timer = self.loop.call_later(HEADER_TIMEOUT_S, self._give_up)
-
-    def _stop_watching(self) -> None:
-        if self._header_timer is not None:
-            self._header_timer.cancel()
-            self._header_timer = None
-
-    def _give_up(self) -> None:
-        if not self.transport.is_closing():
-            self.transport.close()
+UNREAD_INTERVAL_S = 1.0
+BACKLOG = 256
+LAST_ANSWERS_S = 10  # for reading the answers of the last requests, when the server stops
+TALKATIVE = ("asyncio", "python_multipart")  # libraries that log what clients send
 
 
 class _Server(uvicorn.Server):
     """uvicorn's server without its handling of signals."""
+
+    server_state: Connections
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -104,7 +71,6 @@ def serve(
     on_ready: Callable[[], None] = lambda: None,
     signals: Sequence[int] = (),
     drain_s: float = 0.0,
-    shutdown_timeout_s: float | None = None,
     is_watched: bool = False,
 ) -> None:
     """Serve until SIGTERM or SIGINT, then finish what was accepted. A second signal ends the process at once.
@@ -112,13 +78,17 @@ def serve(
     ``signals``: those that are heeded; only the main thread may. ``is_watched``: model folders that change are read
     anew without a signal.
     """
+    for name in TALKATIVE:
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    limit = connection_limit()
     config = uvicorn.Config(
         app, http=PatientProtocol, ws="none", lifespan="off", log_config=None, access_log=False, log_level="critical",
-        server_header=False, backlog=BACKLOG, timeout_keep_alive=KEEP_ALIVE_S, limit_concurrency=MAX_CONNECTIONS,
+        server_header=False, backlog=BACKLOG, timeout_keep_alive=KEEP_ALIVE_S, limit_concurrency=None,
         h11_max_incomplete_event_size=MAX_HEADER_BYTES,
-        timeout_graceful_shutdown=None if shutdown_timeout_s is None else int(shutdown_timeout_s),
+        timeout_graceful_shutdown=int(state.request_timeout_s) + LAST_ANSWERS_S,
     )  # fmt: skip
     server = _Server(config)
+    server.server_state = Connections(limit, log)
     asyncio.run(_serve(server, state, sockets, log, on_ready, signals, drain_s, is_watched))
 
 
@@ -159,14 +129,22 @@ async def _serve(
     async def announce() -> None:
         while not server.started:
             await asyncio.sleep(0.01)
+        run_aside(lambda: reload_models(False))  # what has changed since it was read
         on_ready()
+
+    async def end_unread() -> None:
+        while True:
+            await asyncio.sleep(UNREAD_INTERVAL_S)
+            timeout_s = connections.STOPPING_TIMEOUT_S if server.should_exit else connections.ANSWER_TIMEOUT_S
+            server.server_state.end_unread(timeout_s)
 
     for number in signals:
         if number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop, number)
         else:
             loop.add_signal_handler(number, run_aside, lambda: reload_models(True))
-    for work in (announce(), *([watch()] if is_watched else [])):
+    loop.set_exception_handler(_said_once(log))
+    for work in (announce(), end_unread(), *([watch()] if is_watched else [])):
         background.add(asyncio.ensure_future(work))
     run_aside(state.detector.load)
     await server.serve(sockets)
@@ -174,3 +152,17 @@ async def _serve(
     for task in list(background):
         task.cancel()
     await asyncio.to_thread(state.close)
+
+
+def _said_once(log: Callable[[str], None]) -> Callable[[asyncio.AbstractEventLoop, dict[str, Any]], None]:
+    """Return a handler of errors in the event loop that logs each kind once, in one line without traceback."""
+    said = set[str]()
+
+    def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        line = f"warning: {context['message']}" + (f" ({type(error).__name__})" if error is not None else "")
+        if line not in said:
+            said.add(line)
+            log(line)
+
+    return handle

@@ -50,7 +50,7 @@ class ServerState:
                     if name in self.language_models:
                         raise ConfigError(f"two language models are called {name}; rename the folder of one")
                     self.language_models[name] = served
-        self.detector = LanguageDetector({source for source, _ in self.translators})
+        self.detector = LanguageDetector(self.languages)
         self.metrics.ready(lambda: self.is_ready)
 
     @property
@@ -68,27 +68,24 @@ class ServerState:
         """The target languages."""
         return sorted({target for _, target in self.translators})
 
+    @property
+    def languages(self) -> list[str]:
+        """The languages of either side."""
+        return sorted({*self.sources, *self.targets})
+
     def targets_of(self, source: str) -> list[str]:
         """The languages into which a language is translated."""
         return sorted(target for each, target in self.translators if each == source)
 
-    def translator(self, source: str, target: str) -> ServedTranslator:
-        """Return the translator of a direction. Raises ApiError."""
-        found = self.translators.get((source, target))
-        if found is None:
-            for language, known in ((source, self.sources), (target, self.targets)):
-                if language not in known:
-                    raise ApiError(400, f"{_brief(language)} is not supported")
-            raise ApiError(400, f"{_brief(target)} is not available as a target language from {_brief(source)}")
-        return found
-
     def client(self, request: Request, fields: Fields | None = None) -> Client:
         """Return who sent a request, and count it. Raises ApiError or TooManyRequests."""
-        key = _key_of(request, fields)
+        key, address = _key_of(request, fields), request.client.host if request.client else ""
         client = self.access.client(key)
         if client is None:
+            if key:
+                self.access.count_wrong_key(address)
             raise ApiError(403, "Invalid API key" if key else "An API key is needed")
-        self.access.count_request(client, request.client.host if request.client else "")
+        self.access.count_request(client, address)
         return client
 
     def reload_changed(self, *, all_models: bool = False) -> list[tuple[Served[Any, Any], Exception | None]]:
@@ -120,8 +117,3 @@ def _key_of(request: Request, fields: Fields | None) -> str | None:
         if fields is not None and name in fields:
             return fields.text(name, "") or None
     return None
-
-
-def _brief(code: str) -> str:
-    """Return a language code for a message: whatever is none is not repeated."""
-    return code if len(code) <= 10 and code.isascii() and code.replace("-", "").isalnum() else "this language"

@@ -46,8 +46,8 @@ async def translate_texts(
     """
     is_long, n_best = sum(map(len, texts)) >= LONG, 1 + n_alternatives
 
-    async def done(work: Callable[[], T]) -> T:
-        return await asyncio.to_thread(work) if is_long else work()
+    async def done(step: Callable[[], T]) -> T:
+        return await asyncio.to_thread(step) if is_long else step()
 
     work = await done(lambda: served.model.divided(texts, rules=rules, splitting=splitting))
     jobs = [TranslateJob(sentence.text, n_best=n_best) for sentence in work.sentences]

@@ -72,8 +72,8 @@ def average_run(
     scores = task.evaluate(model_folder, prepared, split, device=device, also=also)
     if not task.has_learnt(scores):
         log(
-            "these are scores of a model that has learnt next to nothing: train it longer (training.max_updates, --minutes),"
-            f" or check its text with: transduce doctor {folder}"
+            "these are scores of a model that has learnt next to nothing: train it longer (training.max_updates, "
+            f"--minutes), or check its text with: transduce doctor {folder}"
         )
     card = model_card(
         config, prepared, state, n_averaged=len(checkpoints), scores=scores, split=split, ancestry=settings.ancestry

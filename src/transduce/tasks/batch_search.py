@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import shake_128
-from typing import Any, Protocol, assert_never, cast
+from typing import Any, Generic, Protocol, assert_never, cast
 
 import torch
 from torch import Tensor
@@ -98,6 +98,7 @@ class BatchSearch:
             raise ConfigError("a model for mask-predict works alone: no ensemble, no shortlist")
         self._shortlist = shortlist
         self.counts = PassCounts()
+        self.on_step: Callable[[], object] | None = None  # is called before each step of the decoder
         self._draft: BatchSearch | None = None
         self._draft_length = DraftLength(1)
         self._decoder: Decoder[Any] = Ensemble(copies) if len(copies) > 1 else copies[0]
@@ -204,7 +205,7 @@ class BatchSearch:
                 decoder = BlockDecoder(cast(Transformer, decoder), block_size=getattr(search, "block_size", None))
                 drafter = HeadsDrafter(decoder.ahead)
             return run_search(
-                decoder, src_BS, max_lengths_B, search, process, suppressed_ids=self._suppressed_ids,
+                self._attended(decoder), src_BS, max_lengths_B, search, process, suppressed_ids=self._suppressed_ids,
                 is_scored=is_scored, drafter=drafter, generators=generators, counts=self.counts,
             )  # fmt: skip
         # Its tokens occur in translations, which have none of the suppressed ones.
@@ -212,9 +213,13 @@ class BatchSearch:
             raise ConfigError("a prefix cannot be used with a shortlist; leave one of them out")
         decoder = ShortlistDecoder(cast(EncoderDecoder, self._decoder), self._shortlist, src_BS)
         hypotheses = run_search(
-            decoder, src_BS, max_lengths_B, search, is_scored=is_scored, generators=generators, counts=self.counts
-        )
+            self._attended(decoder), src_BS, max_lengths_B, search, is_scored=is_scored, generators=generators,
+            counts=self.counts,
+        )  # fmt: skip
         return [[replace(each, ids=decoder.ids(each.ids)) for each in n_best] for n_best in hypotheses]
+
+    def _attended(self, decoder: Decoder[RewindableT]) -> Decoder[RewindableT]:
+        return decoder if self.on_step is None else _Attended(decoder, self.on_step)
 
     def _drafter(self, src_BS: Tensor, length: DraftLength) -> ModelDrafter[Any]:
         """What drafts for a batch of sources."""
@@ -275,6 +280,23 @@ class Decoder(Protocol[RewindableT]):
         self, ids_NT: Tensor, state: RewindableT, n_new_N: Tensor | None = None, /
     ) -> tuple[Tensor, RewindableT]:
         """Append several tokens of each row and return the logits after each, (N, T, V), and the new state."""
+
+
+class _Attended(Generic[RewindableT]):
+    """A decoder that calls a function before each step."""
+
+    def __init__(self, decoder: Decoder[RewindableT], on_step: Callable[[], object]) -> None:
+        self._decoder, self._on_step, self.start = decoder, on_step, decoder.start
+
+    def step(self, last_ids_N: Tensor, state: RewindableT, /) -> tuple[Tensor, RewindableT]:
+        self._on_step()
+        return self._decoder.step(last_ids_N, state)
+
+    def extend(
+        self, ids_NT: Tensor, state: RewindableT, n_new_N: Tensor | None = None, /
+    ) -> tuple[Tensor, RewindableT]:
+        self._on_step()
+        return self._decoder.extend(ids_NT, state, n_new_N)
 
 
 def run_search(

@@ -38,8 +38,9 @@ def evaluate(
 ) -> Evaluation:
     """Evaluate a translator on a test set, with the tokenised BLEUs named in ``also``.
 
-    Lines are translated as a whole, unless ``split`` into sentences, and else as users' lines are; ``on_translation`` is
-    called with each, ``report`` with the number of lines done. sacreBLEU's ``tokenizer`` is by default that of the target language.
+    Lines are translated as a whole, unless ``split`` into sentences, and else as users' lines are; ``on_translation``
+    is called with each, ``report`` with the number of lines done. sacreBLEU's ``tokenizer`` is by default that of the
+    target language.
     Raises DataError if the sides have different numbers of lines.
     """
     for each in (references, *further_references):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from transduce.tasks.translation_parts import Flag, ScoredText
-from transduce.text import lost_strings, mend, word_spans
+from transduce.text import MaskRules, lost_strings, mend, word_spans
 
 __all__ = ["Candidate", "Fault", "HypothesisCheck", "best_candidates", "is_repetitive"]
 
@@ -52,20 +52,19 @@ def best_candidates(candidates: Iterable[Candidate]) -> list[Candidate]:
 
 @dataclass(frozen=True, slots=True)
 class HypothesisCheck:
-    """Finds faults of translations between two languages, and mends them."""
+    """Finds faults of translations, and mends them; ``rules`` name the languages, and what a translation may lack."""
 
-    src_language: str
-    tgt_language: str
+    rules: MaskRules
 
-    def fault(self, source: str, target: str) -> Fault:
-        """Return the worst fault of a translation of a source with words."""
+    def fault(self, source: str, target: str, *, is_cut: bool = False) -> Fault:
+        """Return the worst fault of a translation of a source with words; ``is_cut``: its end was not read."""
         if not any(map(str.isalnum, target)):
             return Fault.HAS_NO_WORD
         if is_repetitive(source, target):
             return Fault.REPEATS
-        return Fault.LACKS_STRINGS if self._lost(source, target) else Fault.NONE
+        return Fault.LACKS_STRINGS if not is_cut and self._lost(source, target) else Fault.NONE
 
-    def mended(self, candidate: Candidate, source: str) -> tuple[ScoredText, set[Flag]]:
+    def mended(self, candidate: Candidate, source: str, *, is_cut: bool = False) -> tuple[ScoredText, set[Flag]]:
         """Return a candidate with the strings that it lacks, and what is to be said about it."""
         best, flags = candidate.best, set[Flag]()
         if candidate.is_repaired:
@@ -78,7 +77,9 @@ class HypothesisCheck:
             return ScoredText("", best.score), flags | {"untranslated"}
         if candidate.fault is Fault.REPEATS:
             flags.add("repeated")
-        text = mend(source, best.text, src_language=self.src_language, tgt_language=self.tgt_language)
+        if is_cut:
+            return best, flags
+        text = self._mended(source, best.text)
         if text != best.text:
             flags.add("mended")
         if self._lost(source, text):
@@ -86,13 +87,22 @@ class HypothesisCheck:
         return ScoredText(text, best.score), flags
 
     def _lost(self, source: str, target: str) -> tuple[str, ...]:
-        return lost_strings(source, target, src_language=self.src_language, tgt_language=self.tgt_language)
+        rules = self.rules
+        return lost_strings(
+            source, target, src_language=rules.src_language, tgt_language=rules.tgt_language, may_lack=rules.unmasked
+        )
+
+    def _mended(self, source: str, target: str) -> str:
+        rules = self.rules
+        return mend(
+            source, target, src_language=rules.src_language, tgt_language=rules.tgt_language, may_lack=rules.unmasked
+        )
 
 
 def is_repetitive(source: str, target: str) -> bool:
     """Whether a translation repeats words, or parts of one, side by side more often than its source: a model's loop.
 
-    >>> is_repetitive("behind", "derrière derrière derrière"), is_repetitive("No, no, no!", "Nein, nein, nein!")
+    >>> is_repetitive("behind", "derrière " * 4), is_repetitive("No, no, no, no!", "Nein, nein, nein, nein!")
     (True, False)
     """
     words = _words(target)
@@ -108,7 +118,10 @@ def _words(text: str) -> list[str]:
 
 
 def _repeats(words: Sequence[str]) -> int:
-    """Return how many times the same one to ``MAX_PERIOD`` words stand side by side; of single letters, half of it."""
+    """Return how many times the same two to ``MAX_PERIOD`` words stand side by side; of one word, one time less.
+
+    Single letters, such as the signs of Chinese, may stand more often.
+    """
     if max(Counter(words).values(), default=0) <= MAX_TIMES:
         return 1
     most = 1
@@ -117,7 +130,7 @@ def _repeats(words: Sequence[str]) -> int:
         for word, later in zip(words, words[period:], strict=False):
             n_equal = n_equal + 1 if word == later else 0
             n_times = n_equal // period + 1
-            most = max(most, n_times if period > 1 or len(word) > 1 else n_times // 2)
+            most = max(most, n_times if period > 1 else n_times - 1 if len(word) > 1 else n_times // 2)
     return most
 
 

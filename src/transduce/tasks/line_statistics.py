@@ -14,7 +14,9 @@ from pydantic import Field
 from transduce.config.record import Count, Record, config_from_mapping
 from transduce.data import PairStore
 from transduce.errors import CheckpointError, quoted
+from transduce.tasks.mask_statistics import MaskStatistics
 from transduce.text import Tokenizers, is_all_caps, split_sentences
+from transduce.text.quotes import QuoteStyle
 
 __all__ = ["LineStatistics", "line_statistics"]
 
@@ -32,10 +34,13 @@ class LineStatistics(Record):
     longest: Count  # tokens of the longest source
     least_ratio: Annotated[float, Field(ge=0)]  # 0.1 % quantile of target tokens per source token
     caps: Annotated[float, Field(ge=0)]  # fraction of the lines in capitals only
+    masks: MaskStatistics | None = None  # None in folders of earlier versions
+    # The usual apostrophe, opening and closing quotation mark of the sources; models of older versions do not have it.
+    quotes: Annotated[str, Field(pattern=r"^['’][\"“„][\"“”]$")] | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return the values for ``config.json``."""
-        return self.model_dump()
+        return self.model_dump(mode="json", exclude_none=True)
 
     @classmethod
     def from_json(cls, values: object, *, where: object) -> LineStatistics | None:
@@ -47,8 +52,10 @@ class LineStatistics(Record):
         return config_from_mapping(cls, values, where=f"{where}: lines", error=CheckpointError)
 
 
-def line_statistics(store: PairStore, tokenizers: Tokenizers, language: str) -> LineStatistics:
-    """Compute the statistics of a store; sentences are counted in a sample of its sources."""
+def line_statistics(
+    store: PairStore, tokenizers: Tokenizers, language: str, masks: MaskStatistics | None = None
+) -> LineStatistics:
+    """Compute the statistics of a store; sentences are counted in a sample of its sources. ``masks`` are kept."""
     n_src, n_tgt = store.src_lengths, store.tgt_lengths
     rows = np.unique(np.linspace(0, len(n_src) - 1, min(len(n_src), N_SAMPLED_LINES)).astype(np.int64))
     lines = tokenizers.src.decode_batch(store.pair(int(row))[0] for row in rows)
@@ -59,6 +66,8 @@ def line_statistics(store: PairStore, tokenizers: Tokenizers, language: str) -> 
         longest=int(n_src.max()),
         least_ratio=round(float(np.quantile(n_tgt[has_ratio] / n_src[has_ratio], RARE_FRACTION)), 4),
         caps=round(sum(map(is_all_caps, lines)) / len(lines), 4),
+        masks=masks,
+        quotes=QuoteStyle.of_text(lines).as_text(),
     )
 
 

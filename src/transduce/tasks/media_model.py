@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from transduce.config import InferencePrecision, SearchConfig
+from transduce.config import InferencePrecision, SearchConfig, split_direction
 from transduce.errors import DataError
 from transduce.media import Features, MediaKind, reader_of
 from transduce.model import Transformer
@@ -74,7 +74,7 @@ class MediaModel:
         precision: InferencePrecision = "fp32",
     ) -> None:
         self.model, self.tokenizers, self.search, self.precision = model, tokenizers, search, precision
-        self.src_language, self.tgt_language = direction.split("-")
+        self.src_language, self.tgt_language = split_direction(direction)
         self.reader = reader_of(self.kind, width=model.config.source_width)
         self._search = MediaSearch(model, tokenizers.tgt, precision=precision)
 

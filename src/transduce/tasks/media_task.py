@@ -10,7 +10,7 @@ from typing import Any, ClassVar, cast
 import torch
 from torch import nn
 
-from transduce.config import DataConfig, RunConfig, Split, TransformerConfig
+from transduce.config import DataConfig, RunConfig, Split, TransformerConfig, split_direction
 from transduce.corpora.media import MediaItem, MediaReport, MediaText
 from transduce.data import Batch, LeftOut, Store, Vectors, write_store
 from transduce.data.media import MediaBatches, media_columns, open_media
@@ -45,7 +45,7 @@ def media_scores(
     ``names`` are those of the items; generated images are scored in parts, clean and noisy ones. Words that were heard
     are compared without case and punctuation.
     """
-    spoken, written = direction.split("-")
+    spoken, written = split_direction(direction)
     if kind == "audio" and spoken != written:
         return score_translations(hypotheses, references, language=written)
     parts = [name.partition("/")[0] for name in names]

@@ -129,8 +129,8 @@ def read_model_folder(folder: Path, *, device: torch.device) -> ModelFolder:
 def _read_model_folder(folder: Path, device: torch.device) -> ModelFolder:
     path, (config, values, task) = folder / CONFIG_FILE, _read_config(folder)
     direction = values.get("direction")
-    if not isinstance(direction, str) or not re.fullmatch(DIRECTION_PATTERN, direction) or "\n" in direction:
-        raise CheckpointError(f"{path}: direction should be like 'en-de', got {quoted(direction)}")
+    if not isinstance(direction, str) or not re.fullmatch(DIRECTION_PATTERN, direction):
+        raise CheckpointError(f"{path}: direction should be like 'en-de' or 'en-pt-BR', got {quoted(direction)}")
     search = config_from_mapping(SearchConfig, _table(values, "search"), where=path, error=CheckpointError)
     statistics = LineStatistics.from_json(values.get("lines"), where=path)
     tokenizers = Tokenizers.load(folder)

@@ -31,6 +31,7 @@ from transduce.data import (
 from transduce.errors import ConfigError, DataError
 from transduce.files import write_lines
 from transduce.model import EncoderDecoder
+from transduce.tasks.mask_statistics import MaskCounts
 from transduce.tasks.model_folder import read_tokenizers
 from transduce.tasks.objective import PairObjective
 from transduce.tasks.preparation import EVALUATION_SPLITS, Prepared, also_dev_name, new_prepared
@@ -68,8 +69,8 @@ class PairTask(Task[Batch]):
     def train_tokenizers(self, lines: Lines, config: DataConfig) -> Tokenizers:
         """Train the tokenizers of both sides on the clean training text, or take those of ``tokenizer_from``."""
 
-    def training_pairs(self, pairs: Iterable[Pair], config: DataConfig) -> Iterable[Pair]:
-        """Transform the clean pairs of a corpus into training pairs."""
+    def training_pairs(self, pairs: Iterable[Pair], config: DataConfig, masks: MaskCounts) -> Iterable[Pair]:
+        """Transform the clean pairs of a corpus into training pairs; ``masks`` counts what they have."""
         return pairs
 
     def dev_pairs(self, pairs: Iterable[Pair], config: DataConfig) -> Iterable[Pair]:
@@ -96,8 +97,8 @@ class PairTask(Task[Batch]):
         """Train the tokenizers on the training text, and encode train and dev. Section 5.1."""
         text = self.text(config, data_folder)
         names = {split: text.name_of(split) for split in EVALUATION_SPLITS if text.has(split)}
-        reports = _new_reports(text)
-        with new_prepared(config, folder, names, reports) as temporary:
+        reports, masks = _new_reports(text), MaskCounts(config.src_language, config.tgt_language)
+        with new_prepared(config, folder, names, reports, masks) as temporary:
             if config.also_dev and not text.has("dev"):
                 raise ConfigError("data.also_dev needs a first dev text, which decides which checkpoint is the best")
             more = {name: self.text(config.for_dev_of(name), data_folder) for name in config.also_dev}
@@ -114,7 +115,7 @@ class PairTask(Task[Batch]):
             tokenizers.save(temporary)
             pairs_of = {
                 corpus: chain(
-                    self.training_pairs(text.clean_train_pairs(corpus, report), config),
+                    self.training_pairs(text.clean_train_pairs(corpus, report), config, masks),
                     text.augmented_train_pairs(corpus),
                 )
                 for corpus, report in reports.items()
@@ -124,6 +125,8 @@ class PairTask(Task[Batch]):
             for corpus, report in reports.items():
                 for line in report.lines():
                     log(f"{corpus}: {line}")
+            for line in masks.lines():
+                log(line)
             log(_describe_store("train", train))
             if text.has("dev"):
                 dev_pairs = {"dev": self.dev_pairs(text.pairs("dev"), config)}
@@ -142,10 +145,10 @@ class PairTask(Task[Batch]):
         n_rows, limit = read_summary(folder / "train").n_rows, search.max_extra_tokens
         n_longer, largest = excess_of_targets(folder / "train", limit)
         if n_longer:
+            start = "warning: " if n_longer > MANY_LONGER * n_rows else ""
             yield (
-                f"{'warning: ' if n_longer > MANY_LONGER * n_rows else ''}{n_longer:,} of {n_rows:,} training targets have"
-                f" over {limit:,} tokens more than their source, up to {largest:,}; outputs end there: to write such ones,"
-                f" set search.max_extra_tokens = {largest}"
+                f"{start}{n_longer:,} of {n_rows:,} training targets have over {limit:,} tokens more than their source, up "
+                f"to {largest:,}; outputs end there: to write such ones, set search.max_extra_tokens = {largest}"
             )
 
     def text_files(self, split: Split) -> tuple[str, str]:
@@ -184,7 +187,9 @@ class PairTask(Task[Batch]):
 
         def validation(store: Store, text: tuple[list[str], list[str]]) -> PairValidation:
             store, tokenizers = cast(PairStore, store), prepared.tokenizers
-            return self.validation(get_model, tokenizers, store, text, config, device=device, distributed=distributed)
+            return self.validation(
+                get_model, tokenizers, store, text, config, device=device, distributed=distributed, masks=prepared.masks
+            )
 
         first = validation(prepared.dev, text)
         others = {name: validation(store, prepared.also_dev_text(name)) for name, store in prepared.also_dev.items()}

@@ -85,6 +85,10 @@ class Parser:
         self._tokens = {id: token for token, id in tokenizers.tgt.vocabulary.items()} | {UNK_ID: ANY_TAG}
         self._batch_search = BatchSearch([model], tokenizers.src, precision=precision)
 
+    def attend(self, on_step: Callable[[], object]) -> None:
+        """Call ``on_step`` before each step of decoding, for instance to let more urgent work pass."""
+        self._batch_search.on_step = on_step
+
     @classmethod
     def load(
         cls,

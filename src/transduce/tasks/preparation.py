@@ -34,6 +34,7 @@ from transduce.files import (
     write_json,
     write_manifest,
 )
+from transduce.tasks.mask_statistics import MaskCounts, MaskStatistics
 from transduce.tasks.model_folder import read_tokenizers
 from transduce.tasks.registry import task_named
 from transduce.text import Tokenizers
@@ -64,6 +65,7 @@ class Prepared:
     train: Store
     dev: Store | None
     text_names: Mapping[str, str]  # names of the dev and test texts, if any
+    masks: MaskStatistics | None = None  # None in folders of earlier versions
 
     @property
     def also_dev(self) -> dict[str, Store]:
@@ -138,15 +140,19 @@ def new_prepared(
     folder: Path,
     text_names: Mapping[Split, str],
     reports: Mapping[str, CleaningReport | MediaReport] | None = None,
+    masks: MaskCounts | None = None,
 ) -> Iterator[Path]:
     """Write a prepared folder atomically: the block writes tokenizers, stores and text into the folder yielded.
 
-    ``text_names`` are the names of the dev and test texts, if any; ``reports`` say what of each corpus was left out.
+    ``text_names`` are the names of the dev and test texts, if any; ``reports`` say what of each corpus was left out;
+    ``masks`` has counted the training pairs when the block ends.
     """
     with atomic_folder(folder) as temporary:
         yield temporary
         cleaning = {corpus: report.as_json() for corpus, report in (reports or {}).items()}
         description = {"format": FORMAT, "data": config.model_dump(), "cleaning": cleaning, "text_names": text_names}
+        if masks is not None:
+            description["masks"] = masks.as_json()
         write_json(temporary / PREPARED_FILE, description)
         write_manifest(temporary)
 
@@ -157,7 +163,7 @@ def open_prepared(folder: Path, *, expected: DataConfig | None = None) -> Prepar
     Raises DataError if it is invalid or corrupt, CheckpointError if its tokenizers cannot be used, ConfigError if it
     was made with other settings than ``expected``.
     """
-    config, text_names = _read_description(folder)
+    config, text_names, masks = _read_description(folder)
     same_vocabulary = _OF_VOCABULARIES if expected is not None and _has_vocabulary_of(folder, config, expected) else ()
     for name in DataConfig.model_fields if expected is not None else ():
         got, want = getattr(config, name), getattr(expected, name)
@@ -174,7 +180,7 @@ def open_prepared(folder: Path, *, expected: DataConfig | None = None) -> Prepar
         raise DataError(f"{folder / PREPARED_FILE} names no dev text, but {folder / 'dev'} exists; prepare it again")
     dev = task.open_store(folder / "dev", tokenizers) if "dev" in text_names else None
     train = task.open_store(folder / "train", tokenizers)
-    return Prepared(folder, config, tokenizers, train, dev, text_names)
+    return Prepared(folder, config, tokenizers, train, dev, text_names, masks)
 
 
 # Settings that have no effect when the vocabulary is that of another model.
@@ -189,8 +195,8 @@ def _has_vocabulary_of(folder: Path, config: DataConfig, expected: DataConfig) -
     return Tokenizers.load(folder).src.fingerprint == theirs.src.fingerprint
 
 
-def _read_description(folder: Path) -> tuple[DataConfig, dict[str, str]]:
-    """Return the configuration and text names in ``prepared.json``. Raises DataError if they are invalid."""
+def _read_description(folder: Path) -> tuple[DataConfig, dict[str, str], MaskStatistics | None]:
+    """Return the contents of ``prepared.json``. Raises DataError if they are invalid."""
     path = folder / PREPARED_FILE
     stored = read_json(path)
     try:
@@ -217,7 +223,7 @@ def _read_description(folder: Path) -> tuple[DataConfig, dict[str, str]]:
                 problem = "does not name" if (folder / name).exists() else "names"
                 exists = "exists" if (folder / name).exists() else "does not exist"
                 raise DataError(f"{path} {problem} {split} text, but {name} {exists}; prepare it again")
-    return config, text_names
+    return config, text_names, MaskStatistics.from_json(description.get("masks"), where=path, error=DataError)
 
 
 def _fingerprint(manifest: Path) -> str:

@@ -97,7 +97,7 @@ def log_probabilities(translator: Translator, pairs: Sequence[tuple[str, str]], 
     """
     tokenizers, limit = translator.tokenizers, translator.max_source_tokens - 1
     if tokenizers.src.has_masks and tokenizers.tgt.has_masks:
-        pairs = [mask_pair(source, target) for source, target in pairs]
+        pairs = [mask_pair(source, target, translator.mask_rules) for source, target in pairs]
     sources = tokenizers.src.encode_batch([normalise(source) for source, _ in pairs], max_tokens=limit)
     targets = tokenizers.tgt.encode_batch([normalise(target) for _, target in pairs], max_tokens=limit)
     src_rows, tgt_rows = ([[*ids[:limit], EOS_ID] for ids in side] for side in (sources, targets))

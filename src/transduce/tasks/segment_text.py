@@ -6,8 +6,11 @@ hypotheses, the best without a fault is the translation.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import islice
 
 from transduce.errors import DataError, quoted
 from transduce.search import Hypothesis
@@ -15,8 +18,21 @@ from transduce.tasks.batch_search import SearchResult
 from transduce.tasks.hypotheses import Candidate, Fault, HypothesisCheck, best_candidates
 from transduce.tasks.line_statistics import MIN_RATIO_TOKENS, LineStatistics
 from transduce.tasks.prefixes import Prefix
-from transduce.tasks.translation_parts import Flag, ScoredText, TranslatedSegment, different, in_order
-from transduce.text import EOS_ID, MaskedText, Tokenizers, is_all_caps, mask, normalise, to_sentence_case, unmask
+from transduce.tasks.translation_parts import Flag, ScoredText, TranslatedSegment, distinct_texts, in_order
+from transduce.text import (
+    EOS_ID,
+    MaskedText,
+    MaskRules,
+    Tokenizers,
+    is_all_caps,
+    mask,
+    normalise,
+    to_capitals,
+    to_sentence_case,
+    unmask,
+)
+from transduce.text.normalise import one_line, visible
+from transduce.text.quotes import QuoteStyle
 from transduce.text.tokenizer import REPLACEMENT
 
 __all__ = ["ForcedIds", "ReadSegment", "SegmentText"]
@@ -24,6 +40,9 @@ __all__ = ["ForcedIds", "ReadSegment", "SegmentText"]
 # Longer segments are truncated: even when masked, they have more tokens than any model reads.
 MAX_SEGMENT_CHARACTERS = 20_000
 MIN_CAPS_FRACTION = 0.02  # input in capitals is lowercased if a smaller fraction of the training lines is in capitals
+
+MAX_SPACES = 100  # no-break and other special spaces of a segment that come back
+_SPECIAL_SPACE = re.compile(r"(\S+)([^\S \t\n\r\x0b\x0c\x1c-\x1f\x85\u2028\u2029]+)(?=(\S+))")
 
 ForcedIds = tuple[list[int], bool]  # the ids of a prefix; whether it ends with a complete word
 
@@ -41,25 +60,30 @@ class ReadSegment:
 class SegmentText:
     """Converts between the text of segments and that of a model with the given vocabularies and training text."""
 
-    def __init__(
-        self, tokenizers: Tokenizers, *, src_language: str, tgt_language: str, statistics: LineStatistics | None
-    ) -> None:
-        self.tokenizers, self.statistics = tokenizers, statistics
-        self.src_language, self.tgt_language = src_language, tgt_language
-        self._check = HypothesisCheck(src_language, tgt_language)
+    def __init__(self, tokenizers: Tokenizers, rules: MaskRules, statistics: LineStatistics | None) -> None:
+        """``rules`` name the languages, and what is not masked."""
+        self.tokenizers, self.rules, self.statistics = tokenizers, rules, statistics
+        self._check = HypothesisCheck(rules)
 
     @property
     def lowers_caps(self) -> bool:
         """Whether hardly any training line was in capitals."""
         return self.statistics is None or self.statistics.caps < MIN_CAPS_FRACTION
 
+    @cached_property
+    def _quotes(self) -> QuoteStyle:
+        """The apostrophes and quotation marks that the model knows."""
+        known = None if self.statistics is None else self.statistics.quotes
+        return QuoteStyle.of_vocabulary(self.tokenizers.src.vocabulary) if known is None else QuoteStyle(*known)
+
     def read(self, text: str, *, lowers_caps: bool) -> ReadSegment:
         """Return a segment as the model reads it."""
-        text, is_truncated = _truncate(text)
-        masked = mask(text) if self.tokenizers.src.has_masks else MaskedText(text, {})
+        text, is_truncated = _truncate(visible(text))
+        masked = mask(text, self.rules) if self.tokenizers.src.has_masks else MaskedText(text, {})
+        masked = replace(masked, text=self._quotes.apply(masked.text))
         is_caps = lowers_caps and self.lowers_caps and is_all_caps(masked.text)
         if is_caps:
-            masked = replace(masked, text=to_sentence_case(masked.text, self.src_language))
+            masked = replace(masked, text=to_sentence_case(masked.text, self.rules.src_language))
         return ReadSegment(text, masked, is_caps, is_truncated)
 
     def prefix_ids(self, prefix: Prefix, source: ReadSegment, *, max_tokens: int) -> ForcedIds:
@@ -68,10 +92,10 @@ class SegmentText:
         Raises DataError for a longer one.
         """
         given = prefix.text
-        for mask_token, original in source.masked.originals.items():
-            given = given.replace(original, mask_token)
+        for mask_token in source.masked.originals:
+            given = given.replace(source.masked.in_target(mask_token), mask_token)
         if source.is_caps and is_all_caps(given):
-            given = to_sentence_case(given, self.tgt_language)
+            given = to_sentence_case(given, self.rules.tgt_language)
         text, tokenizer = normalise(given), self.tokenizers.tgt
         ids = tokenizer.encode(text, max_tokens=max_tokens) if text else []
         is_complete = text != "" and given[-1].isspace() and not prefix.is_whole
@@ -88,34 +112,40 @@ class SegmentText:
         texts = iter(self.tokenizers.tgt.decode_batch(each.ids for result in results for each in result.hypotheses))
         return [
             [
-                self._candidate(source, next(texts), each, is_checked=is_checked and not _is_cut(source, result))
+                self._candidate(source, next(texts), each, is_checked=is_checked, is_cut=_is_cut(source, result))
                 for each in result.hypotheses
             ]
             for source, result in zip(sources, results, strict=True)
         ]
 
-    def _candidate(self, source: ReadSegment, text: str, hypothesis: Hypothesis, *, is_checked: bool) -> Candidate:
-        text = normalise((text.upper() if source.is_caps else text).replace(REPLACEMENT, ""))
-        text, has_all_masks = unmask(text, source.masked) if self.tokenizers.tgt.has_masks else (text, True)
-        fault = self._check.fault(source.text, text) if is_checked else Fault.NONE
+    def _candidate(
+        self, source: ReadSegment, text: str, hypothesis: Hypothesis, *, is_checked: bool, is_cut: bool
+    ) -> Candidate:
+        written = text.replace(REPLACEMENT, "")
+        written = one_line(to_capitals(written, self.rules.tgt_language) if source.is_caps else written)
+        text, has_all_masks = unmask(written, source.masked) if self.tokenizers.tgt.has_masks else (written, True)
+        text = _with_spaces_of(source.text, text)
+        fault = Fault.NONE if has_all_masks else Fault.LACKS_STRINGS
+        if is_checked:
+            has_word = any(map(str.isalnum, written)) or not any(map(str.isalpha, source.masked.text))
+            found = self._check.fault(source.text, text, is_cut=is_cut) if has_word else Fault.HAS_NO_WORD
+            fault = max(fault, found)
         return Candidate(
-            ScoredText(text, hypothesis.score),
-            fault if has_all_masks else max(fault, Fault.LACKS_STRINGS),
-            is_repaired=not has_all_masks,
-            is_finished=hypothesis.is_finished,
+            ScoredText(text, hypothesis.score), fault, is_repaired=not has_all_masks, is_finished=hypothesis.is_finished
         )
 
     def chosen(
         self, source: ReadSegment, result: SearchResult, candidates: Iterable[Candidate], *, n_best: int
     ) -> TranslatedSegment:
         """Return the best translations of a segment, mended if need be."""
-        best = [self._check.mended(each, source.text) for each in best_candidates(candidates)[:n_best]]
+        is_cut = _is_cut(source, result)
+        best = [self._check.mended(each, source.text, is_cut=is_cut) for each in best_candidates(candidates)[:n_best]]
         if not best:
             return TranslatedSegment((ScoredText("", 0.0),))
         flags = best[0][1] | self._flags_of_lengths(result)
-        if _is_cut(source, result):
+        if is_cut:
             flags.add("source-cut")
-        return TranslatedSegment(different(text for text, _ in best), in_order(flags))
+        return TranslatedSegment(distinct_texts(text for text, _ in best), in_order(flags))
 
     def _flags_of_lengths(self, result: SearchResult) -> set[Flag]:
         flags, statistics = set[Flag](), self.statistics
@@ -132,6 +162,18 @@ class SegmentText:
 def _is_cut(source: ReadSegment, result: SearchResult) -> bool:
     """Whether the model did not read the end of a segment."""
     return source.is_truncated or result.is_truncated
+
+
+def _with_spaces_of(source: str, target: str) -> str:
+    """Return ``target`` with the no-break and other special spaces of ``source`` between strings that both have.
+
+    >>> _with_spaces_of("about 10\u00a0000 dogs", "etwa 10 000 Hunde") == "etwa 10\u00a0000 Hunde"
+    True
+    """
+    for match in islice(_SPECIAL_SPACE.finditer(source), MAX_SPACES):
+        before, space, after = match.groups()
+        target = target.replace(f"{before} {after}", f"{before}{space}{after}")
+    return target
 
 
 def _truncate(text: str) -> tuple[str, bool]:

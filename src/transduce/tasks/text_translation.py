@@ -27,7 +27,7 @@ from transduce.tasks.translation_parts import (
     TranslatedSegment,
     Translation,
     best_combinations,
-    different,
+    distinct_texts,
     in_order,
 )
 from transduce.text import spaces_between, word_spans
@@ -89,7 +89,7 @@ class TextTranslation:
         flags: list[Flag] = [*chain.from_iterable(each.warnings for each in translated)]
         if text.is_cut:
             flags.append("source-cut")
-        versions = different(
+        versions = distinct_texts(
             ScoredText(self._version(text, choice, weights), sum((each.score for each in choice), start=0.0))
             for choice in best_combinations([each.n_best for each in translated], n_best)
         )

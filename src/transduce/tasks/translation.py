@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from itertools import starmap
 from pathlib import Path
 
 import torch
@@ -17,6 +16,7 @@ from transduce.metrics import TokenisedBleu, TranslationScores, sacrebleu_score
 from transduce.model import EncoderDecoder
 from transduce.tasks.evaluation import evaluate
 from transduce.tasks.line_statistics import LineStatistics, line_statistics
+from transduce.tasks.mask_statistics import MaskCounts
 from transduce.tasks.pairs import Lines, Pair, PairTask, tokenizer_trainer, tokenizers_of_model
 from transduce.tasks.preparation import Prepared
 from transduce.tasks.registry import register
@@ -24,7 +24,7 @@ from transduce.tasks.task import Use
 from transduce.tasks.translator import Translator
 from transduce.tasks.validation import PairValidation
 from transduce.text import Tokenizers
-from transduce.text.masks import mask_pair, mask_words, strip_masks
+from transduce.text.masks import MaskRules, mask_pair, mask_words, strip_masks
 from transduce.training import Score, Validation
 
 __all__ = ["Translation"]
@@ -36,8 +36,9 @@ class TranslationValidation(PairValidation):
     def _decode(self, model: EncoderDecoder, rows: Sequence[int], should_stop: Callable[[], bool]) -> list[str] | None:
         config = self.run_config
         translator = Translator(
-            model, self.tokenizers, self._search, direction=config.data.direction, precision=config.training.precision
-        )
+            model, self.tokenizers, self._search, direction=config.data.direction, precision=config.training.precision,
+            masks=self._masks,
+        )  # fmt: skip
         return translator.translate_interruptible(should_stop, [self._sources[row] for row in rows])
 
     def _validation(self, nll_nats: float, outputs: list[str]) -> Validation:
@@ -67,21 +68,23 @@ class Translation(PairTask):
             return Tokenizers(shared, shared)
         return Tokenizers(train(lines(0)), train(lines(1)))
 
-    def training_pairs(self, pairs: Iterable[Pair], config: DataConfig) -> Iterator[Pair]:
+    def training_pairs(self, pairs: Iterable[Pair], config: DataConfig, masks: MaskCounts) -> Iterator[Pair]:
         """Yield the pairs; with ``config.masks``, masked pairs and additional pairs that train the masks."""
-        for pair in pairs:
-            yield mask_pair(*pair) if config.masks else pair
+        rules = MaskRules(config.src_language, config.tgt_language)
+        for pair in masks.counted(pairs):
+            yield mask_pair(*pair, rules) if config.masks else pair
             yield from mask_words(*pair) if config.masks else ()
 
     def dev_pairs(self, pairs: Iterable[Pair], config: DataConfig) -> Iterable[Pair]:
         """Return the pairs, masked if ``config.masks``."""
-        return starmap(mask_pair, pairs) if config.masks else pairs
+        rules = MaskRules(config.src_language, config.tgt_language)
+        return (mask_pair(*pair, rules) for pair in pairs) if config.masks else pairs
 
     def tokenizer_pair(self, src: str, tgt: str, config: DataConfig) -> Pair:
         """Remove verbatim spans, which masks replace; the masks are in the vocabulary already."""
         if not config.masks:
             return src, tgt
-        masked_src, masked_tgt = mask_pair(src, tgt)
+        masked_src, masked_tgt = mask_pair(src, tgt, MaskRules(config.src_language, config.tgt_language))
         return strip_masks(masked_src), strip_masks(masked_tgt)
 
     def remarks(self, config: DataConfig) -> Iterable[Remark]:
@@ -130,7 +133,7 @@ class Translation(PairTask):
         """Return the length statistics of the training lines."""
         store = prepared.train
         assert isinstance(store, PairStore)
-        return line_statistics(store, prepared.tokenizers, config.data.src_language)
+        return line_statistics(store, prepared.tokenizers, config.data.src_language, prepared.masks)
 
 
 def _require_translating(tokenizers: Tokenizers, config: DataConfig) -> Tokenizers:

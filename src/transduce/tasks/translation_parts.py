@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 __all__ = [
-    "FLAGS", "Flag", "ScoredText", "TranslatedSegment", "Translation", "best_combinations", "different", "in_order",
+    "FLAGS", "Flag", "ScoredText", "TranslatedSegment", "Translation", "best_combinations", "distinct_texts",
+    "in_order",
 ]  # fmt: skip
 
 # What may be wrong with a translation:
@@ -73,12 +74,16 @@ def in_order(flags: Iterable[Flag]) -> tuple[Flag, ...]:
     return tuple(flag for flag in FLAGS if flag in present) if present else ()
 
 
-def different(texts: Iterable[ScoredText]) -> tuple[ScoredText, ...]:
-    """Return the first of equal texts, in order."""
-    by_text = dict[str, ScoredText]()
-    for each in texts:
-        by_text.setdefault(each.text, each)
-    return tuple(by_text.values())
+def distinct_texts(candidates: Iterable[ScoredText]) -> tuple[ScoredText, ...]:
+    """Return the candidates without those whose text an earlier one has: different tokens may give the same text.
+
+    >>> [each.score for each in distinct_texts([ScoredText("a", -1.0), ScoredText("b", -2.0), ScoredText("a", -3.0)])]
+    [-1.0, -2.0]
+    """
+    first_with: dict[str, ScoredText] = {}
+    for each in candidates:
+        first_with.setdefault(each.text, each)
+    return tuple(first_with.values())
 
 
 def best_combinations(n_best_of: Sequence[Sequence[ScoredText]], n_best: int) -> list[tuple[ScoredText, ...]]:

@@ -26,6 +26,7 @@ from transduce.config import (
     SampledSearchConfig,
     SearchConfig,
     config_from_mapping,
+    split_direction,
 )
 from transduce.errors import CheckpointError, ConfigError, DataError, quoted
 from transduce.files import MAX_LINE_BYTES
@@ -36,6 +37,7 @@ from transduce.tasks.batch_search import BatchSearch, SearchResult, require_sequ
 from transduce.tasks.devices import usable_device
 from transduce.tasks.hypotheses import Candidate
 from transduce.tasks.line_statistics import LineStatistics
+from transduce.tasks.mask_statistics import MaskStatistics, mask_rules
 from transduce.tasks.model_folder import read_model_folder
 from transduce.tasks.prefixes import Prefix
 from transduce.tasks.progress import Progress, progress_callback
@@ -46,7 +48,7 @@ from transduce.tasks.text_division import Splitting, TextDivider
 from transduce.tasks.text_translation import TextTranslation
 from transduce.tasks.translation_parts import ScoredText, TranslatedSegment, Translation
 from transduce.tasks.word_alignment import align_words
-from transduce.text import BOS_ID, EOS_ID, PAD_ID, Segment, Tokenizers
+from transduce.text import BOS_ID, EOS_ID, PAD_ID, Segment, Tokenizers, n_masks
 from transduce.text.chunks import chunks
 from transduce.text.markup import MarkupRules
 
@@ -87,7 +89,8 @@ class Translator:
     CPUs) computes matrix products in that type: faster on processors that support it, with slightly different outputs.
     After changing weights, make a new translator. Several threads may share one. ``others`` are further models with the
     same vocabularies, for an ensemble; with a ``shortlist``, only its tokens are scored. ``statistics`` are those of
-    the training lines; without them, every sentence is translated separately.
+    the training lines; without them, every sentence is translated separately. ``masks`` say what is not masked, by
+    default those of ``statistics``.
     """
 
     def __init__(
@@ -101,6 +104,7 @@ class Translator:
         others: Sequence[EncoderDecoder] = (),
         statistics: LineStatistics | None = None,
         shortlist: Shortlist | None = None,
+        masks: MaskStatistics | None = None,
     ) -> None:
         self.model, self.tokenizers, self.search, self.statistics = model, tokenizers, search, statistics
         self.precision = precision
@@ -112,12 +116,16 @@ class Translator:
             suppressed_ids=tokenizers.tgt.suppressed_ids,
         )
         self._n_models = 1 + len(others)
-        self.src_language, self.tgt_language = direction.split("-")
-        self._segment_text = SegmentText(
-            tokenizers, src_language=self.src_language, tgt_language=self.tgt_language, statistics=statistics
-        )
+        self.src_language, self.tgt_language = split_direction(direction)
+        masks = statistics.masks if masks is None and statistics is not None else masks
+        self.mask_rules = mask_rules(self.src_language, self.tgt_language, masks)
+        self._segment_text = SegmentText(tokenizers, self.mask_rules, statistics)
         self._segmenter = Segmenter(
-            self.src_language, statistics, self._n_tokens, max_tokens=self._batch_search.max_source_tokens
+            self.src_language,
+            statistics,
+            self._n_tokens,
+            max_tokens=self._batch_search.max_source_tokens,
+            n_masks=lambda text: n_masks(text, self.mask_rules) if tokenizers.src.has_masks else 0,
         )
         self._divider = TextDivider(self._segmenter, tokenizers, self.tgt_language)
 
@@ -163,6 +171,10 @@ class Translator:
         other._batch_search = self._batch_search.with_draft(draft._batch_search, length)
         other.search = greedy_unless_sampled(self.search)
         return other
+
+    def attend(self, on_step: Callable[[], object]) -> None:
+        """Call ``on_step`` before each step of decoding, for instance to let more urgent work pass."""
+        self._batch_search.on_step = on_step
 
     @property
     def passes(self) -> PassCounts:
@@ -500,7 +512,7 @@ class Translator:
         return [min(len(ids) + search.max_extra_tokens + 1, limit) if ids else 1 for ids, _ in forced]
 
     def _n_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Count the tokens of each masked text, EOS included; a truncated text counts as longer than the maximum."""
+        """Count the tokens that the model reads, EOS included; a truncated text counts as longer than the maximum."""
         inputs = [self._segment_text.read(text, lowers_caps=True) for text in texts]
         counts = [len(ids) + 1 for ids in self._batch_search.source_ids([each.masked.text for each in inputs])]
         minimum = self.max_source_tokens + 1

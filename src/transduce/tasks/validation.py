@@ -12,6 +12,7 @@ from transduce.config import RunConfig, TrainingConfig
 from transduce.data import Batch, PairBatches, PairStore, Store
 from transduce.metrics import perplexity
 from transduce.model import EncoderDecoder
+from transduce.tasks.mask_statistics import MaskStatistics
 from transduce.tasks.objective import PairObjective
 from transduce.text import Tokenizers
 from transduce.training import BatchSource, DistributedContext, Objective, Score, Validation
@@ -65,6 +66,7 @@ class PairValidation(ABC):
         *,
         device: torch.device,
         distributed: DistributedContext | None = None,
+        masks: MaskStatistics | None = None,
     ) -> None:
         """``model`` returns the model to validate, with its full weights, in evaluation mode."""
         self._get_model, self.tokenizers, self.run_config, self.config = model, tokenizers, config, config.training
@@ -74,7 +76,7 @@ class PairValidation(ABC):
         self._search = config.search.model_copy(update={"max_tokens_per_batch": max_tokens})
         n_sentences = config.training.validation_sentences
         self._sources, self._references = text[0][:n_sentences], text[1][:n_sentences]
-        self._distributed = distributed or DistributedContext()
+        self._distributed, self._masks = distributed or DistributedContext(), masks
 
     def _make_batches(self, store: Store, config: RunConfig, device: torch.device) -> BatchSource[Batch]:
         """Return the batches of the dev store."""

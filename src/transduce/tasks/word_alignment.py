@@ -78,10 +78,11 @@ def _masked(source: str, target: str, translator: Translator) -> tuple[MaskedTex
     """Mask both sides as the translator does, with the masks of the source."""
     if not (translator.tokenizers.src.has_masks and translator.tokenizers.tgt.has_masks):
         return MaskedText(source, {}), MaskedText(target, {})
-    masked, hidden = mask(source), target
-    for mask_token, original in sorted(masked.originals.items(), key=lambda each: -len(each[1])):
-        hidden = hidden.replace(original, mask_token)
-    return masked, MaskedText(hidden, masked.originals)
+    masked, hidden = mask(source, translator.mask_rules), target
+    written = {mask_token: masked.in_target(mask_token) for mask_token in masked.originals}
+    for mask_token, string in sorted(written.items(), key=lambda each: -len(each[1])):
+        hidden = hidden.replace(string, mask_token)
+    return masked, MaskedText(hidden, written)
 
 
 def _forced(

@@ -2,14 +2,16 @@
 
 from transduce.text.bpe import byte_tokenizer, train_bpe, train_characters
 from transduce.text.bpe_dropout import BpeDropout
+from transduce.text.capitals import is_all_caps, to_capitals, to_sentence_case
 from transduce.text.kept_strings import lost_strings, mend, needs_translation
-from transduce.text.masks import MASKS, MaskedText, find_verbatim, is_all_caps, mask, to_sentence_case, unmask
+from transduce.text.masks import MASKS, MaskedText, MaskRules, mask, n_masks, unmask
 from transduce.text.normalise import normalise
 from transduce.text.sentencepiece_tokenizer import SentencePieceTokenizer
 from transduce.text.sentences import Segment, join_segments, spaces_between, split_clauses, split_sentences
 from transduce.text.tokenizer import WORD_START, Tokenizer, Tokenizers, load_tokenizer
 from transduce.text.tokenizer_pipelines import CONTINUATION
 from transduce.text.treebank_words import treebank_words
+from transduce.text.verbatim import find_verbatim
 from transduce.text.vocabulary import (
     BOS_ID,
     EOS_ID,
@@ -27,9 +29,9 @@ from transduce.text.wordpiece_trainer import split_characters
 
 __all__ = [
     "BOS_ID", "CONTINUATION", "EOS_ID", "LANGUAGE_MODEL_TOKENS", "MASKS", "MASK_TOKEN", "PAD_ID", "SENTINELS",
-    "SPECIAL_TOKENS", "UNK_ID", "WORD_START", "BpeDropout", "MaskedText", "Segment", "SentencePieceTokenizer",
-    "Tokenizer", "Tokenizers", "byte_tokenizer", "find_verbatim", "is_all_caps", "join_segments", "load_tokenizer",
-    "lost_strings", "mask", "mend", "needs_translation", "normalise", "spaces_between", "split_characters",
-    "split_clauses", "split_sentences", "to_sentence_case", "train_bpe", "train_characters", "train_word_level",
-    "train_wordpiece", "treebank_words", "unmask", "word_spans",
+    "SPECIAL_TOKENS", "UNK_ID", "WORD_START", "BpeDropout", "MaskRules", "MaskedText", "Segment",
+    "SentencePieceTokenizer", "Tokenizer", "Tokenizers", "byte_tokenizer", "find_verbatim", "is_all_caps",
+    "join_segments", "load_tokenizer", "lost_strings", "mask", "mend", "n_masks", "needs_translation", "normalise",
+    "spaces_between", "split_characters", "split_clauses", "split_sentences", "to_capitals", "to_sentence_case",
+    "train_bpe", "train_characters", "train_word_level", "train_wordpiece", "treebank_words", "unmask", "word_spans",
 ]  # fmt: skip

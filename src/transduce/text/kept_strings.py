@@ -6,42 +6,63 @@ These functions see texts only, so they serve models with and without masks (``m
 from __future__ import annotations
 
 import re
-from collections import Counter
+from bisect import bisect_right
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
 
-from transduce.text.masks import find_verbatim
+from transduce.text.insertion import insert_missing
+from transduce.text.numbers import number_value, number_words, plain_digits, style_of, translated_number
+from transduce.text.verbatim import NUMBER_KINDS, Verbatim, verbatim_strings
 
 __all__ = ["lost_strings", "mend", "needs_translation"]
 
-_DIGITS = re.compile(r"\d+(?:[-–.,:/'’]\d+)*")
+DIGITS = "digit string"
+MAX_COMPARED = 10_000  # pairs of lost and surplus digit strings that are compared
+# Other kinds, such as dates and numbers with units, are compared by their digits.
+_COPIED_KINDS = frozenset(("comment", "tag", "url", "email", "placeholder", "path", "code", "emoji"))
+_DIGITS = re.compile(r"\d+(?:(?:[-–.,:/'’٫٬]|[\u00a0\u2009\u202f](?=\d{3}(?!\d)))\d+)*")
+_SPACED_DIGITS = re.compile(r"\d+(?:(?:[-–.,:/'’٫٬]|[ \u00a0\u2009\u202f](?=\d{3}(?!\d)))\d+)*")
+_IN_WORD = re.compile(r"(?:[2-9]|1[0-2]?)-?[^\W\d_]")
 
 
 def needs_translation(text: str) -> bool:
-    """Whether ``text`` has letters of any script outside strings that are copied; a text without them stays as it is.
+    """Whether ``text`` has letters of any script outside verbatim strings; a text without them stays as it is.
 
-    >>> needs_translation("Yes."), needs_translation("2024 - https://x.org"), needs_translation("5 km")
-    (True, False, False)
+    So a number with a unit stays, and a file name, a tag or a URL alone.
+
+    >>> [needs_translation(each) for each in ("Yes.", "2024 - https://x.org", "5 km", "00:00:01,000 --> 00:00:02,500")]
+    [True, False, False, False]
     """
-    for string in find_verbatim(text):
-        text = text.replace(string, " ", 1)
-    return any(map(str.isalpha, text))
+    if not any(map(str.isalpha, text)):
+        return False
+    position = 0
+    for each in verbatim_strings(text):
+        if any(map(str.isalpha, text[position : each.start])):
+            return True
+        position = each.end
+    return any(map(str.isalpha, text[position:]))
 
 
-def lost_strings(source: str, target: str, *, src_language: str, tgt_language: str) -> tuple[str, ...]:
+def lost_strings(
+    source: str, target: str, *, src_language: str, tgt_language: str, may_lack: Collection[str] = ()
+) -> tuple[str, ...]:
     """Return the strings of ``source`` that its translation should keep but lacks, in order; once for each occurrence.
 
-    These are digit strings, URLs, addresses, placeholders, tags, file names and emoji. A number is also kept if it is
-    written as the target language writes it ("1.000,5" for the English "1,000.5"), in digits of another script, or, up
-    to twelve, as a word; a date or a time also with other separators.
+    These are digit strings, URLs, addresses, placeholders, tags, file names, codes and emoji, except ``may_lack``. A
+    number is also kept if it is written as the target language writes it ("1.000,5" for the English "1,000.5"), in
+    digits of another script, or, up to twelve, as a word; a date or a time also with other separators. The digits of
+    "3D" or "2nd" are lost only if another number stands for them.
 
     >>> lost_strings("Pay 1,000.5 dollars by 2025.", "Zahl 1.000,5 Dollar.", src_language="en", tgt_language="de")
     ('2025',)
     """
-    strings = sorted({*find_verbatim(source), *_DIGITS.findall(source)}, key=source.find)
-    missing = Counter({each: source.count(each) - target.count(each) for each in strings})
-    return tuple((+missing).elements())
+    comparison = _Comparison(source, target, src_language, tgt_language, may_lack)
+    return tuple(each.text for each in comparison.lost)
 
 
-def mend(source: str, target: str, *, src_language: str, tgt_language: str) -> str:
+def mend(source: str, target: str, *, src_language: str, tgt_language: str, may_lack: Collection[str] = ()) -> str:
     """Return ``target`` with the lost strings of ``source`` put in, so that none is lost; unchanged if none was.
 
     A string takes the place of its counterpart: one of the same kind in the target that the source does not have. If
@@ -50,6 +71,260 @@ def mend(source: str, target: str, *, src_language: str, tgt_language: str) -> s
     >>> mend("Made in 2024.", "Gemacht in 2402.", src_language="en", tgt_language="de")
     'Gemacht in 2024.'
     """
-    for string in lost_strings(source, target, src_language=src_language, tgt_language=tgt_language):
-        target = f"{target} {string}"
-    return target
+    comparison = _Comparison(source, target, src_language, tgt_language, may_lack)
+    if not comparison.lost:
+        return target
+    mended = comparison.mended()
+    still_lost = _Comparison(source, mended, src_language, tgt_language, may_lack).lost  # seldom: it joined digits
+    return " ".join((mended, *(each.text for each in still_lost)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """A string to be kept, at its place in the source or the target."""
+
+    kind: str
+    start: int
+    end: int
+    text: str
+
+
+class _Comparison:
+    """Which strings of a source its translation has, and where."""
+
+    def __init__(
+        self, source: str, target: str, src_language: str, tgt_language: str, may_lack: Collection[str]
+    ) -> None:
+        self._source, self._target = source, target
+        self._languages = src_language, tgt_language
+        self._kept: list[tuple[_Item, _Item]] = []  # of the source, of the target
+        self._counterparts: list[tuple[_Item, _Item]] = []  # a lost string, and what has its place
+        self._surplus: list[_Item] = []  # of the target
+        self._is_free = bytearray(b"\1" * len(target))  # which characters belong to no string yet
+        self._strings = list(verbatim_strings(source))
+        is_free = bytearray(b"\1" * len(source))
+        copied = [_item(each) for each in self._strings if each.kind in _COPIED_KINDS or each.text in may_lack]
+        for item in copied:
+            is_free[item.start : item.end] = bytes(item.end - item.start)
+        lost = self._match_copied([item for item in copied if item.text not in may_lack])
+        lost += self._match_digits(list(_digit_strings(source, src_language, is_free)))
+        self.lost = sorted(lost, key=lambda each: each.start)
+
+    def mended(self) -> str:
+        """Return the target with the lost strings put in."""
+        first = _unused_characters({*self._source, *self._target}, len(self._kept) + len(self.lost) + len(self._surplus))
+        written: dict[str, str] = {}  # by the character that stands for a string meanwhile
+
+        def token_for(text: str) -> str:
+            token = chr(first + len(written))
+            written[token] = text
+            return token
+
+        in_source = [(item, token_for(other.text)) for item, other in self._kept]
+        in_target = [(other, token) for (_, other), (_, token) in zip(self._kept, in_source, strict=True)]
+        replaced = dict(self._counterparts)
+        for item in self.lost:
+            token = token_for(self._in_target(item, has_place=item in replaced))
+            in_source.append((item, token))
+            if item in replaced:
+                in_target.append((replaced[item], token))
+        tokens = re.compile(f"[{chr(first)}-{chr(first + len(written) - 1)}]")
+        is_free = bytearray(self._is_free)
+        for item in self._surplus:  # nothing is inserted into these
+            if all(is_free[item.start : item.end]):
+                is_free[item.start : item.end] = bytes(item.end - item.start)
+                in_target.append((item, token_for(item.text)))
+        masked = insert_missing(_with_tokens(self._target, in_target), _with_tokens(self._source, in_source), tokens)
+        return "".join(written.get(character, character) for character in masked)
+
+    def _match_copied(self, items: Sequence[_Item]) -> list[_Item]:
+        """Match copied strings with those of the target; return the lost ones."""
+        in_target = [_item(each) for each in verbatim_strings(self._target) if each.kind in _COPIED_KINDS]
+        lost, left = list(items), in_target
+        for key in (_text, _code):
+            lost, left = self._match_equal(lost, left, key, key)
+        searched = dict[str, int]()  # so that a string that occurs often is searched once
+        lost = [item for item in lost if not self._keep_inside(item, searched)]
+        free = [each for each in left if all(self._is_free[each.start : each.end])]
+        surplus: dict[str, deque[_Item]] = defaultdict(deque)
+        for each in free:
+            surplus[each.kind].append(each)
+        for item in lost:
+            if surplus[item.kind]:
+                self._replace(item, surplus[item.kind].popleft())
+        self._surplus += free
+        return lost
+
+    def _match_digits(self, items: Sequence[_Item]) -> list[_Item]:
+        """Match digit strings with those of the target: equal ones, equal numbers, equal digits, words."""
+        src_language, tgt_language = self._languages
+        in_target = list(_digit_strings(self._target, tgt_language, self._is_free))
+
+        def value(language: str) -> Callable[[_Item], str | None]:
+            return lambda item: number_value(item.text, language)
+
+        left, items = list(in_target), list(items)
+        for of_source, of_target in ((_plain, _plain), (value(src_language), value(tgt_language))):
+            items, left = self._match_equal(items, left, of_source, of_target)
+        pool = Counter(chain.from_iterable(map(_atoms, left)))
+        words = number_words(self._target, tgt_language)
+        lost = []
+        for item in items:
+            atoms, word = Counter(_atoms(item)), number_value(item.text, src_language)
+            if _has(pool, atoms):
+                pool.subtract(atoms)
+            elif word is not None and words[word] > 0:
+                words[word] -= 1
+            else:
+                lost.append(item)
+        explained = number_words(self._source, src_language)
+        surplus = []
+        for item in left:
+            atoms, word = Counter(_atoms(item)), number_value(item.text, tgt_language)
+            if not _has(pool, atoms):
+                continue
+            pool.subtract(atoms)
+            if word is not None and explained[word] > 0:
+                explained[word] -= 1
+            else:
+                surplus.append(item)
+        altered = _pairs_of_altered(lost, surplus)
+        for item, other in altered:
+            self._replace(item, other)
+        self._surplus += surplus
+        replaced = dict(altered)
+        return [item for item in lost if item in replaced or not self._may_be_a_word(item)]
+
+    def _match_equal(
+        self,
+        items: Sequence[_Item],
+        others: Sequence[_Item],
+        of_source: Callable[[_Item], str | None],
+        of_target: Callable[[_Item], str | None],
+    ) -> tuple[list[_Item], list[_Item]]:
+        """Keep items whose keys are equal; return the others of the source and of the target."""
+        found: dict[str | None, deque[_Item]] = defaultdict(deque)
+        for other in others:
+            found[of_target(other)].append(other)
+        found.pop(None, None)
+        rest, kept = [], set[_Item]()
+        for item in items:
+            same = found.get(of_source(item))
+            if same:
+                kept.add(same[0])
+                self._keep(item, same.popleft())
+            else:
+                rest.append(item)
+        return rest, [other for other in others if other not in kept]
+
+    def _keep_inside(self, item: _Item, searched: dict[str, int]) -> bool:
+        """Keep a string if it is anywhere in the target, such as inside a longer one that the source has not."""
+        start = self._target.find(item.text, searched.get(item.text, 0))
+        while start >= 0 and not all(self._is_free[start : start + len(item.text)]):
+            start = self._target.find(item.text, start + 1)
+        searched[item.text] = len(self._target) if start < 0 else start + 1
+        if start >= 0:
+            self._keep(item, _Item(item.kind, start, start + len(item.text), item.text))
+        return start >= 0
+
+    def _keep(self, item: _Item, other: _Item) -> None:
+        self._kept.append((item, other))
+        self._is_free[other.start : other.end] = bytes(other.end - other.start)
+
+    def _replace(self, item: _Item, other: _Item) -> None:
+        self._counterparts.append((item, other))
+        self._is_free[other.start : other.end] = bytes(other.end - other.start)
+
+    def _verbatim_with(self, item: _Item) -> Verbatim | None:
+        """Return the verbatim string of the source that an item is part of."""
+        index = bisect_right(self._strings, item.start, key=lambda each: each.start) - 1
+        return self._strings[index] if index >= 0 and item.end <= self._strings[index].end else None
+
+    def _may_be_a_word(self, item: _Item) -> bool:
+        """Whether other languages may write a word for the digits: "3D", "2nd", "4-year-old"."""
+        return _IN_WORD.match(self._source, item.start) is not None and self._verbatim_with(item) is None
+
+    def _in_target(self, item: _Item, *, has_place: bool) -> str:
+        """Return a lost string as it is put into the target: numbers with units and grouped ones by rule.
+
+        Where nothing stands for a number, its unit comes with it, unless the target has that.
+        """
+        whole = self._verbatim_with(item)
+        if item.kind in _COPIED_KINDS or whole is None or whole.kind not in NUMBER_KINDS:
+            return item.text
+        written = translated_number(whole.text, *self._languages)
+        digits = _SPACED_DIGITS.search(written) if written != whole.text else None
+        unit = whole.text.replace(item.text, "").strip()
+        if whole.kind == "quantity" and not has_place and unit not in self._target:
+            return written
+        return item.text if digits is None else digits.group()
+
+
+def _item(string: Verbatim) -> _Item:
+    return _Item(string.kind, string.start, string.end, string.text)
+
+
+def _digit_strings(text: str, language: str, is_free: bytearray) -> Iterator[_Item]:
+    """Yield the digit strings of the free characters of a text."""
+    style = style_of(language)
+    pattern = _SPACED_DIGITS if style is not None and style.group == " " else _DIGITS
+    hidden = "".join(each if free else "\n" for each, free in zip(text, is_free, strict=True)) if 0 in is_free else text
+    for match in pattern.finditer(hidden):
+        yield _Item(DIGITS, *match.span(), match.group())
+
+
+def _text(item: _Item) -> str:
+    return item.text
+
+
+def _code(item: _Item) -> str | None:
+    """Return a code without case: "md5" may become "MD5"."""
+    return item.text.casefold() if item.kind == "code" else None
+
+
+def _plain(item: _Item) -> str:
+    return plain_digits(item.text)
+
+
+def _atoms(item: _Item) -> list[str]:
+    """Return the runs of digits of a digit string, without leading zeros."""
+    return [atom.lstrip("0") or "0" for atom in re.findall(r"\d+", plain_digits(item.text))]
+
+
+def _has(pool: Counter[str], atoms: Counter[str]) -> bool:
+    return all(pool[atom] >= count for atom, count in atoms.items())
+
+
+def _pairs_of_altered(lost: Sequence[_Item], surplus: Sequence[_Item]) -> list[tuple[_Item, _Item]]:
+    """Pair lost digit strings with those that stand for them: in order if there are equally many, or very many, else
+    similar ones.
+    """
+    if len(lost) == len(surplus) or len(lost) * len(surplus) > MAX_COMPARED:
+        return list(zip(lost, surplus, strict=False))
+    pairs, left = [], list(surplus)
+    for item in lost:
+        digits = Counter(_plain(item))
+        similar = [each for each in left if 2 * (digits & Counter(_plain(each))).total() >= len(item.text)]
+        if similar:
+            pairs.append((item, similar[0]))
+            left.remove(similar[0])
+    return pairs
+
+
+def _with_tokens(text: str, items: Sequence[tuple[_Item, str]]) -> str:
+    """Return ``text`` with each item replaced by its token."""
+    pieces, position = [], 0
+    for item, token in sorted(items, key=lambda each: each[0].start):
+        pieces += [text[position : item.start], token]
+        position = item.end
+    return "".join([*pieces, text[position:]])
+
+
+def _unused_characters(used: Collection[str], n: int) -> int:
+    """Return the first code point of ``n`` unused ones in a row, in the last two planes, which are for private use."""
+    first = 0xF0000
+    for code in sorted(map(ord, used)):
+        if code - first >= n:
+            break
+        first = max(first, code + 1)
+    return first

@@ -5,29 +5,75 @@ from __future__ import annotations
 import re
 
 from transduce.composition import composed
+from transduce.text.characters import EMOJI, JOINING_SCRIPTS
 
-__all__ = ["composed", "normalise", "without_surrogates"]
+__all__ = ["INVISIBLE", "LONE_JOINERS", "composed", "normalise", "one_line", "visible", "without_surrogates"]
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
+# Characters that show nothing and mean nothing to a reader: control characters that are no space, soft hyphens, marks of
+# direction, zero-width spaces, byte order marks, signs of annotation, and others that are ignored by default.
+_NOTHING = (
+    "\0-\x08\x0e-\x1b\x7f\xad\u061c\u17b4\u17b5\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff0-\ufffb"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000\U000e0001\U000e0080-\U000e0fff"
+)
+# Characters that show nothing but change another: variation selectors, the letters of a flag.
+_VARIATIONS, _FLAG_LETTERS = "\ufe00-\ufe0f", "\U000e0020-\U000e007f"
+_JOINERS = "[\u200c\u200d]"
+
+# Regular expressions of what ``normalise`` removes, in this order.
+INVISIBLE = f"[{_NOTHING}{_VARIATIONS}{_FLAG_LETTERS}]"
+LONE_JOINERS = f"{_JOINERS}(?<![{JOINING_SCRIPTS}{EMOJI}]{_JOINERS})"  # not in a word or picture that needs one
+
+_INVISIBLE, _LONE_JOINERS = re.compile(INVISIBLE), re.compile(LONE_JOINERS)
+_SUSPECT = re.compile(f"{INVISIBLE}|{_JOINERS}")
+_ALWAYS_INVISIBLE = re.compile(f"[{_NOTHING}]")
+_WITHOUT_PICTURE = re.compile(
+    f"[{_VARIATIONS}](?<![{EMOJI}][{_VARIATIONS}])(?!\u20e3)"
+    f"|[{_FLAG_LETTERS}](?<![\U0001f3f4{_FLAG_LETTERS}][{_FLAG_LETTERS}])[{_FLAG_LETTERS}]*"
+    f"|{_JOINERS}(?<![{JOINING_SCRIPTS}{EMOJI}{_VARIATIONS}]{_JOINERS})"
+)
+
 
 def normalise(text: str) -> str:
-    """Return ``text`` in NFC, with each run of whitespace replaced by one space and none at the ends.
+    """Return ``text`` as models read it: without invisible characters, and as ``one_line`` does; idempotent.
 
-    Whitespace is Unicode whitespace: tabs, line ends, control separators, the no-break space, U+2028. The result is one
-    line; normalising is idempotent.
+    Joiners stay between letters of Arabic, Indian and other scripts that need them, and between emoji.
+
+    >>> normalise("  Ein\\u00a0Ma\\u0308d\\xadchen\\tlacht.\\u2028")
+    'Ein Mädchen lacht.'
+    """
+    text = without_surrogates(text)
+    if not _is_plain(text):
+        text = _LONE_JOINERS.sub("", _INVISIBLE.sub("", text))
+    return one_line(text)
+
+
+def visible(text: str) -> str:
+    """Return ``text`` without its invisible characters, except those that belong to an emoji.
+
+    >>> visible("a soft\\xadhyphen,\\ta mark\\ufeff"), visible("\\u2764\\ufe0f") == "\\u2764\\ufe0f"
+    ('a softhyphen,\\ta mark', True)
+    """
+    return text if _is_plain(text) else _WITHOUT_PICTURE.sub("", _ALWAYS_INVISIBLE.sub("", text))
+
+
+def one_line(text: str) -> str:
+    """Return ``text`` in NFC, with each run of whitespace replaced by one space and none at the ends; idempotent.
+
+    Whitespace is Unicode whitespace: tabs, line ends, control separators, the no-break space, U+2028.
 
     Every string is accepted: NUL is removed; a lone surrogate becomes U+FFFD, the replacement character (a surrogate
     pair becomes its character); U+034F splits a run of more than 64 combining marks, as in the stream-safe text format
     of Unicode Standard Annex 15.
-
-    >>> normalise("  Ein\\u00a0Ma\\u0308dchen\\tlacht.\\u2028")
-    'Ein Mädchen lacht.'
     """
-    text = text.replace("\0", "")
-    if not text.isascii():
-        text = composed(without_surrogates(text))
-    return " ".join(text.split())
+    text = without_surrogates(text.replace("\0", ""))
+    return " ".join((text if text.isascii() else composed(text)).split())
+
+
+def _is_plain(text: str) -> bool:
+    """Whether a text has no invisible character."""
+    return (text.isascii() and text.isprintable()) or _SUSPECT.search(text) is None
 
 
 def without_surrogates(text: str) -> str:

@@ -1,6 +1,7 @@
 """Sentence and clause splitting. Segments join to the original text.
 
-Sentence boundaries come from ``sentencex``, which knows abbreviations, quotes and lists in many languages.
+Sentence boundaries come from ``sentencex``, which knows abbreviations, quotes and lists in many languages; some that it
+gets wrong are corrected (``abbreviations.py``, sentences in brackets, scripts that it does not know).
 """
 
 from __future__ import annotations
@@ -12,7 +13,10 @@ from dataclasses import dataclass
 
 from sentencex import segment
 
-from transduce.text.masks import verbatim_spans
+from transduce.text.abbreviations import LOOKS_AT, continues
+from transduce.text.punctuation import COMMAS, SENTENCE_ENDS, STRONG_PAUSES, SURE_ENDS
+from transduce.text.quotes import plain_quotes
+from transduce.text.verbatim import verbatim_spans
 
 __all__ = ["Segment", "join_segments", "spaces_between", "split_clauses", "split_sentences"]
 
@@ -21,18 +25,21 @@ MIN_LETTERS = 2  # of a sentence: "1." and "M." belong to the next one
 _LETTER_OR_DIGIT, _LETTER = re.compile(r"[^\W_]"), re.compile(r"[^\W\d_]")
 _WIDE_SPACE = re.compile(r"[^\S\t\n ]")  # replaced by a space: sentencex 1.0 panics at "B\u00a0."
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_STRONG_END = re.compile(r"[!?。！？]\s*$")
-
 _UNSPACED_LANGUAGES = frozenset(("zh", "ja", "yue", "wuu", "lzh"))  # no space between sentences; Thai, Lao, Khmer do
-# Characters of scripts that write none between words: Thai to Tibetan, Burmese, Khmer, Chinese and Japanese.
-_UNSPACED_SCRIPT = re.compile(
-    "[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3001-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]"
-)
+_STRONG_END = re.compile(rf"[{SURE_ENDS}]\s*$")
+# Ends that sentencex does not know, and those of scripts other than Latin and Chinese without a space behind them.
+_UNKNOWN_END = re.compile(rf"[។៕෴༎༏༐༑⳹⳾︒]+\s*|[{''.join(set(SURE_ENDS) - set('!?。！？｡‼⁇⁈⁉'))}]+(?=[^\W_])")
+# A sentence in brackets, or several, before another.
+_BRACKETED = re.compile(rf"\([^()]+[{SENTENCE_ENDS}]\)\s+(?=\S)|（[^（）]+[{SENTENCE_ENDS}]）\s*(?=\S)")
+_OPENING = "(\"'“„‘«¿¡（「『"
+
+_SPACED = "!?,;:·"  # marks that a space follows; those of other scripts may stand between words alone
+_PAUSES, _COMMAS = ("".join(set(marks) - set(_SPACED)) for marks in (STRONG_PAUSES + SURE_ENDS, COMMAS))
 
 # Possible clause boundaries, best kind first. The boundary is the end of the match.
 _BOUNDARIES = (
-    re.compile(r"[;:](?=\s)\s+|[；：]\s*|\s[–—-]\s+"),
-    re.compile(r"[,)\]](?=\s)\s+|[，、]\s*"),
+    re.compile(rf"[!?;:·]\s+|[{_PAUSES}](?!\d)\s*|\s[–—-]\s+"),
+    re.compile(rf"[,)\]]\s+|[{_COMMAS}](?!\d)\s*"),
     re.compile(r"\s+"),
 )
 MIN_FRACTION = 0.2  # of the length of a sentence, on either side of a boundary at punctuation
@@ -64,8 +71,9 @@ def split_sentences(text: str, language: str) -> list[Segment]:
     end, verbatim, has_words = 0, _VerbatimSpans(text), False
     for part in _sentencex_parts(text, language):
         end += len(part)
-        if end < len(text) and (end in verbatim or (part[-1:].isascii() and not part[-1:].isspace())):
-            pending.append(part)  # "README.Debian", <img alt="One. Two.">
+        is_inside = end in verbatim or (part[-1:].isascii() and not part[-1:].isspace())
+        if end < len(text) and (is_inside or continues(part, text[end : end + LOOKS_AT], language)):
+            pending.append(part)  # "README.Debian", <img alt="One. Two.">, "vol. 3"
             has_words = True
         elif not has_words and _is_enumerator(part):
             pending.append(part)
@@ -76,7 +84,7 @@ def split_sentences(text: str, language: str) -> list[Segment]:
             parts[-1] += part
     if pending:
         parts[-1:] = ["".join([*parts[-1:], *pending])]
-    return _segments(parts)
+    return _segments([piece for part in parts for piece in _pieces(part)])
 
 
 def split_clauses(text: str, max_tokens: int, n_tokens: Callable[[str], int]) -> list[Segment]:
@@ -104,8 +112,8 @@ def join_segments(texts: Sequence[str], segments: Sequence[Segment], language: s
 def spaces_between(texts: Sequence[str], segments: Sequence[Segment], language: str) -> list[str]:
     """Return the whitespace after each of ``texts``, translations of the segments into ``language``.
 
-    It is that of the source. Where the source has none because its script writes none, there is a space; where the
-    target writes none, spaces are left out. None follows an empty text.
+    It is that of the source. Where the source has none, as after the full stops of other scripts, there is a space;
+    where the target writes none, spaces are left out. None follows an empty text.
 
     >>> spaces_between(["He left.", "I came."], split_sentences("他走了。我来了。", "zh"), "en")
     [' ', '']
@@ -118,8 +126,8 @@ def spaces_between(texts: Sequence[str], segments: Sequence[Segment], language: 
         if not text:
             return ""
         if is_unspaced:
-            return "" if not segment.space.strip(" ") and _UNSPACED_SCRIPT.match(text[-1]) else segment.space
-        return segment.space or (" " if _UNSPACED_SCRIPT.match(segment.text[-1:]) else "")
+            return segment.space if segment.space.strip(" ") or text[-1].isascii() else ""
+        return segment.space or ("" if segment.text[-1:].isascii() else " ")
 
     return [*map(space_after, texts[:-1], segments), *(segment.space for segment in segments[-1:])]
 
@@ -140,7 +148,7 @@ def _sentencex_parts(text: str, language: str) -> Iterator[str]:
 
     The last part of a block may be incomplete and is split again with the next block. Words are never split.
     """
-    plain = _SURROGATE.sub("\ufffd", _WIDE_SPACE.sub(" ", text))
+    plain = plain_quotes(_SURROGATE.sub("\ufffd", _WIDE_SPACE.sub(" ", text)))
     part_start = start = 0  # start of the next part, start of the next block
     while start < len(text):
         block = plain[start : start + MAX_BLOCK_CHARACTERS]
@@ -158,6 +166,26 @@ def _sentencex_parts(text: str, language: str) -> Iterator[str]:
             start += len(block)
     if part_start < start:
         yield text[part_start:start]
+
+
+def _pieces(part: str) -> Iterator[str]:
+    """Divide a part where sentencex did not; the pieces concatenate to it."""
+    start = 0
+    while (bracketed := _BRACKETED.match(part, start)) and _is_sentence(bracketed[0], part[bracketed.end()]):
+        yield bracketed[0]
+        start = bracketed.end()
+    for match in _UNKNOWN_END.finditer(part, start):
+        yield part[start : match.end()]
+        start = match.end()
+    if start < len(part):
+        yield part[start:]
+
+
+def _is_sentence(bracketed: str, following: str) -> bool:
+    """Whether words in brackets are a sentence: more than an abbreviation, and another sentence may begin behind it."""
+    begins = (following.isalnum() and not following.islower()) or following in _OPENING
+    inside = bracketed.strip()[1:-1]
+    return begins and _LETTER.search(inside) is not None and (inside[-1] in SURE_ENDS or len(inside.split()) > 1)
 
 
 def _is_enumerator(part: str) -> bool:

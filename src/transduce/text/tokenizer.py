@@ -30,7 +30,14 @@ from transduce.text.byte_level import BYTE_CHARACTERS, bytes_of, to_byte_level
 from transduce.text.chunks import chunks
 from transduce.text.encoded_texts import ID_BYTES, IdBytes, pack_ids, unpack_ids
 from transduce.text.masks import MASKS
-from transduce.text.tokenizer_pipelines import CONTINUATION, MAX_WORD_BYTES, byte_level_pipeline, whitespace_pipeline
+from transduce.text.tokenizer_pipelines import (
+    CONTINUATION,
+    MAX_WORD_BYTES,
+    WORD_VERSIONS,
+    WordVersion,
+    byte_level_pipeline,
+    whitespace_pipeline,
+)
 from transduce.text.vocabulary import LANGUAGE_MODEL_TOKENS, SPECIAL_TOKENS, UNK_ID
 from transduce.text.word_cache import WordCache, words_of
 
@@ -385,23 +392,26 @@ def _fault(description: dict[str, Any]) -> str | None:
     byte_tokens = [*BYTE_CHARACTERS, *(CONTINUATION + character for character in BYTE_CHARACTERS)]
     if kind == "WordPiece" and not vocabulary.keys() >= set(byte_tokens):
         return f"lacks bytes, at the start of a word or inside, so it would lose text; {_USE_OURS}"
-    pipeline = _pipeline(kind)
-    for name in sorted((description.keys() | pipeline.keys()) - {"model", "added_tokens"}):
-        if not _is_within(description.get(name), pipeline.get(name)):
-            return f"has another {shown(name)} than transduce writes; {_USE_OURS}"
-    return None
+    others = [_other_part(description, _pipeline(kind, version)) for version in WORD_VERSIONS]
+    return f"has another {shown(others[-1])} than transduce writes; {_USE_OURS}" if all(others) else None
+
+
+def _other_part(description: Mapping[str, Any], pipeline: Mapping[str, Any]) -> str:
+    """Return the name of the first part of a tokenizer that is not as in a pipeline; "" if all are."""
+    names = sorted((description.keys() | pipeline.keys()) - {"model", "added_tokens"})
+    return next((name for name in names if not _is_within(description.get(name), pipeline.get(name))), "")
 
 
 @cache
-def _pipeline(kind: str) -> dict[str, Any]:
+def _pipeline(kind: str, version: WordVersion) -> dict[str, Any]:
     """Return the JSON description of the pipeline for a kind of model, as the installed library writes it."""
     match kind:
         case "WordLevel":
             library = whitespace_pipeline(models.WordLevel())
         case "WordPiece":
-            library = byte_level_pipeline(models.WordPiece())
+            library = byte_level_pipeline(models.WordPiece(), version)
         case _:
-            library = byte_level_pipeline(models.BPE())
+            library = byte_level_pipeline(models.BPE(), version)
     pipeline: dict[str, Any] = json.loads(library.to_str())
     return pipeline
 

@@ -1,0 +1,144 @@
+"""Numbers as languages write them: 1,000.5 in English is 1.000,5 in German and 1 000,5 in French."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from dataclasses import dataclass
+from functools import cache
+
+__all__ = ["number_value", "number_words", "plain_digits", "style_of", "translated_number"]
+
+
+@dataclass(frozen=True, slots=True)
+class NumberStyle:
+    """How a language writes numbers."""
+
+    decimal: str
+    group: str  # " " stands for any space
+    sign_is_first: bool  # "$3.50", not "3.50 $"
+
+
+_POINT = NumberStyle(".", ",", sign_is_first=True)
+_COMMA = NumberStyle(",", ".", sign_is_first=False)
+_COMMA_SIGN_FIRST = NumberStyle(",", ".", sign_is_first=True)
+_SPACE = NumberStyle(",", " ", sign_is_first=False)
+_LANGUAGES = {
+    _POINT: "ar bn cy en fil ga gu he hi ja kn ko ml mr ms mt my ne pa si sw ta te th tl ur zh",
+    _COMMA: "bs ca da de el es eu gl hr id is it ro sl sr vi",
+    _COMMA_SIGN_FIRST: "nl pt tr az",
+    _SPACE: "be bg cs et fi fr hu hy ka kk ky lt lv mk nb nn no pl ru sk sq sv uk uz",
+}
+_STYLE_OF = {language: style for style, languages in _LANGUAGES.items() for language in languages.split()}
+_SPACES = " \u00a0\u2009\u202f"
+_SIGN = "[$€£¥]"
+_NUMBER = re.compile(rf"\d(?:[\d.,'’{_SPACES}]*\d)?")
+
+# Zero to twelve; forms of one number are separated by a slash.
+_WORDS = {
+    "de": "null ein/eins/eine/einen/einem/einer/eines zwei drei vier fünf sechs sieben acht neun zehn elf zwölf",
+    "en": "zero one two three four five six seven eight nine ten eleven twelve",
+    "es": "cero un/uno/una dos tres cuatro cinco seis siete ocho nueve diez once doce",
+    "fr": "zéro un/une deux trois quatre cinq six sept huit neuf dix onze douze",
+    "it": "zero un/uno/una due tre quattro cinque sei sette otto nove dieci undici dodici",
+    "nl": "nul een/één twee drie vier vijf zes zeven acht negen tien elf twaalf",
+    "pl": "zero jeden/jedna/jedno dwa/dwie/dwóch trzy/trzech cztery/czterech pięć sześć siedem osiem dziewięć dziesięć"
+    " jedenaście dwanaście",
+    "pt": "zero um/uma dois/duas três quatro cinco seis sete oito nove dez onze doze",
+    "ru": "ноль один/одна/одно/одного/одной два/две/двух три/трёх/трех четыре/четырёх пять/пяти шесть семь восемь"
+    " девять десять одиннадцать двенадцать",
+    "sv": "noll en/ett två tre fyra fem sex sju åtta nio tio elva tolv",
+}
+_CHINESE_DIGITS = dict(zip("〇一二三四五六七八九十", map(str, range(11)), strict=True)) | {"两": "2", "兩": "2"}
+
+
+def style_of(language: str) -> NumberStyle | None:
+    """Return how a language writes numbers, None if unknown. A region or script is ignored: ``pt-BR``."""
+    return _STYLE_OF.get(re.split("[-_]", language.lower(), maxsplit=1)[0])
+
+
+def number_value(text: str, language: str) -> str | None:
+    """Return a number in plain form, as "1000.5"; None if ``text`` is no number with a sensible reading.
+
+    A separator that the language does not use so is read as the decimal one. Leading zeros of the whole part and
+    trailing ones of the decimals are left out; digits of every script count.
+
+    >>> [number_value("1.500", language) for language in ("de", "en")], number_value("24.12.2025", "de")
+    (['1500', '1.5'], None)
+    """
+    text = re.sub(f"[{_SPACES}]", " ", plain_digits(text))
+    style = style_of(language) or _POINT
+    for each in (style, _POINT, _COMMA, _SPACE):
+        group = "[ '’]" if each.group == " " else f"[{re.escape(each.group)} '’]"
+        grouped = rf"\d{{1,3}}(?:{group}\d{{3}})+|\d{{1,2}}(?:,\d\d)+,\d{{3}}"  # the second is Indian: 1,00,000
+        match = re.fullmatch(rf"({grouped}|\d+)(?:{re.escape(each.decimal)}(\d+))?", text)
+        if match and not _is_address(text):
+            whole = re.sub(r"\D", "", match[1]).lstrip("0") or "0"
+            decimals = (match[2] or "").rstrip("0")
+            return f"{whole}.{decimals}" if decimals else whole
+    return None
+
+
+def translated_number(text: str, src_language: str, tgt_language: str) -> str:
+    """Return a number, with a unit or a currency sign if it has one, as the target language writes it.
+
+    Without unit or sign, only a number whose digits are grouped changes: "7.4" may be a version. ``text`` is returned
+    if a language is unknown or ``text`` is not written as the source language writes numbers.
+
+    >>> [translated_number(each, "en", "de") for each in ("12.5 kg", "1,500 km", "$3.50", "1,000", "7.4", "1.2.3")]
+    ['12,5 kg', '1.500 km', '3,50 $', '1.000', '7.4', '1.2.3']
+    """
+    source, target = style_of(src_language), style_of(tgt_language)
+    match = _NUMBER.search(text)
+    if source is None or target is None or match is None:
+        return text
+    number, before, after = match[0], text[: match.start()], text[match.end() :]
+    group = f"[{_SPACES}]" if source.group == " " else re.escape(source.group)
+    parts = re.fullmatch(rf"(\d{{1,3}}(?:{group}\d{{3}})+|\d+)(?:{re.escape(source.decimal)}(\d+))?", number)
+    is_grouped = parts is not None and not parts[1].isdigit()
+    has_unit = bool(before.strip("+-±") or after)
+    if parts is None or _is_address(number) or not (is_grouped or has_unit):
+        return text
+    written = re.sub(group, "\u00a0" if target.group == " " else target.group, parts[1])
+    if parts[2] is not None:
+        written += target.decimal + parts[2]
+    if source.sign_is_first != target.sign_is_first:
+        if re.fullmatch(rf"{_SIGN}\s?", before) and not after:
+            return f"{written} {before.strip()}"
+        if re.fullmatch(rf"\s?{_SIGN}", after) and not before.strip("+-±"):
+            return f"{before}{after.strip()}{written}"
+    return before + written + after
+
+
+def number_words(text: str, language: str) -> Counter[str]:
+    """Count the numbers up to twelve that ``text`` writes as words, in plain form; none if the language is unknown.
+
+    >>> number_words("Zwei von zwölf", "de")
+    Counter({'2': 1, '12': 1})
+    """
+    base = re.split("[-_]", language.lower(), maxsplit=1)[0]
+    if base in ("zh", "ja"):
+        return Counter(_CHINESE_DIGITS[character] for character in text if character in _CHINESE_DIGITS)
+    words = _value_of_word(base)
+    return Counter(words[word] for word in re.findall(r"[^\W\d_]+", text.lower()) if word in words) if words else Counter()
+
+
+@cache
+def _value_of_word(language: str) -> dict[str, str]:
+    forms = _WORDS.get(language, "").split()
+    return {word: str(value) for value, each in enumerate(forms) for word in each.split("/")}
+
+
+def plain_digits(text: str) -> str:
+    """Return ``text`` with the digits and separators of other scripts as those of ASCII."""
+    if text.isascii():
+        return text
+    text = text.replace("٫", ".").replace("٬", ",")
+    return "".join(str(unicodedata.digit(each)) if each.isdecimal() else each for each in text)
+
+
+def _is_address(text: str) -> bool:
+    """Whether ``text`` is an IP address, whose parts look like groups of digits: 192.168.178.100."""
+    parts = text.split(".")
+    return len(parts) == 4 and all(part.isdigit() and int(part) < 256 and str(int(part)) == part for part in parts)
