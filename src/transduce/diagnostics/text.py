@@ -126,13 +126,15 @@ class _Pairing:
             what = f"blank where {other.subject} has text"
             yield from on_lines(status_of(tally, n_pairs), side.subject, tally, "line", what, dropped)
         identical, ratio = self._either("identical sides"), self.report.dropped["length ratio"]
+        is_intended = not self.rules.drop_identical  # as in correction, where lines may stay as they are
         too_long = f"with one side more than {self.rules.max_length_ratio:g} times as long as the other"
         for tally, what, advice in (
             (self._blank[True, True], "blank on both sides", dropped),
             (ratio, too_long, f"{dropped}; do the files align there?"),
             (identical, "with the same text on both sides", "not translated, or names and numbers"),
         ):
-            yield from on_lines(status_of(tally, n_pairs), self.subject, tally, "pair", what, advice)
+            status = "note" if tally is identical and is_intended else status_of(tally, n_pairs)
+            yield from on_lines(status, self.subject, tally, "pair", what, advice)
         for tally, what, advice in (  # notes only: repetition is normal in text
             (self._either("duplicate"), "repeated exactly", "drop_duplicates = true drops them"),
             (self._near.tally, "repeated except for case or punctuation", "they add little information"),

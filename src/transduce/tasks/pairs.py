@@ -147,8 +147,8 @@ class PairTask(Task[Batch]):
         if n_longer:
             start = "warning: " if n_longer > MANY_LONGER * n_rows else ""
             yield (
-                f"{start}{n_longer:,} of {n_rows:,} training targets have over {limit:,} tokens more than their source, up "
-                f"to {largest:,}; outputs end there: to write such ones, set search.max_extra_tokens = {largest}"
+                f"{start}{n_longer:,} of {n_rows:,} training targets have over {limit:,} tokens more than their source,"
+                f" up to {largest:,}; outputs end there: to write such ones, set search.max_extra_tokens = {largest}"
             )
 
     def text_files(self, split: Split) -> tuple[str, str]:
