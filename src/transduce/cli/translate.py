@@ -236,6 +236,7 @@ def translate(
                 split=not no_split,
                 is_scored=is_scored,
                 prefixes=repeat(prefix),
+                report=lambda n_lines: progress.reach(n_lines),
             )
             if alignment:
                 translations = with_links(translator, translations, chunk)
