@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -21,9 +22,12 @@ from transduce.config import (
 )
 from transduce.errors import ConfigError
 from transduce.model import make_model
-from transduce.tasks.batch_search import BatchSearch
+from transduce.search import MAX_UNIT, n_repeats
+from transduce.tasks import Translator
+from transduce.tasks.batch_search import BatchSearch, SearchResult
+from transduce.tasks.hypotheses import is_repetitive
 from transduce.tasks.translator import search_with
-from transduce.text import byte_tokenizer
+from transduce.text import Tokenizers, byte_tokenizer, train_bpe
 
 TEXTS = ["the old dog", "a", "a cat sees the woman", "yes"]
 SIZES = {"n_encoder_layers": 1, "n_decoder_layers": 1, "d_model": 16, "d_ff": 24, "n_heads": 2, "d_k": 8, "d_v": 8}
@@ -87,7 +91,7 @@ def test_searches_without_such_limits_say_so(search: SearchConfig, limit: str) -
 @pytest.mark.parametrize("options", [["--min-length", 3, "--max-length", 2], ["--no-repeat-ngram", 0]])
 def test_the_command_line_refuses_wrong_limits(transduce: Any, micro_model: Path, options: list[object]) -> None:
     outcome = transduce("translate", micro_model, *options, stdin=b"the old dog\n")
-    assert outcome.code == (1 if options[0] == "--min-length" else 2)
+    assert outcome.code == 1
     assert outcome.out == ""
 
 
@@ -98,3 +102,52 @@ def test_limits_on_the_command_line(transduce: Any, micro_model: Path) -> None:
     workers = transduce("translate", micro_model, "--max-length", 1, "--json", "--workers", 2, stdin=text.encode())
     assert limited.code == workers.code == 0
     assert limited.out == workers.out != plain.out
+
+
+@pytest.mark.parametrize("search", SEARCHES, ids=lambda search: search.kind)
+def test_no_loops(batch_search: BatchSearch, search: SearchConfig) -> None:
+    texts = [*TEXTS, "a a a a a a a"]
+    free, results = batch_search(texts, search), batch_search(texts, search, has_loops=False)
+    assert free is not None and results is not None  # noqa: PT018
+    sources = batch_search.source_ids(texts)
+
+    def repeats(ids: Sequence[int]) -> list[int]:
+        return [n_repeats(ids, unit) for unit in range(1, MAX_UNIT + 1)]
+
+    def loops(result: SearchResult, source: list[int]) -> bool:
+        found = zip(repeats(result.hypotheses[0].ids), repeats(source), strict=True)
+        return any(n > max(n_of_source, 3 if unit == 1 else 2) for unit, (n, n_of_source) in enumerate(found, start=1))
+
+    assert any(map(loops, free, sources))
+    assert not any(map(loops, results, sources))
+
+
+def test_a_translation_that_loops_is_searched_again() -> None:
+    torch.manual_seed(2)
+    tokenizer = train_bpe(["the old dog sees a cat", "eine Frau sieht die Katze nicht"] * 3, vocab_size=320)
+    config = ModelConfig(**SIZES, src_vocab_size=tokenizer.size, tgt_vocab_size=tokenizer.size)
+    model, tokenizers = make_model(config).double().eval(), Tokenizers(tokenizer, tokenizer)
+    translator = Translator(model, tokenizers, SearchConfig(beam_size=2), direction="en-de")
+    texts = [f"the old dog sees {n} cats" for n in "abcdefgh"]
+    unchecked = translator.translate_segments(texts, translator.search, is_checked=False)
+    assert unchecked is not None
+    assert any(is_repetitive(text, each.n_best[0].text) for text, each in zip(texts, unchecked, strict=True))
+    for translation in translator.translate_lines(texts):
+        assert not is_repetitive(translation.source, translation.text) or "repeated" in translation.warnings
+
+
+def test_links_of_words_are_those_of_any_number_of_workers(transduce: Any, micro_model: Path) -> None:
+    text = b"the old dog\n2024\n\nThe cat sleeps. She sees a  dog!\n"
+    plain = transduce("translate", micro_model, stdin=text).out.split("\n")[:-1]
+    linked = transduce("translate", micro_model, "--alignment", stdin=text).out.split("\n")[:-1]
+    workers = transduce("translate", micro_model, "--alignment", "--workers", 2, "--buffer", 2, stdin=text)
+    as_json = transduce("translate", micro_model, "--alignment", "--json", stdin=text).out.split("\n")[:-1]
+    assert workers.out.split("\n")[:-1] == linked
+    assert [line.partition("\t")[0] for line in linked] == plain
+    assert [json.loads(line)["alignment"] for line in as_json] == [line.partition("\t")[2] for line in linked]
+    for source, line in zip(text.decode().split("\n"), linked, strict=False):
+        target, _, links = line.partition("\t")
+        pairs = [tuple(map(int, link.split("-"))) for link in links.split()]
+        assert [number for _, number in pairs] == list(range(len(target.split())))[: len(pairs)]
+        assert all(number < len(source.split()) for number, _ in pairs)
+    assert [bool(line.partition("\t")[2]) for line in linked] == [True, False, False, True]

@@ -204,16 +204,14 @@ def translate(
         n_best=n_best, beam=beam, alpha=alpha, limits=limits, sample_seed=sample_seed, temperature=temperature,
         n_iterations=iterations,
     )  # fmt: skip
-    if alignment and (workers > 1 or best_of is not None or (n_best is not None and not json)):
-        raise ConfigError(
-            "--alignment is of the best translation, in one process; leave out --workers, --best-of and --n-best"
-        )
+    if alignment and n_best is not None and not json:
+        raise ConfigError("--alignment is of the best translation; leave out --n-best, or add --json")
     with ExitStack() as stack:
         if workers > 1 and not is_interactive(source):
             job = TranslationJob(
                 folders, device, precision, rerank, rerank_weight, search_options, shortlist, prefix,
-                split=not no_split, is_scored=is_scored, chunk_lines=buffer or BUFFER_LINES_OF_WORKER,
-                n_workers=workers, draft=draft, n_drafted=draft_tokens, draft_probability=draft_probability,
+                split=not no_split, is_scored=is_scored, is_linked=alignment,
+                chunk_lines=buffer or BUFFER_LINES_OF_WORKER, n_workers=workers, draft=draft, n_drafted=draft_tokens, draft_probability=draft_probability,
             )  # fmt: skip
             team = stack.enter_context(TranslationWorkers(job))
             max_source_tokens = team.wait_until_loaded()
@@ -236,10 +234,9 @@ def translate(
                 split=not no_split,
                 is_scored=is_scored,
                 prefixes=repeat(prefix),
+                is_linked=alignment,
                 report=lambda n_lines: progress.reach(n_lines),
             )
-            if alignment:
-                translations = with_links(translator, translations, chunk)
         write = stack.enter_context(line_writer(out))
         n_lines = number_of_lines(source) if shows_bar else None
         progress = stack.enter_context(LineProgress("translating", n_lines, is_enabled=shows_bar))
@@ -250,7 +247,10 @@ def translate(
         )
         for number, translation in enumerate(translations, start=1):
             line_warnings.observe(translation)
-            for line in _output_lines(number, translation, is_n_best=n_best is not None, is_json=json):
+            output = _output_lines(
+                number, translation, is_n_best=n_best is not None, is_json=json, is_linked=alignment
+            )
+            for line in output:
                 write(line)
             progress.advance()
         line_warnings.log_counts()
@@ -277,8 +277,12 @@ def _require_one_hypothesis(
         raise ConfigError(f"--rerank chooses from a beam; leave out {'--draft' if draft is not None else '--sample'}")
 
 
-def _output_lines(number: int, translation: Translation, *, is_n_best: bool, is_json: bool) -> Iterator[str]:
+def _output_lines(
+    number: int, translation: Translation, *, is_n_best: bool, is_json: bool, is_linked: bool
+) -> Iterator[str]:
     """Yield the output lines for one input line."""
+    from transduce.tasks.word_links import pharaoh
+
     if is_json:
         yield json_line(
             {
@@ -289,10 +293,12 @@ def _output_lines(number: int, translation: Translation, *, is_n_best: bool, is_
                 "warnings": translation.warnings,
                 "n_best": [{"translation": best.text, "score": best.score} for best in translation.n_best],
             }
-            | ({} if links is None else {"alignment": links})
+            | ({"alignment": pharaoh(translation.links)} if is_linked else {})
         )
     elif is_n_best:
         for hypothesis in translation.n_best:
             yield f"{number}\t{hypothesis.score:.4f}\t{normalise(hypothesis.text)}"  # no tab of its own
+    elif is_linked:
+        yield f"{translation.text}\t{pharaoh(translation.links)}"
     else:
         yield translation.text

@@ -37,6 +37,7 @@ class TranslationJob:
     prefix: str
     split: bool
     is_scored: bool
+    is_linked: bool
     chunk_lines: int
     n_workers: int  # they share the cores
     draft: Path | None = None
@@ -84,7 +85,8 @@ def _translate(worker: Worker, lines: Sequence[str]) -> list[Translation]:
 
     def translation(result: dict[str, Any]) -> Translation:
         n_best = tuple(ScoredText(**best) for best in result["n_best"])
-        return Translation(**result | {"n_best": n_best, "warnings": tuple(result["warnings"])})
+        links = tuple((source, target) for source, target in result["links"])
+        return Translation(**result | {"n_best": n_best, "warnings": tuple(result["warnings"]), "links": links})
 
     [reply] = worker.ask([json.dumps(lines).encode()])
     return [translation(result) for result in json.loads(reply)]
@@ -121,7 +123,7 @@ def _start(description: list[bytes]) -> Answer:
             return [b"%d" % translator.max_source_tokens]
         translations = translator.translate_lines(
             json.loads(request[0]), search=search, chunk_lines=job.chunk_lines, split=job.split,
-            is_scored=job.is_scored, prefixes=repeat(job.prefix),
+            is_scored=job.is_scored, is_linked=job.is_linked, prefixes=repeat(job.prefix),
         )  # fmt: skip
         return [json.dumps([asdict(each) for each in translations]).encode()]
 

@@ -63,6 +63,7 @@ class Reranker:
         split: bool = True,
         is_scored: bool = True,
         prefixes: Iterable[str] = repeat(""),
+        is_linked: bool = False,
         report: Callable[[int], object] = lambda n_lines: None,
     ) -> Iterator[Translation]:
         """Translate a stream of lines, in order; empty lines stay empty. Reranking always needs the scores.
@@ -71,7 +72,7 @@ class Reranker:
         """
         return self.translator.translate_lines(
             lines, search=search, chunk_lines=chunk_lines, split=split, rerank=self._rerank, prefixes=prefixes,
-            report=report,
+            is_linked=is_linked, report=report,
         )  # fmt: skip
 
     def _rerank(

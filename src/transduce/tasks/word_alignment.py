@@ -41,21 +41,6 @@ class AlignedSentence:
     weights_XY: NDArray[np.float32]  # rows sum to 1; uniform where the model has no attention
     log_probs_X: tuple[float, ...]  # of each target word given everything before it, in nats
 
-    @property
-    def links(self) -> tuple[Span, ...]:
-        """Each target word's most probable source word, as (source, target) numbers of words between spaces.
-
-        The Pharaoh format writes a link as ``source-target``.
-        """
-        source_of, target_of = _numbers_between_spaces(self.source), _numbers_between_spaces(self.target)
-        source_numbers = [source_of[start] for start, _ in self.source_words]
-        target_numbers = [target_of[start] for start, _ in self.target_words]
-        weights_XY = np.zeros((max(target_numbers, default=-1) + 1, max(source_numbers, default=-1) + 1), np.float32)
-        if not weights_XY.size:
-            return ()
-        np.add.at(weights_XY, np.ix_(target_numbers, source_numbers), self.weights_XY)
-        return tuple((int(source), target) for target, source in enumerate(weights_XY.argmax(1)))
-
 
 @torch.no_grad()
 def align_words(translator: Translator, pairs: Sequence[tuple[str, str]]) -> list[AlignedSentence]:
@@ -129,11 +114,6 @@ def _forced(
         for weights_TS, tgt, src in zip(recorded[0], targets, sources, strict=True)
     ]
     return weights, log_probs
-
-
-def _numbers_between_spaces(text: str) -> list[int]:
-    """Return for each character of a normalised text the number of spaces before it."""
-    return [*accumulate(character == " " for character in text)]
 
 
 def _layer_of_alignment(n_layers: int) -> int:
