@@ -18,7 +18,7 @@ from transduce.config import GreedySearchConfig, ModelConfig, SearchConfig
 from transduce.errors import ConfigError, DataError
 from transduce.model import Transformer, make_model
 from transduce.tasks import Reranker, Translator
-from transduce.tasks.reranking import log_probabilities
+from transduce.tasks.forced_scores import log_probabilities
 from transduce.tasks.translator import Prefix
 from transduce.tasks.word_alignment import align_words
 from transduce.text import Tokenizer, Tokenizers, byte_tokenizer, train_bpe, train_wordpiece, word_spans
