@@ -39,10 +39,13 @@ class Connections(UvicornState):
         """If there are too many connections, close the one that has been idle longest, else the new one."""
         if len(self.connections) <= self._limit:
             return
+        opened = [each for each in self._all() if not each.transport.is_closing()]
+        if len(opened) <= self._limit:
+            return
         if not self._has_logged:
             self._log(f"warning: {self._limit:,} connections are open; those that are idle are closed for new ones")
             self._has_logged = True
-        idle = [each for each in self._all() if each.is_idle and each is not new]
+        idle = [each for each in opened if each.is_idle and each is not new]
         min(idle, key=lambda each: each.idle_since, default=new).transport.close()
 
     def end_unread(self, timeout_s: float) -> None:
