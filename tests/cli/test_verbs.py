@@ -545,6 +545,7 @@ def test_every_verb_and_flag_is_known() -> None:
             "--keys",
             "--port",
             "--precision",
+            "--prefix",
             "--queue",
             "--timeout-s",
             "--wait-ms",
