@@ -142,6 +142,45 @@ def test_mistakes(transduce: CommandLine, text: Path, arguments: list[str], fact
     assert sorted(path.name for path in text.iterdir()) == ["few.tsv", "memory.tmx", "my.de", "my.en", "same.tsv"]
 
 
+def with_errors(lines: list[str]) -> list[str]:
+    """Sentences as learners write them: every second one has a mistake."""
+    return [line.replace("The ", "Teh ") if n % 2 else line for n, line in enumerate(lines)]
+
+
+@pytest.mark.usefixtures("untimed")
+def test_correction_keeps_lines_that_stay_as_they_are(transduce: CommandLine, text: Path) -> None:
+    english = lines_of(text / "my.en")
+    (text / "written.en").write_text("".join(f"{line}\n" for line in with_errors(english)), encoding="utf-8")
+    files = ["--src", "written.en", "--tgt", "my.en", "--minutes", 0.05, "--out", "a.toml"]
+    outcome = transduce("init", *files)
+    assert (outcome.code, says(outcome.err, "English", "--direction en-en")) == (1, True)
+    outcome = transduce("init", *files, "--direction", "en-en")
+    assert outcome.code == 0, outcome.err
+    assert not says(outcome.err, "dropped", "identical sides")
+    config = read_recipe(Path("a.toml"))
+    assert (config.data.direction, config.data.drop_identical) == ("en-en", False)
+    assert (config.data.train_src, config.data.test_tgt) == ("a-text/train.src.en", "a-text/test.tgt.en")
+    sides = [lines_of(text / "a-text" / f"train.{side}.en") for side in ("src", "tgt")]
+    assert sides[0] == [dict(zip(english, with_errors(english), strict=True))[line] for line in sides[1]]
+    assert {src == tgt for src, tgt in zip(*sides, strict=True)} == {True, False}
+    assert "Correction of en" in Path("a.toml").read_text()
+    assert transduce("doctor", "a.toml").code == 0
+
+
+@pytest.mark.usefixtures("untimed")
+@pytest.mark.parametrize(
+    ("given", "direction"), [("en-pt-BR", "en-pt-BR"), ("en-pt_BR", "en-pt-BR"), ("EN-DE", "en-de")]
+)
+def test_languages_with_regions(transduce: CommandLine, text: Path, given: str, direction: str) -> None:
+    outcome = transduce(
+        "init", "--src", "my.en", "--tgt", "my.de", "--direction", given, "--minutes", 0.05, "--out", "a.toml"
+    )
+    assert outcome.code == 0, outcome.err
+    config = read_recipe(Path("a.toml"))
+    assert config.data.direction == direction
+    assert config.data.dev_tgt == f"a-text/dev.{direction.removeprefix('en-')}"
+
+
 @pytest.mark.usefixtures("untimed")
 def test_strange_names_of_files_are_quoted(transduce: CommandLine, text: Path) -> None:
     name = "it's \"my\\\n recipe.toml"

@@ -175,7 +175,7 @@ def test_options_that_make_no_sense(transduce: CommandLine, micro_recipe: Path, 
 def test_the_language_of_a_score(transduce: CommandLine, tmp_path: Path) -> None:
     text = tmp_path / "text"
     text.write_text("one two three four\n")
-    for language in ("German", "d", "de-AT", ""):
+    for language in ("German", "d", "de-austria", ""):
         refused(transduce("score", "--ref", text, text, "--language", language), "--language", repr(language))
     unknown = transduce("score", "--ref", text, text, "--language", "xx", "--multi30k-bleu")
     assert unknown.code == 0

@@ -452,6 +452,7 @@ def test_every_verb_and_flag_is_known() -> None:
             "--split",
             "--src",
             "--text",
+            "--tokenize",
         ],
         "import": ["--direction", "--json", "--out"],
         "init": [
@@ -519,6 +520,7 @@ def test_every_verb_and_flag_is_known() -> None:
             "--ref",
             "--resamples",
             "--seed",
+            "--tokenize",
         ],
         "train": [
             "--break-lock",

@@ -120,8 +120,9 @@ def test_no_apt_get(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_update_that_fails(write_apt_get: Callable[[str], None], tmp_path: Path) -> None:
     write_apt_get("#!/bin/sh\necho 'E: first' >&2\necho 'E: the disk is full' >&2\necho 'W: late' >&2\nexit 100\n")
     with pytest.raises(DataError, match=naming("apt-get update", "the disk is full", "cat")) as caught:
-        fetch_packages(["cat"], tmp_path)
+        fetch_packages(["cat"], tmp_path / "got")
     assert "\n" not in str(caught.value)
+    assert list((tmp_path / "got").iterdir()) == []
 
 
 def test_a_download_that_fails_tells_what_the_update_warned_of(

@@ -354,6 +354,39 @@ def test_where_nothing_is_to_be_had(site: Site, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=naming("tatoeba", "Tatoeba Challenge", "--from", "FOLDER")):
         get_corpus(CATALOGUE["tatoeba"], folder)
     assert site.requests == []
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("existing", [None, "data", "data/downloads"])
+def test_a_failed_download_leaves_no_folder(site: Site, tmp_path: Path, existing: str | None) -> None:
+    corpus = _small_corpus(site)
+    shutil.rmtree(site.folder)
+    site.folder.mkdir()
+    if existing is not None:
+        (tmp_path / existing).mkdir(parents=True)
+    with pytest.raises(DataError, match="404"):
+        get_corpus(corpus, tmp_path / "data" / "deeper", direction="en-de")
+    assert not (tmp_path / "data" / "deeper").exists()
+    assert (tmp_path / "data").exists() == (existing is not None)
+
+
+def test_what_was_fetched_before_a_failure_stays(site: Site, tmp_path: Path) -> None:
+    corpus, folder = _small_corpus(site), tmp_path / "data"
+    names = [path for path in site.folder.rglob("*") if path.is_file()]
+    assert get_corpus(corpus, tmp_path / "whole", direction="en-de")
+    last = max(
+        names,
+        key=lambda path: (
+            site.requests.index(f"/{path.relative_to(site.folder)}")
+            if f"/{path.relative_to(site.folder)}" in site.requests
+            else -1
+        ),
+    )
+    last.unlink()
+    with pytest.raises(DataError):
+        get_corpus(corpus, folder, direction="en-de")
+    assert any(path.is_file() for path in folder.rglob("*"))
+    assert all(any(each.is_file() for each in path.rglob("*")) for path in folder.rglob("*") if path.is_dir())
 
 
 # Debian packages

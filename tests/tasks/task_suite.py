@@ -200,6 +200,8 @@ def check_card(run: SmallRun, folder: Path, other: SmallRun) -> None:
         f"## Scores on {run.result.scored_split}: {run.result.scored_text}", *run.task.card,
     ):  # fmt: skip
         assert fact in card, fact
+    for name in config.data.names_of("train"):  # of text, trees, prompts, images: whatever the task reads
+        assert f"({Path(name).name}" in card or f", {Path(name).name}" in card, name
 
 
 def check_loading(run: SmallRun, folder: Path, other: SmallRun) -> None:

@@ -52,7 +52,7 @@ def demo(
     timed = [] if minutes is None else [f"training.max_minutes={float(minutes)}", "training.max_updates=1000000"]
     device = chosen_device(device)
     config = demo_config(corpus, seed=seed, precision=fast_precision(device))
-    config = with_settings(config, [*timed, *(settings or ())], log=echo)
+    config = with_settings(config, [*timed, *options.set_once(settings or ())], log=echo)
     folder = out or Path("runs") / f"demo-{time.strftime('%Y%m%d-%H%M%S')}"
     if (folder / RUN_FILE).exists():
         raise TrainingError(

@@ -74,8 +74,9 @@ def distil(
             translator = load_translator(folders, device=device, precision=precision, rerank=None, weight=0.0)
             search = requested_search(translator.search, n_best=None, beam=beam, alpha=alpha, sample_seed=sample_seed)
             translations = translator.translate_lines(
-                input_lines(src), search=search, chunk_lines=CHUNK_LINES, split=False, is_scored=False
-            )
+                input_lines(src), search=search, chunk_lines=CHUNK_LINES, split=False, is_scored=False,
+                report=lambda n_lines: progress.reach(n_lines),
+            )  # fmt: skip
         from transduce.tasks.distillation import DistilledCounts, distilled_pairs
 
         counts = DistilledCounts()

@@ -15,9 +15,11 @@ from transduce.cli.line_warnings import LineWarnings
 from transduce.cli.machine import chosen_device, chosen_precision
 from transduce.cli.model_folders import require_model_folders
 from transduce.cli.models import load_translator, requested_search
-from transduce.cli.output import STANDARD, echo, print_json, print_scores
+from transduce.cli.output import STANDARD, print_json, print_scores
 from transduce.cli.paths import require_writable
-from transduce.cli.stdin import aligned_lines, require_stdin_once
+from transduce.cli.progress import LineProgress
+from transduce.cli.scoring import Tokenizer, named_references, warn_of_moses_rules, warn_of_tokenised_text
+from transduce.cli.stdin import aligned_lines, name_of, require_stdin_once
 from transduce.cli.text_output import require_not_read
 from transduce.errors import ConfigError, DataError
 from transduce.files import write_lines
@@ -35,7 +37,11 @@ def evaluate(
         Option(help="Translate this text line by line (plain, .gz or .xz; - is stdin).", show_default=False),
     ] = None,
     ref: Annotated[
-        Path | None, Option(help="Score against these references, aligned line by line.", show_default=False)
+        list[Path] | None,
+        Option(
+            help="Score against these references, aligned line by line; repeat it for several references of each line.",
+            show_default=False,
+        ),
     ] = None,
     text: Annotated[
         str | None, Option(help="Use this test set of a data folder instead, as in multi30k/test_2017_flickr.")
@@ -58,6 +64,7 @@ def evaluate(
     ] = False,
     paper_bleu: options.PaperBleu = False,
     multi30k_bleu: options.Multi30kBleu = False,
+    tokenize: Tokenizer = None,
     beam: options.Beam = None,
     alpha: options.Alpha = None,
     rerank: options.Rerank = None,
@@ -73,27 +80,28 @@ def evaluate(
     multi30k_bleu for Multi30k, paper_bleu for newstest.
     """
     with command_imports():
-        from transduce.corpora import data_folders, find_text, read_aligned_files, text_named
-        from transduce.metrics import customary_bleus
+        from transduce.corpora import data_folders, find_text, text_named
+        from transduce.metrics import customary_bleus, require_bleu_tokenizer
         from transduce.tasks import evaluate as evaluate_translator
 
     if media is not None:
         _evaluate_media(
-            folders, media, out, has_other=any((src, ref, text, rerank)), beam=beam, alpha=alpha, device=device,
-            precision=precision, json=json,
+            folders, media, out, has_other=any((src, ref, text, rerank, tokenize)), beam=beam, alpha=alpha,
+            device=device, precision=precision, json=json,
         )  # fmt: skip
         return
-    if (src is None or ref is None) == (text is None) or (text is not None and (src or ref)):
+    ref = ref or []
+    if (src is None or not ref) == (text is None) or (text is not None and (src or ref)):
         raise ConfigError("name the test set: --src with --ref, or --text; of images or audio, --media")
+    if tokenize is not None:
+        require_bleu_tokenizer(tokenize)
     require_writable("--out", out)
     require_not_read(out, src, option="--src")
-    require_not_read(out, ref, option="--ref")
-    require_stdin_once({"--src": src, "--ref": ref})
+    for path in ref:
+        require_not_read(out, path, option="--ref")
+    require_stdin_once({"--src": src, **named_references(ref)})
     require_model_folders(folders, rerank, text_usage="--src {}")
-    pairs: list[tuple[str, str]] = []
-    if src is not None and ref is not None:  # checked before the model is loaded
-        has_stdin = STANDARD in (src, ref)
-        pairs = list(zip(*aligned_lines(src, ref), strict=True) if has_stdin else read_aligned_files(src, ref))
+    texts = None if src is None else aligned_lines(src, *ref)  # checked before the model is loaded
     translator = load_translator(folders, device=device, precision=precision, rerank=rerank, weight=rerank_weight)
     also = options.requested_bleus(paper=paper_bleu, multi30k=multi30k_bleu)
     if text is not None:
@@ -101,16 +109,22 @@ def evaluate(
         files = find_text(text_named(text), *languages, searched)
         if files is None:
             raise DataError(f"no {text} in {' and '.join(languages)} found in {', '.join(map(str, searched))}")
-        pairs = list(read_aligned_files(*files))
+        texts, ref = aligned_lines(*files), [files[1]]
         known = text_named(text)
         also += [name for name in customary_bleus(f"{known.folder}/{known.stem}") if name not in also]
-    sources, references = [source for source, _ in pairs], [reference for _, reference in pairs]
+    assert texts is not None
+    sources, *references = texts
     search = requested_search(translator.search, n_best=None, beam=beam, alpha=alpha)
-    line_warnings = LineWarnings(echo, max_source_tokens=translator.max_source_tokens)
-    evaluation = evaluate_translator(
-        translator, sources, references, search=search, split=split, also=also, on_translation=line_warnings.observe
-    )
-    line_warnings.log_counts()
+    warn_of_moses_rules(translator.tgt_language, also)
+    with LineProgress("translating", len(sources)) as progress:
+        line_warnings = LineWarnings(progress.log, max_source_tokens=translator.max_source_tokens)
+        evaluation = evaluate_translator(
+            translator, sources, *references, search=search, split=split, also=also, tokenizer=tokenize,
+            on_translation=line_warnings.observe, report=progress.reach,
+        )  # fmt: skip
+        line_warnings.log_counts()
+    translated = {name_of(path): lines for path, lines in zip(ref, references, strict=True)}
+    warn_of_tokenised_text({**translated, "the translation": evaluation.translations})
     _print(evaluation.translations, evaluation.scores, out, json=json)
 
 
@@ -133,7 +147,7 @@ def _evaluate_media(
         from transduce.tasks.model_folder import read_model_config
 
     if has_other or len(folders) > 1:
-        raise ConfigError("--media takes one model, without --src, --ref, --text and --rerank")
+        raise ConfigError("--media takes one model, without --src, --ref, --text, --rerank and --tokenize")
     require_writable("--out", out)
     require_not_read(out, media, option="--media")
     require_model_folders(folders, text_usage="--media {}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +11,10 @@ from transduce.cli import options
 from transduce.cli.machine import chosen_device
 from transduce.cli.output import echo, print_json, print_line
 from transduce.cli.paths import require_utf8_name, require_writable
+from transduce.config import canonical_direction, split_direction
+from transduce.corpora.checks import column_part, two_file_part
+from transduce.corpora.languages import SpreadSample, language_in_name, language_name, languages_of
+from transduce.corpora.parallel_text import require_text
 from transduce.errors import ConfigError, quoted
 
 __all__ = ["init"]
@@ -27,7 +30,8 @@ def init(
     direction: Annotated[
         str | None,
         Option(
-            help="Set the two languages, as in en-de. Default: taken from the file names, as in my.en, or the text."
+            help="Set the two languages, as in en-de, en-pt-BR, or en-en for correction. Default: taken from the file "
+            "names, as in my.en, or the text."
         ),
     ] = None,
     minutes: Annotated[
@@ -87,39 +91,50 @@ def _checked_files(src: Path | None, tgt: Path | None, tsv: Path | None) -> list
 
 def _languages(direction: str | None, files: list[Path]) -> tuple[str, str]:
     """Return the source and target language. Raises ConfigError if they cannot be determined."""
-    if direction is not None:
-        match = re.fullmatch("([a-z]{2,3})-([a-z]{2,3})", direction)
-        expected = "--direction should be two languages, as in en-de, got"
-        if match is None:
-            raise ConfigError(f"{expected} {quoted(direction)}")
-        if match[1] == match[2]:
-            raise ConfigError(f"{expected} the same twice: {quoted(direction)}")
-        return match[1], match[2]
-    from transduce.corpora.languages import language_in_name, language_name
-    from transduce.corpora.parallel_text import require_text
-
     for path in files:
         require_text(path)
+    if direction is not None:
+        known = canonical_direction(direction)
+        if known is None:
+            raise ConfigError(
+                f"--direction should be two languages, as in en-de, en-pt-BR, or en-en for correction, got "
+                f"{quoted(direction)}"
+            )
+        languages = split_direction(known)
+        if languages[0] == languages[1]:
+            _require_one_language(known, files)
+        return languages
     if len(files) == 2:
         in_names = [language_in_name(path) for path in files]
         if in_names[0] and in_names[1] and in_names[0] != in_names[1]:
             return in_names[0], in_names[1]
-    detected = _languages_of_text(files)
-    if detected is None:
+    src, tgt = _languages_of_text(files)
+    if src is None or tgt is None:
         raise ConfigError("cannot tell the languages from file names or text; name them, as in --direction en-de")
-    src, tgt = detected
+    if src == tgt:
+        raise ConfigError(
+            f"both sides look like {language_name(src)}; for a task within one language, such as correction: "
+            f"--direction {src}-{tgt}"
+        )
     echo(f"the text looks like {language_name(src)} and {language_name(tgt)}: direction {src}-{tgt}")
-    return detected
+    return src, tgt
 
 
-def _languages_of_text(files: list[Path]) -> tuple[str, str] | None:
-    """Detect the two languages of the text; None if they are unclear or the same."""
-    from transduce.corpora.checks import column_part, two_file_part
-    from transduce.corpora.languages import SpreadSample, languages_of
+def _require_one_language(direction: str, files: list[Path]) -> None:
+    """Raise ConfigError if the two sides are clearly not in one language."""
+    src, tgt = _languages_of_text(files)
+    if src is not None and tgt is not None and src != tgt:
+        raise ConfigError(
+            f"--direction {direction} is one language, but the sides look like {language_name(src)} and "
+            f"{language_name(tgt)}; name both, as in --direction {src}-{tgt}"
+        )
 
+
+def _languages_of_text(files: list[Path]) -> tuple[str | None, str | None]:
+    """Detect the languages of the two sides; None for one that is unclear."""
     samples = SpreadSample(), SpreadSample()
     for pair in (two_file_part(*files) if len(files) == 2 else column_part(*files)).read():
         for sample, line in zip(samples, pair or (), strict=False):
             sample.add(line)
     src, tgt = (languages_of(sample.lines).language for sample in samples)
-    return (src, tgt) if src and tgt and src != tgt else None
+    return src, tgt

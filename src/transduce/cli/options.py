@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +13,7 @@ from typer import Argument, Option
 
 from transduce.cli.paths import require_utf8_name
 from transduce.config import MAX_ALPHA, MAX_BEAM_SIZE, MAX_MINUTES, MAX_SEED
-from transduce.errors import ConfigError
+from transduce.errors import ConfigError, shown
 
 if TYPE_CHECKING:
     from transduce.metrics import TokenisedBleu
@@ -45,6 +45,7 @@ __all__ = [
     "requested_bleus",
     "require_best_of",
     "sample_seed",
+    "set_once",
     "treebank_settings",
 ]  # fmt: skip
 
@@ -76,6 +77,19 @@ def treebank_settings(treebank: Path | None) -> list[str]:
     """Return ``--treebank`` as a setting. Raises ConfigError for a path that cannot be stored in a recipe."""
     require_utf8_name("--treebank", treebank)
     return [] if treebank is None else [f"data.treebank={json.dumps(str(treebank))}"]
+
+
+def set_once(settings: Iterable[str]) -> list[str]:
+    """Return ``table.key=value`` settings. Raises ConfigError if a key has two, by ``--set`` or other options."""
+    settings = list(settings)
+    names = [setting.partition("=")[0].strip() for setting in settings]
+    for name in names:
+        if names.count(name) > 1:
+            values = " and ".join(
+                each.partition("=")[2] for each, of in zip(settings, names, strict=True) if of == name
+            )
+            raise ConfigError(f"{shown(name)} is set more than once, to {shown(values)}; set it once")
+    return settings
 
 
 def check_minutes(minutes: float | None) -> float | None:

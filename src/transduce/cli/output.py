@@ -118,7 +118,10 @@ def print_scores(scores: Scores, *, to: TextIO | None = None) -> None:
             print_parseval(scores.result)
             return
     for name, entry in scores.as_json().items():
-        value = f"{entry['score']:6.2f}   {entry['signature']}" if isinstance(entry, dict) else f"{entry:6,}"
+        if isinstance(entry, dict):
+            value = f"{entry['score']:6.2f}   {entry['signature']}"
+        else:
+            value = f"{entry:6,.4f}" if isinstance(entry, float) else f"{entry:6,}"
         print(f"{name:<14} {value}", file=to, flush=True)
 
 

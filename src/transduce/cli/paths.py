@@ -1,17 +1,18 @@
-"""Checks of the paths on a command line, made before the work begins."""
+"""Checks of a command line, and of the paths on it, made before the work begins."""
 
 from __future__ import annotations
 
 import errno
 import os
 import tempfile
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperOption
 
 from transduce.cli.output import STANDARD
 from transduce.cli.streams import is_stdout_open
@@ -25,11 +26,15 @@ LONGEST_SUFFIX = ".{}.4294967295.tmp"  # the temporary name while a file or fold
 
 
 class Verb(TyperCommand):
-    """A command that rejects empty and impossible paths."""
+    """A command that rejects empty and impossible paths, and an option given twice that has one value."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments. Raises BadParameter for an invalid path."""
+        """Parse the arguments. Raises BadParameter for an invalid path or a second value."""
         given = list(args)
+        order = self.make_parser(ctx).parse_args(list(args))[2] if args else []
+        for option, n in Counter(each for each in order if isinstance(each, TyperOption)).items():
+            if n > 1 and not (option.multiple or option.is_flag):
+                raise typer.BadParameter(f"it is given {n} times; give it once", ctx=ctx, param=option)
         rest: list[str] = super().parse_args(ctx, args)
         for parameter in self.params:
             value = ctx.params.get(parameter.name)

@@ -18,7 +18,12 @@ MAX_WORKERS = 256
 
 
 def prepare(
-    recipe: Annotated[Path, Argument(help="The TOML recipe; only its data table is used.", show_default=False)],
+    recipe: Annotated[
+        Path,
+        Argument(
+            help="The TOML recipe; its data table is used, and the limit of its search is checked.", show_default=False
+        ),
+    ],
     out: Annotated[
         Path, Option(help="Write the prepared data to this folder, which must be new or empty.", show_default=False)
     ],
@@ -38,12 +43,14 @@ def prepare(
     from transduce.tasks.preparation import write_prepared
     from transduce.text import Tokenizers
 
-    changes = [*(settings or ()), *options.treebank_settings(treebank)]
+    changes = options.set_once([*(settings or ()), *options.treebank_settings(treebank)])
     run = read_recipe(recipe, changes, log=echo)
-    task_of(run)  # raises ConfigError for an unknown task
+    task = task_of(run)  # raises ConfigError for an unknown task
     require_folder("--out", out)
     with paths_in_recipe(recipe):
         write_prepared(run.data, out, data_folder=data, log=echo, n_workers=workers)
+    for remark in task.remarks_on_search(out, run.search):
+        echo(remark)
     if json:
         tokenizers = Tokenizers.load(out)
         n_pairs = {split: read_summary(out / split).n_pairs for split in ("train", "dev") if (out / split).exists()}

@@ -101,10 +101,17 @@ class LineProgress(_Display):
     def __init__(self, what: str, n_lines: int | None, *, is_enabled: bool = True) -> None:
         super().__init__(_line_columns, is_live=is_enabled and sys.stderr.isatty(), bar_width=None)
         self._show = self.add(what, n_lines)
+        self._n_written, self._n_done = 0, 0
 
     def advance(self) -> None:
-        """Count one line as done."""
-        self._show(advance=1)
+        """Count one line as written."""
+        self._n_written += 1
+        self.reach(self._n_written)
+
+    def reach(self, n_done: int) -> None:
+        """Show how many lines are done; more may be than were written."""
+        self._n_done = max(self._n_done, n_done)
+        self._show(completed=self._n_done)
 
 
 class ShardProgress(_Display):

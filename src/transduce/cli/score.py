@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Annotated
 
 from typer import Argument, Option
 
 from transduce.cli import options
-from transduce.cli.output import echo, print_json, print_line, print_scores
+from transduce.cli.output import print_json, print_line, print_scores
+from transduce.cli.scoring import Tokenizer, named_references, warn_of_moses_rules, warn_of_tokenised_text
 from transduce.cli.stdin import aligned_lines, name_of, require_stdin_once
-from transduce.config import MAX_SEED
+from transduce.config import MAX_SEED, canonical_code
 from transduce.errors import ConfigError, quoted
 
 __all__ = ["score"]
@@ -24,8 +24,12 @@ def score(
         Path, Argument(metavar="HYP", help="Translations, one per line; - is stdin.", show_default=False)
     ],
     ref: Annotated[
-        Path,
-        Option(help="Score against these references, aligned line by line (plain, .gz or .xz).", show_default=False),
+        list[Path],
+        Option(
+            help="Score against these references, aligned line by line (plain, .gz or .xz); repeat it for several "
+            "references of each line.",
+            show_default=False,
+        ),
     ],
     against: Annotated[
         Path | None,
@@ -35,35 +39,50 @@ def score(
     seed: Annotated[int, Option(min=0, max=MAX_SEED, help="Use this random seed for --against.")] = 1,
     paper_bleu: options.PaperBleu = False,
     multi30k_bleu: options.Multi30kBleu = False,
-    language: Annotated[str, Option(help="Tokenise as for this language (--paper-bleu, --multi30k-bleu).")] = "de",
+    language: Annotated[
+        str | None,
+        Option(
+            help="Count words as for this language. Default: that of the references' file name, as in ref.zh, or of "
+            "their script; else de.",
+            show_default=False,
+        ),
+    ] = None,
+    tokenize: Tokenizer = None,
     json: options.Json = False,
 ) -> None:
     """Score translations against references with sacreBLEU and chrF, and on request with tokenised BLEUs."""
-    from transduce.metrics import has_moses_rules, looks_tokenised, paired_bootstrap, score_translations
+    from transduce.corpora.languages import language_in_name
+    from transduce.metrics import paired_bootstrap, require_bleu_tokenizer, score_translations
 
-    if not re.fullmatch("[a-z]{2,3}", language):
-        raise ConfigError(f"--language should be a language code, as in de, got {quoted(language)}")
-    require_stdin_once({"HYP": hypotheses, "--ref": ref, "--against": against})
-    names = [ref, hypotheses, *([against] if against else [])]
-    references, *texts = aligned_lines(*names)
-    for path, lines in zip(names, (references, *texts), strict=True):
-        if looks_tokenised(lines):
-            echo(f"warning: {name_of(path)} looks tokenised (spaces before punctuation); scores need detokenised text")
+    known = None if language is None else canonical_code(language)
+    if language is not None and known is None:
+        raise ConfigError(f"--language should be a language code, as in de or pt-BR, got {quoted(language)}")
+    if tokenize is not None:
+        require_bleu_tokenizer(tokenize)
+    require_stdin_once({"HYP": hypotheses, **named_references(ref), "--against": against})
+    names = [*ref, hypotheses, *([against] if against else [])]
+    texts = aligned_lines(*names)
+    warn_of_tokenised_text({name_of(path): lines for path, lines in zip(names, texts, strict=True)})
+    references, (new, *older) = texts[: len(ref)], texts[len(ref) :]
+    language = known or language_in_name(ref[0]) or "de"
     also = options.requested_bleus(paper=paper_bleu, multi30k=multi30k_bleu)
-    if also and not has_moses_rules(language):
-        echo(f"warning: sacremoses has no rules for {language}; {' and '.join(also)} will use those for English")
-    scores = score_translations(texts[0], references, language=language, also=also)
+    warn_of_moses_rules(language, also)
+    scores = score_translations(new, *references, language=language, also=also, tokenizer=tokenize)
     test = None
-    if against is not None:
-        test = paired_bootstrap(texts[1], texts[0], references, n_resamples=resamples, seed=seed)
+    if older:
+        test = paired_bootstrap(
+            older[0], new, *references, n_resamples=resamples, seed=seed, language=language, tokenizer=tokenize
+        )
     if json:
         print_json(scores.as_json() | ({"paired_bootstrap": test.as_json()} if test else {}))
         return
     print_scores(scores)
     if test is not None:
         low, high = test.interval
-        old, new = name_of(names[2]), name_of(hypotheses)
         print_line()
-        print_line(f"sacrebleu of {old}: {test.a.score:.2f}; difference of {new}: {test.difference:+.2f}")
+        print_line(
+            f"sacrebleu of {name_of(names[-1])}: {test.a.score:.2f}; difference of {name_of(hypotheses)}: "
+            f"{test.difference:+.2f}"
+        )
         print_line(f"95% interval of the difference: {low:+.2f} to {high:+.2f}; p = {test.p_value:.4f} (two-sided)")
         print_line(f"paired bootstrap, {test.n_resamples:,} resamples, seed {test.seed}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import deque
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -48,14 +49,23 @@ def lines_of(path: Path) -> Iterator[str]:
 
 
 def aligned_lines(first: Path, *others: Path) -> list[list[str]]:
-    """Return the lines of each file. Raises DataError if their numbers differ."""
+    """Return the lines of each file. Raises DataError if their numbers differ, with a hint where that begins."""
+    from transduce.corpora import read_aligned_files
+    from transduce.corpora.formats import foreign_format
+
     text = [list(lines_of(path)) for path in (first, *others)]
+    for path, lines in zip((first, *others), text, strict=True):
+        if len(lines) == 1 and "\r" in lines[0] and path.is_file() and (reason := foreign_format(path)):
+            raise DataError(f"{path} {reason}")
     for path, lines in zip(others, text[1:], strict=True):
-        if len(lines) != len(text[0]):
-            raise DataError(
-                f"{name_of(path)} has {len(lines):,} lines, {name_of(first)} {len(text[0]):,};"
-                " parallel files must align line by line"
-            )
+        if len(lines) == len(text[0]):
+            continue
+        if first.is_file() and path.is_file():  # a pipe cannot be read again
+            deque(read_aligned_files(first, path), maxlen=0)  # raises
+        raise DataError(
+            f"{name_of(path)} has {len(lines):,} lines, {name_of(first)} {len(text[0]):,}; parallel files must align "
+            "line by line"
+        )
     return text
 
 

@@ -79,7 +79,7 @@ def train(
         *([] if minutes is None else [f"training.max_minutes={float(minutes)}"]),
         *([] if on_nan is None else [f"training.n_skippable={_n_skippable(on_nan)}"]),
     ]
-    config, folder = _config_and_folder(recipe, out, resume=resume, changes=changes)
+    config, folder = _config_and_folder(recipe, out, resume=resume, changes=options.set_once(changes))
     require_folder("--out", folder)
     require_utf8_name("--out", folder)  # required by TensorBoard
     require_utf8_name("--store", None if store is None else store.resolve())  # stored in the run folder

@@ -221,6 +221,7 @@ def translate(
                 split=not no_split,
                 is_scored=is_scored,
                 prefixes=repeat(prefix),
+                report=lambda n_lines: progress.reach(n_lines),
             )
         write = stack.enter_context(line_writer(out))
         n_lines = number_of_lines(source) if shows_bar else None

@@ -270,6 +270,11 @@ class DataConfig(Record):
         """Return the configured tree file of a split."""
         return {"train": self.train_trees, "dev": self.dev_trees, "test": self.test_trees}[split]
 
+    def names_of(self, split: Split) -> list[str]:
+        """Return all configured files of a split, of whatever kind."""
+        named = *self.files_of(split), self.trees_of(split), self.text_of(split), self.prompts_of(split)
+        return [name for name in (*named, self.media_of(split)) if name is not None]
+
     @property
     def src_language(self) -> str:
         """The source language."""

@@ -1,7 +1,8 @@
 """Checks for common faults of parallel text, shared by preparation and the doctor.
 
-They find files shifted against each other, swapped sides, text in an unexpected language, dev and test lines in the
-training text, and excessive loss in cleaning. All text is streamed once, and again around a shift.
+They find files shifted against each other, swapped sides, text in an unexpected language or that another program has
+tokenised, cut or quoted, dev and test lines in the training text, and excessive loss in cleaning. All text is streamed
+once, and again around a shift.
 """
 
 from __future__ import annotations
@@ -27,8 +28,9 @@ from transduce.corpora.languages import (
     languages_of,
 )
 from transduce.corpora.leakage import LeakageSearch
-from transduce.corpora.parallel_files import read_uncleaned_columns
+from transduce.corpora.parallel_files import hint_at_columns, read_uncleaned_columns
 from transduce.files import read_lines
+from transduce.preprocessed import looks_quoted, looks_tokenised, subword_marks
 
 __all__ = [
     "DROPPED_NOTE_SHARE", "Remark", "TextPart", "column_part", "configured_part", "dropped_share", "remark_on_dropped",
@@ -88,12 +90,14 @@ def configured_part(config: DataConfig, split: Split) -> TextPart | None:
 
 @dataclass(slots=True)
 class _Scan:
-    """Result of reading a part: its alignment, and a sample of the lines of each side."""
+    """Result of reading a part: its alignment, and samples of the lines of each side."""
 
     part: TextPart
     alignment: Alignment
     src: SpreadSample = field(default_factory=SpreadSample)
     tgt: SpreadSample = field(default_factory=SpreadSample)
+    any_src: SpreadSample = field(default_factory=partial(SpreadSample, is_classified=False))
+    any_tgt: SpreadSample = field(default_factory=partial(SpreadSample, is_classified=False))
 
 
 def _scan(part: TextPart, observers: Sequence[Callable[[tuple[str, str] | None], None]] = ()) -> _Scan:
@@ -109,17 +113,25 @@ def _scan(part: TextPart, observers: Sequence[Callable[[tuple[str, str] | None],
                 for observe in observers:
                     observe(pair)
                 if pair is not None:
-                    scan.src.add(pair[0])
-                    scan.tgt.add(pair[1])
+                    for side, *samples in zip(pair, (scan.src, scan.tgt), (scan.any_src, scan.any_tgt), strict=True):
+                        for sample in samples:
+                            sample.add(side)
             yield pair
 
     scan.alignment = align(read)
     return scan
 
 
-def remarks_on_part(part: TextPart, languages: Languages = (None, None)) -> Iterator[Remark]:
-    """Check whether the sides are aligned line by line and in the expected languages."""
-    yield from _remarks_on(_scan(part), languages)
+def remarks_on_part(
+    part: TextPart, languages: Languages = (None, None), *, is_tokenised: bool = False
+) -> Iterator[Remark]:
+    """Check whether the sides are aligned line by line, in the expected languages, and as people write them.
+
+    ``is_tokenised``: they are known to be tokenised.
+    """
+    scan = _scan(part)
+    yield from _remarks_on(scan, languages)
+    yield from _remarks_on_form(scan, is_tokenised=is_tokenised)
 
 
 def _remarks_on(scan: _Scan, languages: Languages) -> Iterator[Remark]:
@@ -146,6 +158,30 @@ def _remarks_on(scan: _Scan, languages: Languages) -> Iterator[Remark]:
             language, share = second
             what = f"about {share:.0%} of the longer lines of {name} look like {language_name(language)}"
             yield Remark("note", part.name, f"{what}, not {language_name(code)}")
+
+
+def _remarks_on_form(scan: _Scan, *, is_tokenised: bool = False) -> Iterator[Remark]:
+    """Check for traces of other programs; a model would write what its training text has."""
+    part = scan.part
+    for name, sample in ((part.src, scan.any_src), (part.tgt, scan.any_tgt)):
+        mark = subword_marks(sample.lines)
+        if mark is not None:
+            what = f"{name} is cut into subwords already ({mark})"
+            yield Remark("problem", part.name, f"{what}; transduce does that itself: {_JOINED.get(mark, _WHOLE)}")
+        elif looks_tokenised(sample.lines) and not is_tokenised:
+            what = f"{name} looks tokenised (spaces before full stops and commas), and a model would write such text"
+            yield Remark("note", part.name, f"{what}; use the text as it was, or detokenise it, as sacremoses does")
+        if looks_quoted(sample.lines):
+            what = f"{name} has lines in quotes, doubled inside, as CSV has them"
+            yield Remark("note", part.name, f"{what}; write the text without them, one sentence a line")
+
+
+_WHOLE = "use the text before that"
+_JOINED = {  # how to join the words again, by the mark of their parts
+    "@@": "join the words again, as in: sed -E 's/@@( |$)//g'",
+    "▁": "join the words again, as in: sed 's/ //g; s/▁/ /g; s/^ //'",
+    "##": "join the words again, as in: sed 's/ ##//g'",
+}
 
 
 def _identified(sample: SpreadSample) -> LanguageSample:
@@ -221,9 +257,11 @@ def remarks_on_own_files(config: DataConfig) -> Iterator[Remark]:
     scan = _scan(train, [search.observe for search in searches])
     train_remarks = list(_remarks_on(scan, languages))
     yield from train_remarks
+    yield from _remarks_on_form(scan)
     for other in map(_scan, others):
         other_remarks = list(_remarks_on(other, languages))
         yield from other_remarks
+        yield from _remarks_on_form(other)
         if not any("sides are swapped" in remark.message for remark in [*train_remarks, *other_remarks]):
             yield from _remarks_on_swap(scan, other)
     yield from _remarks_on_leakage(train.name, others, searches)
@@ -264,9 +302,11 @@ def remark_on_dropped(
         return None
     reasons = [(reason, tally) for reason, tally in report.dropped.items() if tally.count and reason != "duplicate"]
     reasons.sort(key=lambda entry: -entry[1].count)
-    top = "; ".join(f"{reason} {tally.count:,} ({tally}): {_ADVICE[reason]}" for reason, tally in reasons[:N_REASONS])
-    files = [*config.files_of("train"), config.train_trees] if corpus == OWN_FILES else []
-    names = [name for name in files if name is not None] or [corpus]
+    advice = dict(_ADVICE)
+    if corpus == OWN_FILES and config.train_tsv is not None:
+        advice["not two columns"] += hint_at_columns(Path(config.train_tsv))
+    top = "; ".join(f"{reason} {tally.count:,} ({tally}): {advice[reason]}" for reason, tally in reasons[:N_REASONS])
+    names = (config.names_of("train") if corpus == OWN_FILES else []) or [corpus]
     inspect = f"inspect them with: transduce doctor {' '.join(names)}"
     message = f"cleaning drops {share:.1%} of the training pairs: {top}; {inspect}"
     if share <= config.max_dropped_share:

@@ -21,6 +21,7 @@ from typing import IO, Any
 from transduce.corpora.download import checksum_of_file
 from transduce.corpora.unpacking import allowance, regular_files
 from transduce.errors import DataError, shown
+from transduce.files import remove
 
 __all__ = ["fetch_packages", "read_control_field", "unpack_package"]
 
@@ -46,8 +47,8 @@ def fetch_packages(names: Sequence[str], folder: Path, *, log: Callable[[str], N
     """Download the newest version of each package into ``folder``; return the .deb files in the order of ``names``.
 
     Root is not needed and the system is not changed: package lists are in ``folder/lists``, apt's cache in
-    ``folder/cache``. A complete file is not downloaded again, but every file is verified against the lists. ``log``
-    gets a line before each slow step.
+    ``folder/cache``; of a call that fails they are removed. A complete file is not downloaded again, but every file is
+    verified against the lists. ``log`` gets a line before each slow step.
 
     Raises DataError if apt-get is missing or fails, or if a file has another checksum than in the lists.
     """
@@ -56,6 +57,18 @@ def fetch_packages(names: Sequence[str], folder: Path, *, log: Callable[[str], N
     for private in (lists, cache):
         private.mkdir(parents=True, exist_ok=True)
     settings.write_text(_NO_HOOKS, encoding="utf-8")
+    try:
+        return _fetch(names, folder, lists=lists, cache=cache, settings=settings, log=log)
+    except BaseException:
+        for private in (lists, cache, settings):
+            remove(private)
+        raise
+
+
+def _fetch(
+    names: Sequence[str], folder: Path, *, lists: Path, cache: Path, settings: Path, log: Callable[[str], None]
+) -> list[Path]:
+    """Update the package lists, then download the packages."""
     private_options = [f"--config-file={settings}", "-o", f"Dir::State::Lists={lists}", "-o", f"Dir::Cache={cache}"]
     apt_get = ["apt-get", *private_options, "-o", "Acquire::Languages=none"]  # do not download descriptions
     remedy = f"fetch {', '.join(names)} on another machine and use --from DIR with the .deb files"

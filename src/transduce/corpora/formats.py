@@ -63,7 +63,8 @@ def foreign_format(path: Path) -> str | None:
     except (DataError, *READ_ERRORS):
         return None  # the reader of the file reports this
     packed = _compressed(sample, path) or _archive(sample, path)
-    return _utf16_or_32(sample) or packed or _binary(sample) or _structured_text(sample, path)
+    known = _utf16_or_32(sample) or packed or _binary(sample) or _structured_text(sample, path)
+    return known or _old_line_ends(sample)
 
 
 def _utf16_or_32(sample: bytes) -> str | None:
@@ -119,6 +120,16 @@ def _structured_text(sample: bytes, path: Path) -> str | None:
     if ".csv" in path.suffixes[-2:] and _is_csv(lines):
         return f"is CSV; {_SAVE_AS_COLUMNS}"
     return None
+
+
+def _old_line_ends(sample: bytes) -> str | None:
+    """Recognise lines that end in a carriage return alone: more of them than of line feeds, and at least two."""
+    n_returns = len(re.findall(rb"\r(?!\n)", sample.rstrip(b"\r")))
+    if n_returns < 2 or n_returns <= sample.count(b"\n"):
+        return None
+    return (
+        "ends its lines in carriage returns (CR), so that they are one; convert it, as in: tr '\\r' '\\n' < OLD > NEW"
+    )
 
 
 def _is_json(text: str, lines: list[str]) -> bool:

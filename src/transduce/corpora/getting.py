@@ -2,21 +2,24 @@
 
     missing texts --download, Debian packages or copy--> files in the layout --count--> pairs of each text
 
-Existing files are not changed, and every file is written atomically, so an interrupted or failed call can be repeated.
+Existing files are not changed, and every file is written atomically, so an interrupted or failed call can be repeated;
+no empty folder is left of it.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from transduce.config import canonical_direction, split_direction
-from transduce.corpora.catalogue import Corpus, RemoteFile, Text
+from transduce.corpora.catalogue import MADE_FROM_PACKAGES, Corpus, RemoteFile, Text
 from transduce.corpora.debian_packages import fetch_packages
 from transduce.corpora.download import ChecksumLedger, Progress, checksum_of_file, download
 from transduce.corpora.layout import existing_file, find_text, stems
@@ -24,14 +27,13 @@ from transduce.corpora.libreoffice_help import PACKAGES, write_libreoffice_help
 from transduce.corpora.parallel_files import read_aligned_files
 from transduce.corpora.unpacking import check_compressed, copy_whole, unpack
 from transduce.errors import ConfigError, DataError
-from transduce.files import READ_ERRORS, open_binary, sha256_of_file
+from transduce.files import READ_ERRORS, created_folder, open_binary, sha256_of_file
 
 __all__ = ["get_corpus"]
 
 Log = Callable[[str], None]
 
 DOWNLOADS = "downloads"  # in a data folder: archives, packages and the checksum ledger
-MADE_FROM_PACKAGES = "libreoffice-help"
 CHUNK_BYTES = 1 << 20
 
 
@@ -57,6 +59,25 @@ def get_corpus(
     if from_folder is not None and not from_folder.is_dir():
         raise DataError(f"{from_folder} is not a folder; --from needs one with a copy of {corpus.name}")
     requested = _requested_texts(corpus, direction)
+    with created_folder(folder):
+        try:
+            return _get_texts(corpus, requested, folder, from_folder=from_folder, progress=progress, log=log)
+        except BaseException:
+            for name in {DOWNLOADS, *(text.text.folder for text in requested)}:
+                _remove_if_empty(folder / name)
+            raise
+
+
+def _get_texts(
+    corpus: Corpus,
+    requested: list[_PairText],
+    folder: Path,
+    *,
+    from_folder: Path | None,
+    progress: Callable[[str], Progress],
+    log: Log,
+) -> dict[str, int]:
+    """Fetch the texts that are not there yet; return the number of pairs of each."""
     count_lines = cache(_count_lines)  # so that a file that is in two language pairs is read once
     missing = [text for text in requested if text.files_in(folder) is None]
     if missing and from_folder is not None:
@@ -80,6 +101,13 @@ def get_corpus(
     for text in missing:
         log(f"missing: {text}")
     return counts
+
+
+def _remove_if_empty(folder: Path) -> None:
+    """Remove a folder, and those in it, as far as they hold no file."""
+    for each, _, _ in os.walk(folder, topdown=False):
+        with suppress(OSError):
+            os.rmdir(each)
 
 
 @dataclass(frozen=True, slots=True)

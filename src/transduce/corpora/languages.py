@@ -206,15 +206,21 @@ def _are_confusable(one: str, other: str) -> bool:
 
 
 class SpreadSample:
-    """Evenly spread sample of the lines long enough to be classified; fewer than twice ``size``."""
+    """Evenly spread sample of the lines that are not blank; fewer than twice ``size``.
 
-    def __init__(self, size: int = SAMPLED_LINES) -> None:
+    ``is_classified``: only of those long enough to be classified.
+    """
+
+    def __init__(self, size: int = SAMPLED_LINES, *, is_classified: bool = True) -> None:
         self.lines: list[str] = []
-        self._size, self._stride, self._n_seen = size, 1, 0
+        self._size, self._stride, self._n_seen, self._is_classified = size, 1, 0, is_classified
 
     def add(self, line: str) -> None:
         """Offer the next line to the sample."""
-        if len(line) < MIN_CHARACTERS and (line.isascii() or len(line.encode("utf-8", "replace")) < MIN_BYTES):
+        if not self._is_classified:
+            if not line or line.isspace():
+                return
+        elif len(line) < MIN_CHARACTERS and (line.isascii() or len(line.encode("utf-8", "replace")) < MIN_BYTES):
             return
         if self._n_seen % self._stride == 0:
             self.lines.append(line[:MAX_CHARACTERS])

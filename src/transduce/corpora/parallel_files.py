@@ -7,14 +7,19 @@ the bytes become lone surrogates (``escape_invalid``), and a line that is not a 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from itertools import pairwise, zip_longest
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import islice, pairwise, zip_longest
 from pathlib import Path
 
 from transduce.errors import DataError
 from transduce.files import TruncatedLine, open_binary, raw_lines, read_lines
 
-__all__ = ["read_aligned_files", "read_tab_separated", "read_uncleaned_columns", "two_columns"]
+__all__ = ["hint_at_columns", "read_aligned_files", "read_tab_separated", "read_uncleaned_columns", "two_columns"]
+
+
+SAMPLED_LINES = 1000  # whose columns are counted
+MIN_DIFFERENT_SHARE = 0.1  # of the cells of a column of sentences, of which each may have several translations
 
 
 def read_aligned_files(src: Path, tgt: Path, *, escape_invalid: bool = False) -> Iterator[tuple[str, str]]:
@@ -42,7 +47,8 @@ def read_tab_separated(path: Path) -> Iterator[tuple[str, str]]:
     for number, line in enumerate(read_lines(path), start=1):
         pair = two_columns(line)
         if pair is None:
-            raise DataError(f"{path}:{number} has {line.count(chr(9))} tabs; expected source TAB target")
+            tabs = line.count(chr(9))
+            raise DataError(f"{path}:{number} has {tabs} tabs; expected source TAB target{hint_at_columns(path)}")
         yield pair
 
 
@@ -60,6 +66,31 @@ def two_columns(line: str) -> tuple[str, str] | None:
         return line, line  # the tab may be beyond the cut
     src, tab, tgt = line.partition("\t")
     return (src, tgt) if tab and "\t" not in tgt else None
+
+
+def hint_at_columns(path: Path) -> str:
+    """Return how to get two columns of text from a file whose lines have more, to be added to a message; else "".
+
+    The first two columns that are neither numbers, addresses nor a few values are taken for the text.
+    """
+    if not path.is_file():
+        return ""
+    rows = [line.split("\t") for line in islice(read_lines(path, escape_invalid=True), SAMPLED_LINES)]
+    (n_columns, n_rows), *_ = Counter(map(len, rows)).most_common(1) or [(0, 0)]
+    if n_columns < 3 or 2 * n_rows <= len(rows):
+        return ""
+    columns = zip(*(row for row in rows if len(row) == n_columns), strict=True)
+    numbers = [number for number, cells in enumerate(columns, start=1) if _are_sentences(cells)]
+    chosen = ",".join(map(str, numbers[:2])) if len(numbers) > 1 else "1,2"
+    unpacked = {".gz": f"zcat {path} | cut -f{chosen}", ".xz": f"xzcat {path} | cut -f{chosen}"}
+    command = unpacked.get(path.suffix, f"cut -f{chosen} {path}")
+    return f"; most have {n_columns} columns: keep those of the text, as in: {command} > two-columns.tsv"
+
+
+def _are_sentences(cells: Sequence[str]) -> bool:
+    """Whether most cells of a column have letters and are no addresses, and they are not a few different ones."""
+    n_texts = sum(any(map(str.isalpha, cell)) and "://" not in cell for cell in cells)
+    return 2 * n_texts > len(cells) and len(set(cells)) > MIN_DIFFERENT_SHARE * len(cells)
 
 
 # Change-point detection: where two files stop being translations of each other, the ratio of their line lengths begins

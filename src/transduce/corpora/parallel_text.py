@@ -141,9 +141,7 @@ class ParallelText(PairedText):
         folders = ", ".join(map(str, self._folders))
         not_found = f"there is no {stem}.{src} with {stem}.{tgt} (plain, .gz or .xz) in {folders}"
         if name in CATALOGUE:
-            raise DataError(
-                f"{name}: {not_found}; fetch it with: transduce corpus get {name}; or set its --data folder"
-            )
+            raise DataError(f"{name}: {not_found}; {corpus.how_to_get}; or set its --data folder")
         own_folders = [folder / missing.folder for folder in self._folders if (folder / missing.folder).is_dir()]
         if own_folders:
             raise DataError(f"{name}: {not_found}; {' and '.join(map(_listing, own_folders))}")

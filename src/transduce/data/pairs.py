@@ -13,16 +13,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from transduce.data.columns import Ids, Ragged
+from transduce.data.columns import Ids, Ragged, column_files
 from transduce.data.store import Block, LeftOut, Store, StoreSummary, open_store, write_blocks
 from transduce.text import Tokenizers
 from transduce.text.chunks import chunks
 from transduce.text.encoding_workers import ChunkEncoder, chunk_encoder
 from transduce.text.pair_encoding import PairDropout, TextPair
 
-__all__ = ["PairStore", "open_pairs", "write_pairs"]
+__all__ = ["PairStore", "excess_of_targets", "open_pairs", "write_pairs"]
 
 PAIRS_PER_CHUNK = 2048  # texts and ids in memory, for each worker twice
+ROWS_PER_PART = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,6 +47,21 @@ def open_pairs(folder: Path, tokenizers: Tokenizers | None = None) -> PairStore:
     store = open_store(folder, _columns(tokenizers), tokenizer_fingerprint=fingerprint)
     src_lengths, tgt_lengths = (store.columns[side].lengths_R + np.int32(1) for side in ("src", "tgt"))
     return PairStore(folder, store.summary, store.columns, src_lengths, tgt_lengths)
+
+
+def excess_of_targets(folder: Path, n_extra: int) -> tuple[int, int]:
+    """Return the number of rows whose target has over ``n_extra`` tokens more than its source, and the largest excess.
+
+    Only the offsets of the pair store at ``folder`` are read, a part at a time.
+    """
+    src, tgt = (np.load(column_files(folder, side, kind)[1], mmap_mode="r") for side, kind in _columns(None).items())
+    n_longer, largest = 0, 0
+    for start in range(0, len(src) - 1, ROWS_PER_PART):
+        part = slice(start, start + ROWS_PER_PART + 1)
+        excess_R = np.diff(tgt[part]) - np.diff(src[part])
+        n_longer += int((excess_R > n_extra).sum())
+        largest = max(largest, int(excess_R.max()))
+    return n_longer, largest
 
 
 def write_pairs(

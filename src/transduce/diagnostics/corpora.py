@@ -66,13 +66,13 @@ def examine_corpus(name: str, data_folder: Path | None = None) -> Iterator[Findi
     if not any(here.values()):
         searched = ", ".join(map(str, folders))
         known = nearest_name(name, [BUILT_IN, *CATALOGUE])
-        help = f"get it with: transduce corpus get {name}" if name in CATALOGUE else known
+        help = CATALOGUE[name].how_to_get if name in CATALOGUE else known
         yield problem(name, f"no text of this corpus in {searched}, and no file or folder of this name; {help}")
         return
     kind = "a corpus of the catalogue" if name in CATALOGUE else "your own corpus"
     directions = ", ".join(available_directions(corpus, folders))
     yield good(name, kind + (f", with all of its training text in {directions}" if directions else ""))
-    yield from _examine_texts(here.values())
+    yield from _examine_texts(here.values(), is_tokenised=corpus.is_tokenised)
 
 
 def examine_corpus_folder(folder: Path) -> Iterator[Finding]:
@@ -82,11 +82,11 @@ def examine_corpus_folder(folder: Path) -> Iterator[Finding]:
     yield from _examine_texts([(paths[0], other) for other in paths[1:]] for paths in texts.values())
 
 
-def _examine_texts(texts: Iterable[Sequence[tuple[Path, Path]]]) -> Iterator[Finding]:
+def _examine_texts(texts: Iterable[Sequence[tuple[Path, Path]]], *, is_tokenised: bool = False) -> Iterator[Finding]:
     reported: set[Path] = set()
     for files in texts:
         for src, tgt in files:
-            yield from examine_two_files(src, tgt, reported=reported)
+            yield from examine_two_files(src, tgt, reported=reported, is_tokenised=is_tokenised)
 
 
 def examine_data_folder(folder: Path) -> Iterator[Finding]:
@@ -247,7 +247,8 @@ def _examine_text_of(data: DataConfig, recipe: Path, data_folder: Path | None) -
                 if files is not None:
                     has_part[split] = True
                     parts[split].append(two_file_part(*files))
-                    yield from examine_two_files(*files, rules=rules, languages=languages)
+                    is_tokenised = split == "train" and corpus_named(name).is_tokenised
+                    yield from examine_two_files(*files, rules=rules, languages=languages, is_tokenised=is_tokenised)
     between = remarks_between(parts["train"], [*parts["dev"], *parts["test"]])
     yield from guard(recipe, map(as_finding, between))
     if BUILT_IN in data.weights:

@@ -17,7 +17,7 @@ from transduce.corpora.cleaning import Tally
 from transduce.corpora.formats import foreign_format
 from transduce.corpora.languages import language_in_name
 from transduce.corpora.leakage import NearDuplicates
-from transduce.corpora.parallel_files import two_columns
+from transduce.corpora.parallel_files import hint_at_columns, two_columns
 from transduce.diagnostics.finding import Finding, counted, good, make_finding, note, on_lines, problem
 from transduce.diagnostics.lines import Side, status_of
 from transduce.errors import DataError
@@ -89,8 +89,10 @@ class _Reader:
 class _Pairing:
     """Counts issues of line pairs: those that cleaning counts, and finer distinctions."""
 
-    def __init__(self, subject: object, src: object, tgt: object, rules: CleaningRules | None) -> None:
-        self.subject, self.rules = subject, rules or CleaningRules()
+    def __init__(
+        self, subject: object, src: object, tgt: object, rules: CleaningRules | None, *, column_hint: str = ""
+    ) -> None:
+        self.subject, self.rules, self.column_hint = subject, rules or CleaningRules(), column_hint
         self.src, self.tgt = Side(src, self.rules), Side(tgt, self.rules)
         self.report = CleaningReport()
         self._near = NearDuplicates()
@@ -115,7 +117,8 @@ class _Pairing:
     def findings(self) -> Iterator[Finding]:
         """Yield the findings about pairs; those about single lines are the sides'."""
         n_pairs = self.report.n_read
-        columns, advice = self.report.dropped["not two columns"], "each line should be source TAB target"
+        columns = self.report.dropped["not two columns"]
+        advice = f"each line should be source TAB target{self.column_hint}"
         yield from on_lines("problem", self.subject, columns, "line", "without exactly one tab", advice)
         dropped = "training drops them"
         src_blank, tgt_blank = self._blank[True, False], self._blank[False, True]
@@ -123,13 +126,15 @@ class _Pairing:
             what = f"blank where {other.subject} has text"
             yield from on_lines(status_of(tally, n_pairs), side.subject, tally, "line", what, dropped)
         identical, ratio = self._either("identical sides"), self.report.dropped["length ratio"]
+        is_intended = not self.rules.drop_identical  # as in correction, where lines may stay as they are
         too_long = f"with one side more than {self.rules.max_length_ratio:g} times as long as the other"
         for tally, what, advice in (
             (self._blank[True, True], "blank on both sides", dropped),
             (ratio, too_long, f"{dropped}; do the files align there?"),
             (identical, "with the same text on both sides", "not translated, or names and numbers"),
         ):
-            yield from on_lines(status_of(tally, n_pairs), self.subject, tally, "pair", what, advice)
+            status = "note" if tally is identical and is_intended else status_of(tally, n_pairs)
+            yield from on_lines(status, self.subject, tally, "pair", what, advice)
         for tally, what, advice in (  # notes only: repetition is normal in text
             (self._either("duplicate"), "repeated exactly", "drop_duplicates = true drops them"),
             (self._near.tally, "repeated except for case or punctuation", "they add little information"),
@@ -155,10 +160,12 @@ def examine_two_files(
     rules: CleaningRules | None = None,
     reported: set[Path] | None = None,
     languages: Languages | None = None,
+    is_tokenised: bool = False,
 ) -> Iterator[Finding]:
     """Examine two line-aligned files, in ``languages`` or those of their file names.
 
     Findings about a single file are skipped if it is in ``reported``, and both files are added to it.
+    ``is_tokenised``: the text is known to be tokenised.
     """
     no_text = {path: reason for path in (src, tgt) if (reason := _why_no_text(path)) is not None}
     if no_text:
@@ -179,7 +186,8 @@ def examine_two_files(
         yield problem(pairing.subject, _misalignment(src, tgt))
     if not any(reader.failure for reader in readers):
         languages = languages or (language_in_name(src), language_in_name(tgt))
-        yield from map(as_finding, remarks_on_part(two_file_part(src, tgt), languages))
+        part = two_file_part(src, tgt)
+        yield from map(as_finding, remarks_on_part(part, languages, is_tokenised=is_tokenised))
     yield from pairing.findings()
 
 
@@ -217,7 +225,8 @@ def examine_column_file(
         yield problem(path, reason)
         return
     reader = _Reader(path)
-    pairing = _Pairing(path, f"{path} (source)", f"{path} (target)", rules)
+    hint = hint_at_columns(path)
+    pairing = _Pairing(path, f"{path} (source)", f"{path} (target)", rules, column_hint=hint)
     pairing.run(map(two_columns, reader))
     yield from reader.findings()
     yield from pairing.src.findings()

@@ -6,7 +6,8 @@ Imports no torch. Every score has a signature: the settings that produced it.
 
 from __future__ import annotations
 
-from transduce.metrics.bleu import Score, chrf_score, looks_tokenised, sacrebleu_score, sentence_chrf_scores
+from transduce.metrics.bleu import Score, chrf_score, sacrebleu_score, sentence_chrf_scores
+from transduce.metrics.bleu_tokenizers import bleu_tokenizer, require_bleu_tokenizer
 from transduce.metrics.calibration import ReliabilityBin, expected_calibration_error, overconfidence, reliability_bins
 from transduce.metrics.error_rates import (
     ErrorRates,
@@ -26,11 +27,12 @@ from transduce.metrics.scores import (
 )
 from transduce.metrics.significance import PairedBootstrap, paired_bootstrap
 from transduce.metrics.tokenised_bleu import has_moses_rules, multi30k_bleu, paper_bleu
+from transduce.preprocessed import looks_tokenised
 
 __all__ = [
     "TOKENISED_BLEUS", "ErrorRates", "PairedBootstrap", "Parseval", "ReliabilityBin", "Score", "TokenisedBleu",
-    "TranslationScores", "character_error_rate", "chrf_score", "customary_bleus", "edit_distance", "error_rates",
-    "expected_calibration_error", "has_moses_rules", "looks_tokenised", "multi30k_bleu", "overconfidence",
-    "paired_bootstrap", "paper_bleu", "parseval", "perplexity", "reliability_bins", "sacrebleu_score",
-    "score_translations", "sentence_chrf_scores", "word_error_rate",
+    "TranslationScores", "bleu_tokenizer", "character_error_rate", "chrf_score", "customary_bleus", "edit_distance",
+    "error_rates", "expected_calibration_error", "has_moses_rules", "looks_tokenised", "multi30k_bleu",
+    "overconfidence", "paired_bootstrap", "paper_bleu", "parseval", "perplexity", "reliability_bins",
+    "require_bleu_tokenizer", "sacrebleu_score", "score_translations", "sentence_chrf_scores", "word_error_rate",
 ]  # fmt: skip

@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from transduce.composition import composed
 from transduce.metrics.bleu import Score, require_parallel
 
 __all__ = ["ErrorRates", "character_error_rate", "edit_distance", "error_rates", "plain_words", "word_error_rate"]
@@ -53,7 +54,7 @@ def character_error_rate(hypotheses: Sequence[str], references: Sequence[str]) -
     12.50 (unit:character|case:mixed|punctuation:yes|norm:NFC|space:single|lines:1)
     """
     settings = "unit:character|case:mixed|punctuation:yes|norm:NFC|space:single"
-    return _rate(hypotheses, references, lambda text: " ".join(_composed(text).split()), settings)
+    return _rate(hypotheses, references, lambda text: " ".join(composed(text).split()), settings)
 
 
 def word_error_rate(hypotheses: Sequence[str], references: Sequence[str], *, plain: bool = False) -> Score:
@@ -68,7 +69,7 @@ def word_error_rate(hypotheses: Sequence[str], references: Sequence[str], *, pla
     33.33 (unit:word|case:lower|punctuation:no|norm:NFC|lines:1)
     """
     settings = f"unit:word|case:{'lower|punctuation:no' if plain else 'mixed|punctuation:yes'}|norm:NFC"
-    return _rate(hypotheses, references, plain_words if plain else lambda text: _composed(text).split(), settings)
+    return _rate(hypotheses, references, plain_words if plain else lambda text: composed(text).split(), settings)
 
 
 def plain_words(text: str) -> list[str]:
@@ -79,7 +80,7 @@ def plain_words(text: str) -> list[str]:
     """
     kept = "".join(
         each if each in "'-" or unicodedata.category(each)[0] not in "PS" else " "
-        for each in _composed(text).replace("\u2019", "'").lower()
+        for each in composed(text).replace("\u2019", "'").lower()
     )
     return [word for each in kept.split() if (word := each.strip("'-"))]
 
@@ -90,7 +91,7 @@ class ErrorRates:
 
     character_error_rate: Score
     word_error_rate: Score
-    exact: float  # percent of lines that are their reference, character by character
+    exact: float  # percent of lines that are their reference, character by character in form NFC
     lines: int
     parts: dict[str, ErrorRates]  # "clean" and "noisy", of the generated images
 
@@ -119,7 +120,7 @@ def error_rates(
         rows = [row for row, part in enumerate(parts) if part == name]
         chosen = [hypotheses[row] for row in rows], [references[row] for row in rows]
         of_part[name] = error_rates(*chosen, plain_words=plain_words)
-    n_exact = sum(map(str.__eq__, hypotheses, references))
+    n_exact = sum(map(str.__eq__, map(composed, hypotheses), map(composed, references)))
     return ErrorRates(
         character_error_rate=character_error_rate(hypotheses, references),
         word_error_rate=word_error_rate(hypotheses, references, plain=plain_words),
@@ -137,10 +138,6 @@ def _rate(
     n_edits = sum(edit_distance(*pair) for pair in pairs)
     n_units = sum(len(reference) for _, reference in pairs)
     return Score(100 * n_edits / max(1, n_units), f"{settings}|lines:{len(references)}")
-
-
-def _composed(text: str) -> str:
-    return unicodedata.normalize("NFC", text)
 
 
 def _as_json(score: Score) -> dict[str, Any]:

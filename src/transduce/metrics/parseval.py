@@ -1,8 +1,8 @@
 """PARSEVAL: labelled bracket precision, recall and F1 of parse trees.
 
 The rules are those of EVALB with its parameter file COLLINS.prm, as reported for the Wall Street Journal (section 6.3,
-Table 4). A sentence whose words differ between the files is an *error* and excluded from all totals, so F1 values are
-comparable only if there are no errors.
+Table 4). A sentence whose words, in form NFC, differ between the files is an *error* and excluded from all totals, so
+F1 values are comparable only if there are no errors.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from transduce.composition import composed
 from transduce.errors import DataError, TreeError
 from transduce.linearisation import PUNCTUATION_TAGS
 from transduce.trees import ROOT_LABEL, TRACE, Tree
@@ -168,7 +169,7 @@ class _Brackets:
         leaves = list(tree.leaves()) if tree is not None else []
         kept = [leaf for leaf in leaves if leaf.label not in DROPPED_LABELS]
         return _Brackets(
-            words=tuple(leaf.word or "" for leaf in kept),
+            words=tuple(composed(leaf.word or "") for leaf in kept),
             tags=tuple(EQUAL_LABELS.get(leaf.label, leaf.label) for leaf in kept),
             constituents=() if tree is None else tuple(_constituents(tree)),
             length=sum(leaf.label != TRACE for leaf in leaves),

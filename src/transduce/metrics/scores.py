@@ -7,11 +7,13 @@ from dataclasses import asdict, dataclass
 from pathlib import PurePath
 from typing import Any, Literal
 
+from transduce.config import base_language
 from transduce.metrics.bleu import Score, chrf_score, require_parallel, sacrebleu_score
 from transduce.metrics.tokenised_bleu import multi30k_bleu, paper_bleu
 
 __all__ = ["TOKENISED_BLEUS", "TokenisedBleu", "TranslationScores", "customary_bleus", "score_translations"]
 
+MIN_BLEU = 2.0  # of translations; frequent words and phrases alone have some tenths
 TokenisedBleu = Literal["paper_bleu", "multi30k_bleu"]
 TOKENISED_BLEUS: Mapping[TokenisedBleu, Callable[..., Score]] = {
     "paper_bleu": paper_bleu,
@@ -29,17 +31,28 @@ class TranslationScores:
     multi30k_bleu: Score | None = None
     sentences: int
 
+    @property
+    def is_by_chance(self) -> bool:
+        """Whether the translations have hardly more in common with the references than any text of the language."""
+        return self.sacrebleu.score < MIN_BLEU
+
     def as_json(self) -> dict[str, Any]:
         """Return the computed scores: ``{"sacrebleu": {"score": ..., "signature": ...}, "chrf": ..., ...}``."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 def score_translations(
-    hypotheses: Sequence[str], references: Sequence[str], *, language: str, also: Collection[TokenisedBleu] = ()
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    *further_references: Sequence[str],
+    language: str,
+    also: Collection[TokenisedBleu] = (),
+    tokenizer: str | None = None,
 ) -> TranslationScores:
-    """Score raw ``hypotheses`` against one raw reference each; ``also`` adds tokenised BLEUs for ``language``.
+    """Score raw ``hypotheses`` against raw references, one or several for each line.
 
-    Raises DataError if the numbers of hypotheses and references differ or are 0.
+    ``language`` selects sacreBLEU's tokenizer, unless one is named; ``also`` adds tokenised BLEUs.
+    Raises DataError if the numbers of hypotheses and references differ or are 0, ConfigError for an unknown tokenizer.
 
     >>> from transduce.metrics import TOKENISED_BLEUS
     >>> translations, references = ["Ein Hund schläft tief."], ["Ein Hund schläft fest."]
@@ -47,11 +60,13 @@ def score_translations(
     >>> f"{scores.sacrebleu.score:.1f} {scores.chrf.score:.1f} {scores.paper_bleu.score:.1f}"
     '42.7 72.9 0.0'
     """
-    require_parallel(hypotheses, references)
-    tokenised = {name: TOKENISED_BLEUS[name](hypotheses, references, language=language) for name in also}
+    texts = hypotheses, references, *further_references
+    require_parallel(*texts)
+    moses_language = base_language(language)
+    tokenised = {name: TOKENISED_BLEUS[name](*texts, language=moses_language) for name in also}
     return TranslationScores(
-        sacrebleu=sacrebleu_score(hypotheses, references),
-        chrf=chrf_score(hypotheses, references),
+        sacrebleu=sacrebleu_score(*texts, language=language, tokenizer=tokenizer),
+        chrf=chrf_score(*texts),
         paper_bleu=tokenised.get("paper_bleu"),
         multi30k_bleu=tokenised.get("multi30k_bleu"),
         sentences=len(hypotheses),

@@ -19,7 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from transduce.composition import composed
 from transduce.metrics.bleu import Score, sacrebleu_score
+from transduce.metrics.bleu_tokenizers import bleu_tokenizer, bleu_with
 
 __all__ = ["PairedBootstrap", "paired_bootstrap"]
 
@@ -45,12 +47,15 @@ def paired_bootstrap(
     hypotheses_a: Sequence[str],
     hypotheses_b: Sequence[str],
     references: Sequence[str],
-    *,
+    *further_references: Sequence[str],
     n_resamples: int = 1000,
     seed: int,
+    language: str | None = None,
+    tokenizer: str | None = None,
 ) -> PairedBootstrap:
     """Compare two systems by sacreBLEU on ``n_resamples`` resampled test sets.
 
+    References and tokenizer: see ``sacrebleu_score``.
     Raises DataError if the numbers of lines differ or are 0, ValueError if ``n_resamples`` is below 1.
 
     >>> references = ["Ein Hund schläft im Garten.", "Zwei Kinder spielen Ball."]
@@ -59,9 +64,11 @@ def paired_bootstrap(
     """
     if n_resamples < 1:
         raise ValueError(f"n_resamples must be at least 1, got {n_resamples}")
-    a, b = sacrebleu_score(hypotheses_a, references), sacrebleu_score(hypotheses_b, references)
+    tokenizer, systems = tokenizer or bleu_tokenizer(language, references), (hypotheses_a, hypotheses_b)
+    all_references = references, *further_references
+    a, b = (sacrebleu_score(hypotheses, *all_references, tokenizer=tokenizer) for hypotheses in systems)
     difference = b.score - a.score
-    sums_a_NX, sums_b_NX = (_sentence_sums(hypotheses, references) for hypotheses in (hypotheses_a, hypotheses_b))
+    sums_a_NX, sums_b_NX = (_sentence_sums(tokenizer, hypotheses, *all_references) for hypotheses in systems)
     differences_R = _resampled_differences(sums_a_NX, sums_b_NX, n_resamples=n_resamples, seed=seed)
     # Under the null hypothesis the differences have the same distribution, but with mean 0.
     n_as_large = int(np.count_nonzero(np.abs(differences_R - differences_R.mean()) >= abs(difference)))
@@ -77,12 +84,11 @@ def paired_bootstrap(
     )
 
 
-def _sentence_sums(hypotheses: Sequence[str], references: Sequence[str]) -> NDArray[np.int64]:
+def _sentence_sums(tokenizer: str, hypotheses: Sequence[str], *references: Sequence[str]) -> NDArray[np.int64]:
     """Return each sentence's two lengths, then its matches and n-grams of orders 1 to 4, ``(N, X)`` with X = 10."""
-    from sacrebleu import BLEU
-
-    metric = BLEU(force=True, effective_order=True)  # effective order only avoids a warning for single sentences
-    scores = [metric.sentence_score(*pair) for pair in zip(hypotheses, ([line] for line in references), strict=True)]
+    metric = bleu_with(tokenizer, effective_order=True)  # only to avoid a warning for single sentences
+    sentences = zip(*(map(composed, lines) for lines in (hypotheses, *references)), strict=True)
+    scores = [metric.sentence_score(hypothesis, of_line) for hypothesis, *of_line in sentences]
     return np.array([[score.sys_len, score.ref_len, *score.counts, *score.totals] for score in scores], dtype=np.int64)
 
 

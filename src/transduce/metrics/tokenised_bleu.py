@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from transduce.metrics.bleu import Score, corpus_score
+from transduce.metrics.bleu_tokenizers import bleu_with
 
 __all__ = ["has_moses_rules", "multi30k_bleu", "paper_bleu", "split_compounds"]
 
@@ -22,7 +23,9 @@ MAX_DOTS = 1000  # consecutive dots: Moses' punctuation rules take quadratic tim
 EXCESS_DOTS = re.compile(rf"\.{{{MAX_DOTS + 1},}}")
 
 
-def paper_bleu(hypotheses: Sequence[str], references: Sequence[str], *, language: str) -> Score:
+def paper_bleu(
+    hypotheses: Sequence[str], references: Sequence[str], *further_references: Sequence[str], language: str
+) -> Score:
     """Return BLEU of raw text as the paper's authors computed it. Section 6.1, Table 2.
 
     Compounds count as several tokens and styles of quotation marks are not distinguished, so it is higher than
@@ -43,10 +46,12 @@ def paper_bleu(hypotheses: Sequence[str], references: Sequence[str], *, language
         return split_compounds(tokenize(plain, return_str=True))
 
     settings = {"tok": f"moses-{language}-compounds-split", "punct": "unicode-replaced"}
-    return _bleu_of_tokens(prepare, hypotheses, references, settings)
+    return _bleu_of_tokens(prepare, settings, hypotheses, references, *further_references)
 
 
-def multi30k_bleu(hypotheses: Sequence[str], references: Sequence[str], *, language: str) -> Score:
+def multi30k_bleu(
+    hypotheses: Sequence[str], references: Sequence[str], *further_references: Sequence[str], language: str
+) -> Score:
     """Return BLEU of raw text as reported for Multi30k: the data set's preprocessing applied to both sides.
 
     Raises DataError if the numbers of hypotheses and references differ or are 0.
@@ -64,24 +69,22 @@ def multi30k_bleu(hypotheses: Sequence[str], references: Sequence[str], *, langu
         return str(tokenize(normalize(plain), return_str=True))
 
     settings = {"tok": f"moses-{language}", "punct": "moses-normalised"}
-    return _bleu_of_tokens(prepare, hypotheses, references, settings, lowercase=True)
+    return _bleu_of_tokens(prepare, settings, hypotheses, references, *further_references, lowercase=True)
 
 
 def _bleu_of_tokens(
     prepare: Callable[[str], str],
-    hypotheses: Sequence[str],
-    references: Sequence[str],
     settings: dict[str, str],
-    *,
+    hypotheses: Sequence[str],
+    *references: Sequence[str],
     lowercase: bool = False,
 ) -> Score:
     """Return BLEU as multi-bleu.perl counts it, of lines tokenised by ``prepare``."""
-    from sacrebleu import BLEU
     from sacremoses import __version__
 
-    metric = BLEU(lowercase=lowercase, tokenize="none", smooth_method="none", force=True)
+    metric = bleu_with("none", lowercase=lowercase, smooth_method="none")
     settings = settings | {"sacremoses": str(__version__)}
-    return corpus_score(metric, list(map(prepare, hypotheses)), list(map(prepare, references)), settings=settings)
+    return corpus_score(metric, hypotheses, *references, prepare=prepare, settings=settings)
 
 
 def split_compounds(tokens: str) -> str:

@@ -70,6 +70,11 @@ def average_run(
     log(f"{task.doing} {f'{len(text[0]):,} {rows} of ' if text else ''}{name}")
     also = customary_bleus(name) if also is None else also
     scores = task.evaluate(model_folder, prepared, split, device=device, also=also)
+    if not task.has_learnt(scores):
+        log(
+            "these are scores of a model that has learnt next to nothing: train it longer (training.max_updates, "
+            f"--minutes), or check its text with: transduce doctor {folder}"
+        )
     card = model_card(
         config, prepared, state, n_averaged=len(checkpoints), scores=scores, split=split, ancestry=settings.ancestry
     )

@@ -148,12 +148,13 @@ class BatchSearch:
         processor: ProcessorMaker | None = None,
         min_tokens: Sequence[int] | None = None,
         is_scored: bool = True,
+        report: Callable[[int], object] = lambda n_done: None,
     ) -> list[SearchResult] | None:
         """Return one result per text; None if ``should_stop``, checked before each batch, is true.
 
         ``min_tokens``: for each text, the least value of its maximum output length, EOS included. Without
-        ``is_scored``, the hypotheses of greedy search have no scores. Raises ConfigError if model and search do not go
-        together.
+        ``is_scored``, the hypotheses of greedy search have no scores. ``report`` gets the number of texts done, after
+        each batch. Raises ConfigError if model and search do not go together.
         """
         if self._is_masked != isinstance(search, MaskPredictSearchConfig):
             needed = "search.kind = 'mask-predict'" if self._is_masked else "another search.kind"
@@ -176,6 +177,7 @@ class BatchSearch:
             generators = _generators(search, [sources[index] for index in batch])
             hypotheses = self._search(src_BS, max_lengths_B, search, process, generators, is_scored=is_scored)
             results |= {index: tuple(n_best) for index, n_best in zip(batch, hypotheses, strict=True)}
+            report(len(results))
         return [
             SearchResult(results.get(index, ()), len(ids) + 1, is_truncated=len(sources[index]) < len(ids))
             for index, ids in enumerate(encoded)

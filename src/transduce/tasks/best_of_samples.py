@@ -6,7 +6,7 @@ The reward model reads the source as a prompt and a translation as its response;
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import repeat
 
@@ -51,6 +51,7 @@ class BestOfSamples:
         split: bool = True,
         is_scored: bool = True,
         prefixes: Iterable[str] = repeat(""),
+        report: Callable[[int], object] = lambda n_lines: None,
     ) -> Iterator[Translation]:
         """Translate a stream of lines, in order; empty lines stay empty. Each segment of a line has its own draws.
 
@@ -65,7 +66,7 @@ class BestOfSamples:
         def choose(
             sources: Sequence[str], drawn: Sequence[TranslatedSegment], search: SearchConfig
         ) -> list[TranslatedSegment]:
-            draws = [drawn, *drawn_segments(self.translator, sources, config, others, lowers_caps=split)]
+            draws = [drawn, *drawn_segments(self.translator, sources, config, others, lowers_caps=True)]
             candidates = list(zip(*draws, strict=True))
             texts = [[each.n_best[0].text for each in of_source] for of_source in candidates]
             rewards = rewards_of_translations(self.reward_model, sources, texts)
@@ -76,7 +77,7 @@ class BestOfSamples:
 
         return self.translator.translate_lines(
             lines, search=_with_seed(config, first), chunk_lines=chunk_lines, split=split, rerank=choose,
-            is_scored=is_scored, prefixes=prefixes,
+            is_scored=is_scored, prefixes=prefixes, report=report,
         )  # fmt: skip
 
 

@@ -28,22 +28,29 @@ def evaluate(
     translator: Translator | Reranker | BestOfSamples,
     sources: Sequence[str],
     references: Sequence[str],
-    *,
+    *further_references: Sequence[str],
     search: SearchConfig | None = None,
     split: bool = False,
     also: Collection[TokenisedBleu] = (),
+    tokenizer: str | None = None,
     on_translation: Callable[[Translation], object] = lambda translation: None,
+    report: Callable[[int], object] = lambda n_lines: None,
 ) -> Evaluation:
     """Evaluate a translator on a test set, with the tokenised BLEUs named in ``also``.
 
-    Lines are translated as a whole, unless ``split`` into sentences; ``on_translation`` is called with each.
-    Raises DataError if the two sides have different numbers of lines.
+    Lines are translated as a whole, unless ``split`` into sentences, and else as users' lines are; ``on_translation``
+    is called with each, ``report`` with the number of lines done. sacreBLEU's ``tokenizer`` is by default that of the
+    target language.
+    Raises DataError if the sides have different numbers of lines.
     """
-    if len(sources) != len(references):
-        raise DataError(f"{len(sources):,} source lines, {len(references):,} references; they must align line by line")
+    for each in (references, *further_references):
+        if len(sources) != len(each):
+            raise DataError(f"{len(sources):,} source lines, {len(each):,} references; they must align line by line")
     translations = list[str]()
-    for translation in translator.translate_lines(sources, search=search, split=split):
+    for translation in translator.translate_lines(sources, search=search, split=split, report=report):
         on_translation(translation)
         translations.append(translation.text)
-    scores = score_translations(translations, references, language=translator.tgt_language, also=also)
+    scores = score_translations(
+        translations, references, *further_references, language=translator.tgt_language, also=also, tokenizer=tokenizer
+    )
     return Evaluation(scores, tuple(translations))

@@ -33,6 +33,7 @@ from transduce.training import DistributedContext, Score, Validation
 __all__ = ["ImageToText", "MediaTask", "SpeechToText", "media_scores"]
 
 FOR_PAIRS = ("masks", "bpe_dropout", "recombination", "max_pairs")  # settings of data
+MAX_ERROR_RATE = 90.0  # percent, of a model that has learnt something
 PARTS = ("clean", "noisy")  # of the test lines of generated images, by the beginning of their names
 
 
@@ -259,6 +260,12 @@ class MediaTask(Task[Batch]):
         )
         assert found is not None  # not interrupted
         return media_scores(found, text[1], names=text[0], kind=self.kind, direction=prepared.config.direction)
+
+    def has_learnt(self, scores: ErrorRates | TranslationScores) -> bool:
+        """Whether a tenth of the characters is right, or translated speech has some phrases in common."""
+        if isinstance(scores, TranslationScores):
+            return not scores.is_by_chance
+        return scores.character_error_rate.score <= MAX_ERROR_RATE
 
     def score_lines(self, scores: Any, config: RunConfig) -> list[str]:
         """Return a table of scores with their signatures."""

@@ -133,10 +133,10 @@ def _method(config: RunConfig) -> str:
 
 def _corpora(data: DataConfig, prepared: Prepared) -> str:
     """Describe the training data: each corpus with its pairs and weight, and data augmentation."""
-    names = [Path(name).name for name in data.files_of("train") if name is not None]
+    names = [Path(name).name for name in data.names_of("train")]
     parts, rows = [], task_named(data.task).rows
     for corpus, n_pairs in prepared.train.summary.n_pairs_of.items():
-        files = f" ({', '.join(names)})" if corpus == OWN_FILES else ""
+        files = f" ({', '.join(names)})" if corpus == OWN_FILES and names else ""
         weight = f", weight {data.weights[corpus]:g}" if len(data.weights) > 1 else ""
         parts.append(f"{corpus}{files}, {n_pairs:,} {rows}{weight}")
     if data.recombination:

@@ -57,6 +57,25 @@ class OwnText:
     max_dropped_share: float = 0.3  # fraction of the pairs that cleaning may drop
 
     @property
+    def is_one_language(self) -> bool:
+        """Whether both sides are in one language, as in correction, where lines that stay as they are belong to it."""
+        return self.src_language == self.tgt_language
+
+    @property
+    def rules(self) -> CleaningRules:
+        """What cleaning drops."""
+        return CleaningRules(drop_identical=not self.is_one_language)
+
+    def names_of(self, split: str) -> tuple[str, str]:
+        """The names of the source and target file of a split.
+
+        >>> OwnText("en", "de").names_of("dev"), OwnText("en", "en").names_of("dev")
+        (('dev.en', 'dev.de'), ('dev.src.en', 'dev.tgt.en'))
+        """
+        sides = (".src", ".tgt") if self.is_one_language else ("", "")
+        return f"{split}{sides[0]}.{self.src_language}", f"{split}{sides[1]}.{self.tgt_language}"
+
+    @property
     def files(self) -> dict[str, Path]:
         """The files by their keys in a recipe."""
         named = {"train_tsv": self.tsv} if self.tsv else {"train_src": self.src, "train_tgt": self.tgt}
@@ -137,9 +156,9 @@ def _write_splits(text: OwnText, folder: Path, log: Log) -> tuple[int, int, int,
     report = CleaningReport()
 
     def clean_pairs() -> Iterator[tuple[str, str]]:
-        return clean(text.pairs(), CleaningRules(), CleaningReport())
+        return clean(text.pairs(), text.rules, CleaningReport())
 
-    for _ in clean(text.pairs(), CleaningRules(), report):
+    for _ in clean(text.pairs(), text.rules, report):
         pass  # only to fill the report
     for line in report.lines():
         log(line)
@@ -178,24 +197,27 @@ def _write_pairs(folder: Path, split: str, text: OwnText, pairs: Iterable[tuple[
                 targets.write(tgt + "\n")
                 yield src
 
-        n_lines = write_lines(folder / f"{split}.{text.src_language}", sources())
+        src, tgt = (folder / name for name in text.names_of(split))
+        n_lines = write_lines(src, sources())
         targets.seek(0)
-        write_lines(folder / f"{split}.{text.tgt_language}", (line.removesuffix("\n") for line in targets))
+        write_lines(tgt, (line.removesuffix("\n") for line in targets))
     return n_lines
 
 
 def _data_of_splits(text: OwnText, folder: Path, vocab_size: int) -> DataConfig:
     """Return the data configuration that names the train, dev and test files in ``folder``."""
     files = {
-        f"{split}_{side}": folder / f"{split}.{language}"
+        f"{split}_{side}": folder / name
         for split in SPLITS
-        for side, language in (("src", text.src_language), ("tgt", text.tgt_language))
+        for side, name in zip(("src", "tgt"), text.names_of(split), strict=True)
     }
     return _data_config(text, files, vocab_size=vocab_size, masks=True)
 
 
 def _data_config(text: OwnText, files: Mapping[str, Path], **more: object) -> DataConfig:
     values = {name: str(path) for name, path in files.items()} | more
+    if text.is_one_language:
+        values["drop_identical"] = False
     direction = f"{text.src_language}-{text.tgt_language}"
     return config_from_mapping(DataConfig, {"corpus": "files", "direction": direction, **values}, where="data")
 
@@ -240,8 +262,8 @@ def _sample(text: OwnText, folder: Path, work_folder: Path, n_train: int, vocab_
     n_lines = 0
     files = {"train_src": work_folder / "src", "train_tgt": work_folder / "tgt"}
     step = max(1, n_train // N_SAMPLED)
-    for language, sampled in zip((text.src_language, text.tgt_language), files.values(), strict=True):
-        with (folder / f"train.{language}").open(encoding="utf-8", newline="\n") as lines:
+    for name, sampled in zip(text.names_of("train"), files.values(), strict=True):
+        with (folder / name).open(encoding="utf-8", newline="\n") as lines:
             n_lines = write_lines(sampled, (line.removesuffix("\n") for line in islice(lines, 0, None, step)))
     config = _data_config(text, files, vocab_size=vocab_size, masks=True)
     return prepare(config, work_folder / "prepared"), n_lines
@@ -273,8 +295,10 @@ def _toml(recipe: NewRecipe) -> str:
         for split in SPLITS
         for side in ("src", "tgt")
     )
+    src, tgt = data.src_language, data.tgt_language
+    what = f"Correction of {src}" if src == tgt else f"Translation from {src} to {tgt}"
     head = [
-        f"Translation from {data.src_language} to {data.tgt_language}, {recipe.n_train:,} sentence pairs.",
+        f"{what}, {recipe.n_train:,} sentence pairs.",
         f"  {recipe.command}",
         f"Expected training time on the machine where this was written: {recipe.minutes:.0f} minutes, "
         f"{training.max_updates:,} updates of",
@@ -282,6 +306,7 @@ def _toml(recipe: NewRecipe) -> str:
         "With more time, raise max_updates, and p_drop to 0.2 from 12 epochs on, to 0.3 from 30 epochs on.",
         "src/transduce/config/ documents all settings.",
     ]
+    unchanged = "" if data.drop_identical else "drop_identical = false   # lines that need no correction\n"
     comment = "\n".join(f"# {line}" for line in "\n".join(head).splitlines())
     return f"""\
 {comment}
@@ -302,7 +327,7 @@ corpus = "files"
 direction = "{data.direction}"
 # train contains no sentence of dev or test, nor a similar one.
 {files}vocab_size = {data.vocab_size}
-masks = true         # copies URLs, tags, placeholders, numbers with units and emoji unchanged
+{unchanged}masks = true         # copies URLs, tags, placeholders, numbers with units and emoji unchanged
 
 [training]
 max_updates = {training.max_updates}

@@ -13,10 +13,21 @@ from typing import ClassVar, assert_never, cast
 import torch
 from torch import nn
 
-from transduce.config import DataConfig, RunConfig, Split
+from transduce.config import DataConfig, RunConfig, SearchConfig, Split
 from transduce.corpora import CleaningReport, PairedText
 from transduce.corpora.checks import Remark, remark_on_dropped
-from transduce.data import Batch, PairBatches, PairDropout, PairStore, Store, StoreSummary, open_pairs, write_pairs
+from transduce.data import (
+    Batch,
+    PairBatches,
+    PairDropout,
+    PairStore,
+    Store,
+    StoreSummary,
+    excess_of_targets,
+    open_pairs,
+    read_summary,
+    write_pairs,
+)
 from transduce.errors import ConfigError, DataError
 from transduce.files import write_lines
 from transduce.model import EncoderDecoder
@@ -38,6 +49,8 @@ from transduce.text import (
 from transduce.training import DistributedContext
 
 __all__ = ["PairTask", "tokenizer_trainer", "tokenizers_of_model"]
+
+MANY_LONGER = 0.001  # of the training targets; fewer may be faults of the text
 
 Pair = tuple[str, str]
 Lines = Callable[..., Iterator[str]]  # called with sides (0 source, 1 target), yields their lines
@@ -126,6 +139,17 @@ class PairTask(Task[Batch]):
     def open_store(self, folder: Path, tokenizers: Tokenizers) -> PairStore:
         """Open a store of a prepared folder. Raises DataError if it cannot be used."""
         return open_pairs(folder, tokenizers)
+
+    def remarks_on_search(self, folder: Path, search: SearchConfig) -> Iterator[str]:
+        """Return how many training targets are longer than the search lets outputs be, which are then cut off."""
+        n_rows, limit = read_summary(folder / "train").n_rows, search.max_extra_tokens
+        n_longer, largest = excess_of_targets(folder / "train", limit)
+        if n_longer:
+            start = "warning: " if n_longer > MANY_LONGER * n_rows else ""
+            yield (
+                f"{start}{n_longer:,} of {n_rows:,} training targets have over {limit:,} tokens more than their source,"
+                f" up to {largest:,}; outputs end there: to write such ones, set search.max_extra_tokens = {largest}"
+            )
 
     def text_files(self, split: Split) -> tuple[str, str]:
         """Return the names of the source and target files, aligned by line."""

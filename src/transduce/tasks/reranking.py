@@ -5,7 +5,7 @@ Shapes: B pairs, S source positions, T target positions, N real target positions
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import repeat
 
@@ -63,14 +63,16 @@ class Reranker:
         split: bool = True,
         is_scored: bool = True,
         prefixes: Iterable[str] = repeat(""),
+        report: Callable[[int], object] = lambda n_lines: None,
     ) -> Iterator[Translation]:
         """Translate a stream of lines, in order; empty lines stay empty. Reranking always needs the scores.
 
         Raises ConfigError for a prefix.
         """
         return self.translator.translate_lines(
-            lines, search=search, chunk_lines=chunk_lines, split=split, rerank=self._rerank, prefixes=prefixes
-        )
+            lines, search=search, chunk_lines=chunk_lines, split=split, rerank=self._rerank, prefixes=prefixes,
+            report=report,
+        )  # fmt: skip
 
     def _rerank(
         self, sources: Sequence[str], translated: Sequence[TranslatedSegment], search: SearchConfig

@@ -195,6 +195,8 @@ class _Run:
                 f"an epoch: {statistics.n_batches:,} batches, {statistics.n_src_tokens:,} source and "
                 f"{statistics.n_tgt_tokens:,} target tokens, {statistics.padding_fraction:.1%} padding"
             )
+        for remark in task_of(config).remarks_on_search(prepared.folder, config.search):
+            self.log(remark)
         if prepared.dev is None:
             self.log("no dev text: there is no validation and no best checkpoint, and patience has no effect")
         torch_version = existing.torch if existing is not None else str(torch.__version__)

@@ -6,7 +6,7 @@ To add a task, ``register`` an instance of a subclass; recipes name it in ``data
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol
 import torch
 from torch import Tensor, nn
 
-from transduce.config import DataConfig, ModelConfig, RunConfig, Split
+from transduce.config import DataConfig, ModelConfig, RunConfig, SearchConfig, Split
 from transduce.data import Store, open_store
 from transduce.metrics import TokenisedBleu
 from transduce.model import Cost, cost_of, make_model
@@ -72,6 +72,10 @@ class Task(ABC, Generic[BatchT]):
     def open_store(self, folder: Path, tokenizers: Tokenizers) -> Store:
         """Open a store of a prepared folder. Raises DataError if it cannot be used."""
         return open_store(folder, tokenizer_fingerprint=tokenizers.fingerprint)
+
+    def remarks_on_search(self, folder: Path, search: SearchConfig) -> Iterable[str]:
+        """Return what of the prepared text in ``folder`` the outputs of a search cannot be like. Nothing by default."""
+        return ()
 
     def text_files(self, split: Split) -> tuple[str, ...]:
         """Return the names of the dev or test text files in a prepared folder; none if the task keeps no text."""
@@ -147,6 +151,10 @@ class Task(ABC, Generic[BatchT]):
     def score_lines(self, scores: Any, config: RunConfig) -> Sequence[str]:
         """Return the scores as lines of Markdown, for the model card."""
         return [f"- {name}: {value}" for name, value in scores.as_json().items()]
+
+    def has_learnt(self, scores: Any) -> bool:
+        """Whether the scores are those of a model that has learnt something; by default, nobody knows."""
+        return True
 
     def use(self, data: DataConfig) -> Use:
         """Describe how to use a model of this task."""

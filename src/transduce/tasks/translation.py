@@ -42,7 +42,7 @@ class TranslationValidation(PairValidation):
         return translator.translate_interruptible(should_stop, [self._sources[row] for row in rows])
 
     def _validation(self, nll_nats: float, outputs: list[str]) -> Validation:
-        score = sacrebleu_score(outputs, self._references)
+        score = sacrebleu_score(outputs, self._references, language=self.run_config.data.tgt_language)
         return Validation(nll_nats, {"bleu": Score(score.score, score.signature)})
 
 
@@ -119,6 +119,10 @@ class Translation(PairTask):
             "| --- | --- | --- |",
             *(f"| {name} | {each['score']:.2f} | `{each['signature'].replace('|', ' ')}` |" for name, each in entries),
         ]
+
+    def has_learnt(self, scores: TranslationScores) -> bool:
+        """Whether the translations have more in common with the references than any text of the language has."""
+        return not scores.is_by_chance
 
     def use(self, data: DataConfig) -> Use:
         """Describe the use of a translator."""

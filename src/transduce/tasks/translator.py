@@ -327,13 +327,15 @@ class Translator:
         is_scored: bool = True,
         prefixes: Iterable[str] = repeat(""),
         rules: MarkupRules | None = None,
+        report: Callable[[int], object] = lambda n_lines: None,
     ) -> Iterator[Translation]:
         """Translate a stream of lines, in order; what has no words stays as it is.
 
         A chunk has fewer than ``chunk_lines`` if lines are long; lines are truncated at ``MAX_LINE_BYTES``.
         Without ``split``, a line is one sentence. ``rules``: lines have tags, which the translations have, too.
         ``rerank`` gets each sentence with its whole beam and returns its n-best. Without ``is_scored``, the scores of
-        greedy search are NaN, which is faster.
+        greedy search are NaN, which is faster. ``report`` gets the number of lines done, also within a chunk, of whose
+        sentences that share is done.
 
         ``prefixes``: how the translation of each line begins. The last word of a prefix may be continued, unless a
         space follows it. If a line is split, the sentences of the prefix belong to its segments in order, and only the
@@ -344,7 +346,10 @@ class Translator:
         config = search or self.search
         beam_config = config if rerank is None else search_with(config, n_best=config.beam_size)
 
+        n_done = 0
+
         def translated(chunk: Sequence[tuple[str, str]]) -> list[Translation]:
+            nonlocal n_done
             texts, beginnings = zip(*chunk, strict=True)
             work = self.divided(texts, rules=rules, splitting="lines" if split else "none", prefixes=beginnings)
             sources = [each.text for each in work.sentences]
@@ -352,11 +357,14 @@ class Translator:
             if rerank is not None and any(each.text for each in begun):
                 raise ConfigError("a prefix cannot be used with a model for reranking; leave one of them out")
             segments = self.translate_segments(
-                sources, beam_config, lowers_caps=True, is_scored=is_scored, prefixes=begun
-            )
+                sources, beam_config, lowers_caps=True, is_scored=is_scored, prefixes=begun,
+                report=lambda n_sentences: report(n_done + len(chunk) * n_sentences // len(sources)),
+            )  # fmt: skip
             assert segments is not None  # not interrupted
             if rerank is not None:
                 segments = rerank(sources, segments, config)
+            n_done += len(chunk)
+            report(n_done)
             return work.put_together(segments, align_words(self, work.pairs(segments)), n_best=config.n_best)
 
         pairs = zip(lines, prefixes, strict=False)
@@ -437,13 +445,14 @@ class Translator:
         is_scored: bool = True,
         prefixes: Sequence[Prefix] | None = None,
         is_checked: bool = True,
+        report: Callable[[int], object] = lambda n_done: None,
     ) -> list[TranslatedSegment] | None:
         """Translate each text as a whole; None if interrupted.
 
         ``lowers_caps``: lowercase texts in capitals and uppercase their translations, if hardly any training line was
         in capitals. ``prefixes``: how each translation begins. Unless ``is_checked`` is false, a hypothesis that loops,
         has no word or lacks what should be kept is replaced by the next best, or mended; an empty text says that no
-        hypothesis has a word.
+        hypothesis has a word. ``report`` gets the number of texts done, after each batch.
         """
         inputs = [self._segment_text.read(text, lowers_caps=lowers_caps) for text in texts]
         forced: list[ForcedIds] | None = None
@@ -457,6 +466,7 @@ class Translator:
                 [each.masked.text for each in sources], config, should_stop=should_stop, is_scored=is_scored,
                 processor=None if begun is None else self._forcing(begun),
                 min_tokens=None if begun is None else self._min_tokens(begun, config),
+                report=report if len(indices) == len(texts) else lambda n_done: None,
             )  # fmt: skip
             if results is None:
                 return iter(())

@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import re
-import sys
-import unicodedata
-from functools import cache
 
+from transduce.composition import composed
 from transduce.text.characters import EMOJI, JOINING_SCRIPTS
 
 __all__ = ["INVISIBLE", "LONE_JOINERS", "composed", "normalise", "one_line", "visible", "without_surrogates"]
-
-# Ordering n combining marks takes n * n steps. No language has long runs of marks on a letter, but bad input may.
-MAX_MARKS, MARKS_BETWEEN_JOINERS = 64, 30
-JOINER = "\u034f"  # combining grapheme joiner: invisible, combining class 0
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -91,29 +85,3 @@ def without_surrogates(text: str) -> str:
     if text.isascii() or not _SURROGATE.search(text):
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-
-
-def composed(text: str) -> str:
-    """Return ``text`` in NFC, in linear time."""
-    text = _split_marks(text)
-    while True:
-        composed = unicodedata.normalize("NFC", text)
-        text = _split_marks(composed)  # NFC decomposes some characters, which may lengthen a run
-        if text == composed:
-            return text
-
-
-def _split_marks(text: str) -> str:
-    sampled = text[MAX_MARKS :: MAX_MARKS + 1]  # has a character of every run longer than MAX_MARKS
-    return _long_runs().sub(_insert_joiners, text) if any(map(unicodedata.combining, sampled)) else text
-
-
-def _insert_joiners(run: re.Match[str]) -> str:
-    marks = run[0]
-    return JOINER.join(marks[n : n + MARKS_BETWEEN_JOINERS] for n in range(0, len(marks), MARKS_BETWEEN_JOINERS))
-
-
-@cache
-def _long_runs() -> re.Pattern[str]:
-    marks = "".join(filter(unicodedata.combining, map(chr, range(0x300, sys.maxunicode + 1))))
-    return re.compile(f"[{marks}]{{{MAX_MARKS + 1},}}")
