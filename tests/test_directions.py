@@ -14,6 +14,7 @@ from transduce.config import DataConfig, canonical_code, canonical_direction, co
 from transduce.corpora.languages import fault_of_code, language_in_name, language_name
 from transduce.errors import ConfigError
 from transduce.recipes import read_recipe
+from transduce.text import split_sentences, to_sentence_case
 
 CODES = st.from_regex("[a-z]{2,3}(-[A-Z][a-z]{3})?(-([A-Z]{2}|[0-9]{3}))?", fullmatch=True)
 
@@ -57,3 +58,9 @@ def test_import_takes_a_region(transduce: Callable[..., Any], tmp_path: Path) ->
     outcome = transduce("import", tmp_path / "none.npz", "--out", tmp_path / "out", "--direction", "en_de")
     assert outcome.code == 1
     assert "en-pt-BR" in outcome.err
+
+
+def test_a_region_changes_no_rule_of_a_language() -> None:
+    text = "Das ist z.B. gut. Herr Dr. Meier kommt am 3. Mai. Ja."
+    assert split_sentences(text, "de-AT") == split_sentences(text, "de")
+    assert to_sentence_case("THE DOG AND I SLEEP", "en-GB") == to_sentence_case("THE DOG AND I SLEEP", "en")
