@@ -13,9 +13,11 @@ import pytest
 
 from said import says
 from transduce.cli.output import print_scores
+from transduce.config import SPLITS
 from transduce.corpora import generate_pairs
 from transduce.metrics import Score, TranslationScores
-from transduce.tasks import Translator
+from transduce.recipes import read_recipe
+from transduce.tasks import Translator, train
 from transduce.tasks.average import average_run
 from transduce.tasks.translation import Translation
 
@@ -166,6 +168,21 @@ def test_test_sets_are_translated_as_lines_of_users_are(
     assert out.read_text(encoding="utf-8").splitlines() == translated
     assert transduce("translate", micro_model, "--in", src, "--no-split").out.splitlines() == translated
     assert all(line == line.upper() for line in translated[:2])
+
+
+def test_validation_and_card_have_the_tokenizer_of_the_target_language(micro_recipe: Path, tmp_path: Path) -> None:
+    pairs = [(f"dog {n}", f"狗{n}在睡觉。") for n in range(20)]
+    src, tgt = write(tmp_path / "a.en", *(en for en, _ in pairs)), write(tmp_path / "a.zh", *(zh for _, zh in pairs))
+    settings = ["data.corpus=files", "data.direction=en-zh", "data.vocab_size=300", "training.validate_every_updates=1"]
+    settings += [f"data.{split}_{side}={path}" for split in SPLITS for side, path in (("src", src), ("tgt", tgt))]
+    result = train(read_recipe(micro_recipe, [*settings, "training.max_updates=2"]), tmp_path / "run")
+    assert isinstance(result.scores, TranslationScores)
+    assert "|tok:zh|" in result.scores.sacrebleu.signature
+    assert " tok:zh " in (tmp_path / "run" / "model" / "README.md").read_text(encoding="utf-8")
+    records = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    signatures = [each["signature"] for each in records if "bleu" in each]
+    assert len(signatures) == 2
+    assert all("|tok:zh|" in each for each in signatures)
 
 
 class Figures:

@@ -547,6 +547,7 @@ def test_every_verb_and_flag_is_known() -> None:
             "--keys",
             "--port",
             "--precision",
+            "--prefix",
             "--queue",
             "--timeout-s",
             "--wait-ms",

@@ -28,7 +28,8 @@ def recipe(tmp_path: Path) -> Path:
     (tmp_path / "a.de").write_text("\n".join(targets) + "\n", encoding="utf-8")
     path = tmp_path / "a.toml"
     path.write_text(
-        f'preset = "tiny"\n[data]\ncorpus = "files"\ntrain_src = "{tmp_path}/a.en"\ntrain_tgt = "{tmp_path}/a.de"\n'
+        f'preset = "tiny"\n[model]\nn_encoder_layers = 1\nn_decoder_layers = 1\nd_model = 16\nd_ff = 16\n'
+        f'[data]\ncorpus = "files"\ntrain_src = "{tmp_path}/a.en"\ntrain_tgt = "{tmp_path}/a.de"\n'
         'max_length_ratio = 50.0\nvocab_size = 300\ntokenizer = "characters"\n[training]\nmax_updates = 1\n'
         "max_tokens_per_batch = 2000\nwarmup_steps = 1\n",
         encoding="utf-8",

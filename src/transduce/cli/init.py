@@ -100,10 +100,10 @@ def _languages(direction: str | None, files: list[Path]) -> tuple[str, str]:
                 f"--direction should be two languages, as in en-de, en-pt-BR, or en-en for correction, got "
                 f"{quoted(direction)}"
             )
-        src, tgt = split_direction(known)
-        if src == tgt:
+        languages = split_direction(known)
+        if languages[0] == languages[1]:
             _require_one_language(known, files)
-        return src, tgt
+        return languages
     if len(files) == 2:
         in_names = [language_in_name(path) for path in files]
         if in_names[0] and in_names[1] and in_names[0] != in_names[1]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperOption
 
 from transduce.cli.output import STANDARD
 from transduce.cli.streams import is_stdout_open
@@ -31,9 +31,10 @@ class Verb(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments. Raises BadParameter for an invalid path or a second value."""
         given = list(args)
-        for parameter, n in Counter(self.make_parser(ctx).parse_args(list(args))[2] if args else ()).items():
-            if n > 1 and not (parameter.multiple or parameter.is_flag):
-                raise typer.BadParameter(f"it is given {n} times; give it once", ctx=ctx, param=parameter)
+        order = self.make_parser(ctx).parse_args(list(args))[2] if args else []
+        for option, n in Counter(each for each in order if isinstance(each, TyperOption)).items():
+            if n > 1 and not (option.multiple or option.is_flag):
+                raise typer.BadParameter(f"it is given {n} times; give it once", ctx=ctx, param=option)
         rest: list[str] = super().parse_args(ctx, args)
         for parameter in self.params:
             value = ctx.params.get(parameter.name)

@@ -91,8 +91,8 @@ def bleu_with(tokenizer: str, **options: Any) -> BLEU:
     try:
         return BLEU(tokenize=tokenizer, force=True, **options)  # force: no warning about tokenised text
     except (ImportError, RuntimeError, OSError, AssertionError, SystemExit) as error:
-        needed = _NEEDED.get(tokenizer, "pip install sentencepiece and, at its first use, a network")
+        reason = f"sentencepiece, and a network at its first use ({' '.join(str(error).split())})"
+        needed = _NEEDED.get(tokenizer, reason)
         raise ConfigError(
-            f"sacreBLEU's tokenizer {tokenizer} cannot be loaded ({' '.join(str(error).split())}); it needs {needed};"
-            " or take another, as in --tokenize char"
+            f"sacreBLEU's tokenizer {tokenizer} needs {needed}; or take another, as in --tokenize char"
         ) from error

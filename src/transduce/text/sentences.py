@@ -160,7 +160,7 @@ def _sentencex_parts(text: str, language: str) -> Iterator[str]:
     while start < len(text):
         block = plain[start : start + MAX_BLOCK_CHARACTERS]
         is_last = start + len(block) == len(text)
-        parts = segment(language, block) or [block]
+        parts = segment(language.partition("-")[0], block) or [block]
         if not is_last and len(parts) > 1:
             parts.pop()
         elif not is_last:
