@@ -108,7 +108,9 @@ def test_what_is_not_translated_stays_as_it_is() -> None:
 def test_a_line_end_of_preformatted_text_is_one(markup: str, texts: list[str]) -> None:
     parts = divide(markup, html_rules())
     assert [part.text for part in parts if isinstance(part, Unit)] == texts
-    kept = [part if isinstance(part, str) else part.put_back(part.text, [], np.zeros((0, 0))) for part in parts]
+    kept = [
+        part if isinstance(part, str) else part.put_back(part.text, [], np.zeros((0, 0), np.float32)) for part in parts
+    ]
     assert "".join(part if isinstance(part, str) else part.raw for part in parts) == markup
     assert "".join(kept).count("\n") == markup.count("\n")
 
