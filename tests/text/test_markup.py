@@ -53,6 +53,10 @@ def translated(markup: str, rules: MarkupRules, translations: dict[str, tuple[st
         # One around punctuation surrounds an equal mark, or nothing.
         ("wait<b>!</b> he said", "er sagt: warte!", [2, 3, 3, 0, 1], "er sagt: warte<b>!</b>"),
         ("wait<b>!</b> he said", "er sagt warte", [2, 3, 0], "<b></b> er sagt warte"),
+        ("<a href=#n>[1]</a> see here", "siehe hier [1]", [3, 4, 0, 1, 2], "siehe hier <a href=#n>[1]</a>"),
+        ("it has <b>1,500</b> dogs", "es hat Hunde 1.500", [0, 1, 3, 2], "es hat Hunde <b>1.500</b>"),
+        ("it has <b>2</b> dogs", "es hat zwei Hunde", [0, 1, 2, 3], "es hat <b>zwei</b> Hunde"),
+        ("it has <b>2</b> dogs", "es hat Hunde", [0, 1, 3], "es hat <b></b> Hunde"),
         # A string that is copied is one word, and the same word wherever attention is.
         ("see <b>https://x-y.org/a?b</b> and {c}", "{c} und siehe https://x-y.org/a?b", [0, 0, 0, 0],
          "{c} und siehe <b>https://x-y.org/a?b</b>"),
@@ -140,7 +144,8 @@ def test_sections_of_xml_are_text(markup: str, expected: str) -> None:
 def test_what_is_taken_out_leaves_a_sentence() -> None:
     """No space where none would be without it, and words on its sides stay apart."""
     texts = {
-        "one <img> two": "one two", "one <img>.": "one.", "one<img>two": "one two", "one <img>": "one",
+        "one <img> two": "one two", "one <img>.": "one.", "one<img>two": "one two", "one<wbr>two<!-- x -->three": "onetwothree",
+        "one <img>": "one",
         "one <!-- x --> <img>, two": "one, two", "東<img>京": "東京", "one <b>two</b><i>three</i>": "one two three",
         "&#xFEFF;one &shy;t&zwnj;wo\u200e": "one two", "می\u200cخواهم": "می\u200cخواهم",
     }  # fmt: skip
