@@ -165,14 +165,14 @@ def test_a_sentence_with_more_strings_than_masks_is_cut_between_them(translator:
             assert len(segments) > 2
         for split in (True, False):
             (text,) = translator.translate([source], split=split)
-            assert [text.count(name) for name in find_verbatim(source)] == [source.count(name) for name in find_verbatim(source)]
+            assert [text.count(name) for name in find_verbatim(source)] == [
+                source.count(name) for name in find_verbatim(source)
+            ]
 
 
 def test_control_tags_reach_the_model(translator: Translator) -> None:
     statistics = MaskStatistics(one_sided=("<fr>",), translates_numbers=True)
-    tagged = Translator(
-        translator.model, translator.tokenizers, translator.search, direction="en-de", masks=statistics
-    )
+    tagged = Translator(translator.model, translator.tokenizers, translator.search, direction="en-de", masks=statistics)
     assert tagged.translate(["<fr> The dog sees the cat"]) != translator.translate(["<fr> The dog sees the cat"])
     assert tagged.translate(["The <b>dog</b> sees"]) == translator.translate(["The <b>dog</b> sees"])
     assert "1.500 km" in tagged.translate(["It is 1,500 km to the dog"])[0]

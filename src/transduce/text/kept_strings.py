@@ -112,7 +112,9 @@ class _Comparison:
 
     def mended(self) -> str:
         """Return the target with the lost strings put in."""
-        first = _unused_characters({*self._source, *self._target}, len(self._kept) + len(self.lost) + len(self._surplus))
+        first = _unused_characters(
+            {*self._source, *self._target}, len(self._kept) + len(self.lost) + len(self._surplus)
+        )
         written: dict[str, str] = {}  # by the character that stands for a string meanwhile
 
         def token_for(text: str) -> str:

@@ -192,9 +192,7 @@ def _groups(text: str, strings: Sequence[Verbatim], *, letters_may_be_between: b
     if len({each.text for each in strings}) <= len(MASKS):
         return [[each] for each in strings]
     gaps = [text[left.end : right.start] for left, right in pairwise(strings)]
-    mergeable = [
-        index for index, gap in enumerate(gaps) if letters_may_be_between or not any(map(str.isalpha, gap))
-    ]
+    mergeable = [index for index, gap in enumerate(gaps) if letters_may_be_between or not any(map(str.isalpha, gap))]
     mergeable.sort(key=lambda index: (any(map(str.isalpha, gaps[index])), len(gaps[index])))
 
     def merged(n_merged: int) -> list[Sequence[Verbatim]]:

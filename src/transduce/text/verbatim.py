@@ -1,4 +1,4 @@
-"""Verbatim strings: what a translation copies, such as URLs, tags, placeholders, codes, dates and numbers with units."""
+"""Verbatim strings: what a translation copies, such as URLs, placeholders, codes, dates and numbers with units."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ _BEFORE_NUMBER = r"(?<![\w.,:/$€£¥-])(?<!\d['’])"
 _AFTER_NUMBER = r"(?!\w)(?![.,:/-]\d)"
 _BRACED = r"\{[^{}]{0,500}\}"
 
-# Kinds of verbatim strings, in the order in which they are tried at a position. ``\ufdd0`` stands for letters of scripts
-# without spaces (``_matchable``). Not matched: "d.h." and "D.C." as files, "the 1990s" as seconds, "£5m" as metres, and
+# Kinds of verbatim strings, in the order in which they are tried at a position. ``\ufdd0`` stands for letters of
+# scripts without spaces (``_matchable``). Not matched: "d.h." and "D.C." as files, "the 1990s" as seconds, "£5m" as metres, and
 # words with digits that other languages write otherwise: "2nd", "3D", "16-bit", "4-year-old".
 _KINDS = {
     "comment": r"<!--(?:(?!<!--).){0,500}?-->",  # no "<!--" inside: else quadratic time on many of them
@@ -69,7 +69,8 @@ _KINDS = {
     r"|(?<![\w.])[A-Z]+(?:-[A-Z]*\d[A-Z0-9]*)+(?!\w)"  # AB-1234, ISO-8859-1
     r"|(?<![\w.])[A-Za-z][A-Za-z_]*\d\w*(?:[-.]\d\w*)*(?!\w)"  # x86_64, MP3, BE0768880101
     r"|(?<![\w.])\d+[A-Z]+\d[A-Z0-9]*(?!\w)",
-    "digits": r"(?<![\w+])\+\d(?:[ \u00a0./-]?\(?\d+\)?){2,8}(?!\w)|(?<!\w)\(0?\d{2,5}\)[ \u00a0]?\d{3,}(?:[ /-]\d{2,})*(?!\w)"
+    "digits": r"(?<![\w+])\+\d(?:[ \u00a0./-]?\(?\d+\)?){2,8}(?!\w)"
+    r"|(?<!\w)\(0?\d{2,5}\)[ \u00a0]?\d{3,}(?:[ /-]\d{2,})*(?!\w)"
     rf"|{_BEFORE_NUMBER}0\d{{1,4}}[ /-]\d{{2,}}(?:[ /-]\d{{2,}})*{_AFTER_NUMBER}"  # telephone
     rf"|{_BEFORE_NUMBER}\d+(?:[/-]\d+){{2,}}[Xx]?{_AFTER_NUMBER}",  # date, ISBN, telephone
     "quantity": rf"(?<![\w.,$€£¥])(?!\d*0s\b)[-+±]?{_NUMBER}[ \u00a0\u202f]?(?:{_UNITS})(?![\w²³])"
