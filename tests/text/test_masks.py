@@ -82,6 +82,8 @@ def test_a_pair_may_have_a_number_in_two_forms() -> None:
         ("1,500 km", "1.500 km"),
         ("$3.50", "3,50\u00a0$"),
         ("5 kg", "5\u00a0kg"),
+        ("50%", "50 %"),
+        ("8.5%", "8,5 %"),
         ("12.5 m", "12.5 m"),
     ):
         [src, tgt] = mask_pair(f"it is {source} now", f"es sind jetzt {target} da", rules)

@@ -26,8 +26,8 @@ VERBATIM = {
     "Hello $Username, %name%, [[x]], __X__, @x@, ${x}, $(Y)": (
         "$Username | %name% | [[x]] | __X__ | @x@ | ${x} | $(Y)"
     ),
-    "The dialog has [X16X] or [X0X] for :attribute and :smile:.": "[X16X] | [X0X] | :attribute | :smile:",
-    "%@ has %lu, %5d, %.2f, %-3s, %%, %1 and %L2 on %Y-%m-%d": "%@ | %lu | %5d | %.2f | %-3s | %% | %1 | %L2 | %Y-%m-%d",
+    "Dialogs have [X16X] or [X0X] for :name and :smile:.": "[X16X] | [X0X] | :name | :smile:",
+    "%@ has %lu, %5d, %.2f, %-3s, %%, %1, %L2 on %Y-%m-%d": "%@ | %lu | %5d | %.2f | %-3s | %% | %1 | %L2 | %Y-%m-%d",
     "{n, plural, one {# file} other {{n} files}} in {d, date, short}": (
         "{n, plural, one {# file} other {{n} files}} | {d, date, short}"
     ),

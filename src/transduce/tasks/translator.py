@@ -557,7 +557,7 @@ class Translator:
         )
 
     def _n_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Count the tokens of each text as the model reads it, EOS included; a truncated text has more than it reads."""
+        """Count the tokens of each text as the model reads it, EOS included; a truncated one has more than that."""
         inputs = [self._input(text, lowers_caps=self._lowers_caps) for text in texts]
         counts = [len(ids) + 1 for ids in self._batch_search.source_ids([each.masked.text for each in inputs])]
         minimum = self.max_source_tokens + 1

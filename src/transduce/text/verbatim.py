@@ -20,7 +20,7 @@ _FILE_ENDINGS = (
 )
 _UNITS = (
     "km/h|m/s|mph|[kcmµμn]?m[²³]?|[kmµμ]?g|[cmd]?l|[mµμn]?s|min|h|[kMGT]?Hz|[mk]?V|mA|[kMG]?Wh?|kJ|[kMh]?Pa|mbar|bar|°|°[CF]|"
-    "[kKMGTP]i?B|[kKMGT]?[Bb]it(?:/s)?|[kMG]bps|dpi|ppi|px|pt|em|rpm|dB|ha|[%‰€£¥]|USD|EUR|GBP"
+    "[kKMGTP]i?B|[kKMGT][Bb]it(?:/s)?|[Bb]it/s|[kMG]bps|dpi|ppi|px|pt|em|rpm|dB|ha|[%‰€£¥]|USD|EUR|GBP"
 )
 # Bounded, else quadratic time on long runs of digits. A space is inside only before a group of three digits.
 _NUMBER = r"\d(?:(?:[\d.,'’\u00a0\u202f]|\ (?=\d{3}(?!\d))){0,30}\d)?"
@@ -34,8 +34,8 @@ _AFTER_NUMBER = r"(?!\w)(?![.,:/-]\d)"
 _BRACED = r"\{[^{}]{0,500}\}"
 
 # Kinds of verbatim strings, in the order in which they are tried at a position. ``\ufdd0`` stands for letters of
-# scripts without spaces (``_matchable``). Not matched: "d.h." and "D.C." as files, "the 1990s" as seconds, "£5m" as metres, and
-# words with digits that other languages write otherwise: "2nd", "3D", "16-bit", "4-year-old".
+# scripts without spaces (``_matchable``). Not matched: "d.h." and "D.C." as files, "the 1990s" as seconds, "£5m" as
+# metres, and words with digits that other languages write otherwise: "2nd", "3D", "16-bit", "4-year-old".
 _KINDS = {
     "comment": r"<!--(?:(?!<!--).){0,500}?-->",  # no "<!--" inside: else quadratic time on many of them
     "tag": r"</?[A-Za-z][\w:.-]*(?:\s[^<>]*)?/?>|</?\d{1,4}\s?/?>|<[%?][^<>]*[%?]>|<<\w+>>",
