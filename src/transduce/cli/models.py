@@ -39,8 +39,7 @@ def load_translator(
     Raises ConfigError or CheckpointError.
     """
     with command_imports():
-        from transduce.config import SearchConfig
-    from transduce.tasks import BestOfSamples, Reranker, RewardModel, Translator
+        from transduce.tasks import BestOfSamples, Reranker, RewardModel, Translator
 
     device = chosen_device(device)
     precision = chosen_precision(precision, device)
