@@ -58,6 +58,14 @@ def paper(
             show_default=False,
         ),
     ] = None,
+    jobs: Annotated[
+        int,
+        Option(
+            metavar="N",
+            min=1,
+            help="Train up to N runs of table3 at once, each in a process: small models leave most of a GPU idle.",
+        ),
+    ] = 1,
     sentence: Annotated[
         str | None, Option(help="Show this sentence in the attention figures, beside the paper's.", show_default=False)
     ] = None,
@@ -108,7 +116,7 @@ def paper(
     for each in names:
         echo(f"{each}:")
         try:
-            report = ARTEFACTS[each](experiments, Request(sentence, treebank, rows))
+            report = ARTEFACTS[each](experiments, Request(sentence, treebank, rows, jobs))
         except Stopped:
             echo(f"stopped; run the same command again to continue with {each}")
             return stop.exit_code
