@@ -140,7 +140,7 @@ def paper(
 
 def _require_table3_rows(name: str, rows: tuple[str, ...]) -> None:
     """Raise ConfigError for --row with another table or figure, or for an unknown row."""
-    from transduce_paper.table3 import require_rows
+    from transduce_paper.table3_rows import require_rows
 
     if name != "table3":
         raise ConfigError(f"--row {quoted(rows[0])} selects a row of table3, got it with {quoted(name)}")

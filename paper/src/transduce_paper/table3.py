@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import chain
 from math import ceil, floor, sqrt
 from pathlib import Path
 from statistics import mean, stdev
-from typing import Any, assert_never
 
-from transduce.config import RunConfig, nearest_name
-from transduce.errors import ConfigError, quoted
 from transduce.model import cost_of
-from transduce.recipes import TABLE_3, with_settings
-from transduce_paper.at_once import train_at_once
-from transduce_paper.experiments import Experiment, Experiments, RunRecord, Scale, machines
+from transduce.recipes import TABLE_3
+from transduce_paper.experiments import Experiments, RunRecord, Scale, machines
 from transduce_paper.intervals import student_t
-from transduce_paper.printed import PRINTED
 from transduce_paper.report import (
     Cell,
     Claim,
@@ -29,39 +23,30 @@ from transduce_paper.report import (
 )
 from transduce_paper.request import Request
 from transduce_paper.sizes import size_description
+from transduce_paper.table3_rows import (
+    ROWS,
+    learning_rate_description,
+    require_rows,
+    row_at_scale,
+    row_experiments,
+    row_records,
+)  # fmt: skip
 from transduce_paper.table_plots import RowPoint, draw_perplexities
 
-__all__ = [
-    "learning_rate_description", "make_table3", "require_rows", "row_at_scale", "row_experiment", "verdict",
-    "vocabularies_that_fit",
-]  # fmt: skip
+__all__ = ["make_table3", "verdict", "vocabularies_that_fit"]
 
-
-ROWS = PRINTED.table3
 # Vocabulary sizes for which the parameter formula gives the printed counts: one for big, another for the other rows.
 VOCABULARIES = (37_000, 41_100, 36_000)
 
-# Section 6.2: no checkpoint averaging. Validation BLEU is off, so the minutes measure training alone.
-AS_IN_SECTION_6_2 = ("training.average_last=1", "training.validation_bleu=false")
-
-# Only base has several seeds; they give the interval of seed noise. With 4 seeds an effect would have to exceed 3.6
-# standard deviations, with 8 it is 2.5.
-N_BASE_SEEDS: Mapping[Scale, int] = {"test": 2, "cpu": 8, "gpu": 5, "paper": 8}
-N_FIRST_SEEDS = 3  # of several runs at once, those of other seeds of base come last
 # Differences in the paper up to these count as no effect: it has one run per row and calls E "nearly identical".
 NEGLIGIBLE_PPL, NEGLIGIBLE_BLEU = 0.02, 0.1
-# At gpu scale: what a dozen runs at once on an H200 make in two minutes.
-UPDATES_AT_CPU_SCALE, UPDATES_AT_GPU_SCALE = 1_500, 800
-# Of 0.04, 0.06, 0.08, 0.1 and 0.12 the best for base and C-N8 together, by their dev loss after 200 updates. With 0.3,
-# base does not learn to attend: so short a warm-up does not bear the paper's learning rate.
-LR_FACTOR_AT_GPU_SCALE = 0.12
 
 
 def make_table3(experiments: Experiments, request: Request) -> Report:
     """Train every row, or those of the request, and compare them with the paper's."""
     if request.rows:
         return _report_of_rows(experiments, request)
-    records = _records(experiments, experiments.pick(list(ROWS), test=["base", "C-N2"]), jobs=request.jobs)
+    records = row_records(experiments, experiments.pick(list(ROWS), test=["base", "C-N2"]), jobs=request.jobs)
     return Report(
         "Table 3: variations on the Transformer",
         (
@@ -140,39 +125,12 @@ def _claim_on_smoothing(records: Mapping[str, Sequence[RunRecord]]) -> Claim:
     )
 
 
-def require_rows(names: Sequence[str]) -> None:
-    """Raise ConfigError if a name is not that of a row of Table 3."""
-    for name in names:
-        if name not in ROWS:
-            raise ConfigError(f"Table 3 has no row {quoted(name)}; {nearest_name(name, list(ROWS))}")
-
-
-def _records(experiments: Experiments, names: Sequence[str], *, jobs: int) -> dict[str, list[RunRecord]]:
-    """Train or read rows: every seed of base, one of the others."""
-    wanted = {name: _experiments_of(experiments, name) for name in names}
-    if jobs > 1:
-        train_at_once(experiments, sorted(chain(*wanted.values()), key=_turn), jobs=jobs)
-    return {name: list(map(experiments.run, of_row)) for name, of_row in wanted.items()}
-
-
-def _turn(experiment: Experiment) -> tuple[bool, float]:
-    """Return the sort key of one of several runs at once: the longest first, so that none is left alone at the end."""
-    data, training = experiment.config.data, experiment.config.training
-    model = experiment.config.model.with_vocabulary(data.vocab_size, data.vocab_size)
-    return training.seed > N_FIRST_SEEDS, -training.max_updates * cost_of(model).flops_per_token
-
-
-def _experiments_of(experiments: Experiments, name: str) -> list[Experiment]:
-    n_seeds = N_BASE_SEEDS[experiments.scale] if name == "base" else 1
-    return [row_experiment(experiments, name, seed=seed) for seed in range(1, 1 + n_seeds)]
-
-
 def _report_of_rows(experiments: Experiments, request: Request) -> Report:
     """Report some rows alone. They are compared with base only if all its seeds have been trained."""
     require_rows(request.rows)
     names = tuple(dict.fromkeys(request.rows))
-    records = _records(experiments, names, jobs=request.jobs)
-    seeds = _experiments_of(experiments, "base")
+    records = row_records(experiments, names, jobs=request.jobs)
+    seeds = row_experiments(experiments, "base")
     has_base = all(experiments.record_path(each).exists() for each in seeds)
     base = [experiments.run(each) for each in seeds] if has_base else None
     first = next(iter(records.values()))[0]
@@ -268,69 +226,6 @@ def _draw(records: Mapping[str, Sequence[RunRecord]], path: Path) -> None:
     )
 
 
-def row_at_scale(name: str, scale: Scale, *, seed: int = 1) -> RunConfig:
-    """Return the run of a row at a scale.
-
-    paper: the paper's own run; gpu: its model sizes on less text; cpu: the same ratios of sizes, trained in minutes;
-    test: as cpu, to be shortened.
-    """
-    row = with_settings(TABLE_3[name](), [f"training.seed={seed}", *AS_IN_SECTION_6_2])
-    match scale:
-        case "paper":
-            return with_settings(row, ['data.corpus="wmt14-en-de"', "training.checkpoint_every_updates=1400"])
-        case "gpu":
-            return with_settings(row, _at_gpu_scale())
-        case "cpu" | "test":
-            return with_settings(row, _at_cpu_scale(row))
-        case _:
-            assert_never(scale)
-
-
-def _at_gpu_scale() -> list[str]:
-    """Use captions and a few minutes for models of the paper's sizes; big has no more updates than the others."""
-    return [
-        *_on_captions(UPDATES_AT_GPU_SCALE), "data.vocab_size=8000", "training.max_tokens_per_batch=4000",
-        f"training.lr_factor={LR_FACTOR_AT_GPU_SCALE}",
-    ]  # fmt: skip
-
-
-def _at_cpu_scale(row: RunConfig) -> list[str]:
-    """Use half the layers, an eighth of each width and the same number of heads, on captions instead of news."""
-    n_encoder, n_decoder = row.model.layer_counts
-    widths = {name: getattr(row.model, name) // 8 for name in ("d_model", "d_ff", "d_k", "d_v")}
-    return [
-        *(f"model.{name}={width}" for name, width in widths.items()),
-        f"model.n_encoder_layers={n_encoder // 2}",
-        f"model.n_decoder_layers={n_decoder // 2}",
-        *_on_captions(UPDATES_AT_CPU_SCALE * row.training.max_updates // 100_000),
-        "data.vocab_size=2000",
-        "training.max_tokens_per_batch=3000",
-        "training.checkpoint_every_updates=100",
-    ]
-
-
-def _on_captions(max_updates: int) -> list[str]:
-    """Return the settings of a short run on captions.
-
-    The learning rate decays linearly to zero. With the paper's schedule, still high after so few updates, the time at
-    which a model learns to align would depend on the seed (at cpu scale, perplexity of base 14.6 to 17.8; with decay
-    10.2 to 11.6).
-    """
-    return [
-        "data.corpus=multi30k",
-        f"training.max_updates={max_updates}",
-        "training.warmup_steps=400",
-        "training.decay=linear",
-        f"training.validate_every_updates={max_updates}",
-        "training.precision=bf16",
-    ]
-
-
-def row_experiment(experiments: Experiments, name: str, *, seed: int) -> Experiment:
-    """Return the run of a row under the name of its record."""
-    return experiments.experiment(f"table3-{name}-seed{seed}", row_at_scale(name, experiments.scale, seed=seed))
-
-
 def _bleu(record: RunRecord, metric: str = "sacrebleu") -> float:
     return float(record.dev_scores[metric]["score"])
 
@@ -374,11 +269,6 @@ def _details(scale: Scale, base: Sequence[RunRecord]) -> str:
 
 def _beside(n_others: int) -> str:
     return f", beside {n_others} other runs, so minutes say little about speed" if n_others else ""
-
-
-def learning_rate_description(training: Mapping[str, Any]) -> str:
-    """Describe the learning rate after warm-up; empty for the paper's schedule."""
-    return ", then linear decay to zero" if training["decay"] == "linear" else ""
 
 
 def _effects(records: Mapping[str, Sequence[RunRecord]], base: Sequence[RunRecord] | None) -> Table:

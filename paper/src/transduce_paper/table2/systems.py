@@ -11,7 +11,7 @@ from transduce.config import RunConfig, TransformerConfig
 from transduce.model import cost_of
 from transduce.recipes import TABLE_3, with_settings
 from transduce_paper.experiments import Experiment, Experiments, Scale
-from transduce_paper.table3 import row_at_scale
+from transduce_paper.table3_rows import row_at_scale
 
 __all__ = [
     "SYSTEMS",
