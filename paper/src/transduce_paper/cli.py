@@ -63,7 +63,7 @@ def paper(
         Option(
             metavar="N",
             min=1,
-            help="Train up to N runs of table3 at once, each in a process: small models leave most of a GPU idle.",
+            help="Train up to N runs of table3 at once, each in a process; one model with small batches does not fill a GPU.",
         ),
     ] = 1,
     sentence: Annotated[
@@ -93,6 +93,8 @@ def paper(
     rows = tuple(row or ())
     if rows:
         _require_table3_rows(name, rows)
+    if jobs > 1 and "table3" not in names:
+        raise ConfigError(f"--jobs {jobs} is for the runs of table3, got it with {quoted(name)}")
     _require_inputs(names, scale, treebank, sentence)
     reports = out if scale == "cpu" else out / scale
     for option, folder in (("--out", out), ("--work", work or out / "work")):
