@@ -32,6 +32,7 @@ from transduce.exchange.plain_weights import (
 from transduce.exchange.probes import MAX_NEW_TOKENS, Comparison, Probes, compared
 from transduce.files import write_json
 from transduce.model import Transformer
+from transduce.model.embedding import sinusoid
 from transduce.text import BOS_ID, EOS_ID, PAD_ID, Tokenizers
 from transduce.training import write_tensors
 
@@ -66,6 +67,8 @@ def write_hugging_face(
         plain = reordered(plain, sine_first(config.d_model))
     model_type, class_name = MODEL_TYPES[config.norm, config.positions]
     values = encoder_decoder_config(config) | {"model_type": model_type, "architectures": [class_name]}
+    if model_type == "pegasus":  # its class computes sinusoids, but tells at every load that the file has none
+        plain = _with_sinusoids(plain, values["max_position_embeddings"], config.d_model)
     if model_type != "marian":  # one size for both vocabularies
         size = max(config.src_vocab_size, config.tgt_vocab_size)
         plain = _with_vocabulary(plain, size)
@@ -142,6 +145,14 @@ def write_hugging_face_tokenizers(folder: Path, tokenizers: Tokenizers, *, max_l
     for where, tokenizer in sides:
         for name, values in tokenizer_files(tokenizer, max_length=max_length).items():
             write_json(where / name, values)
+
+
+def _with_sinusoids(plain: PlainModel, n_positions: int, d_model: int) -> PlainModel:
+    """Put the sinusoids of both sides into the weights."""
+    table_PD = sinusoid(n_positions, d_model).float()[:, sine_first(d_model)]
+    assert plain.encoder is not None
+    encoder, decoder = (replace(side, positions_PD=table_PD.clone()) for side in (plain.encoder, plain.decoder))
+    return replace(plain, encoder=encoder, decoder=decoder)
 
 
 def _with_vocabulary(plain: PlainModel, size: int) -> PlainModel:

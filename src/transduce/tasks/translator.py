@@ -35,6 +35,7 @@ from transduce.tasks.batch_search import BatchSearch, SearchResult, require_sequ
 from transduce.tasks.devices import usable_device
 from transduce.tasks.line_statistics import MIN_RATIO_TOKENS, LineStatistics
 from transduce.tasks.model_folder import read_model_folder
+from transduce.tasks.process_bound import ProcessBound
 from transduce.tasks.progress import Progress, progress_callback
 from transduce.tasks.segmentation import Segmenter
 from transduce.tasks.shortlists import read_shortlist
@@ -109,7 +110,7 @@ class _Options(TypedDict, total=False):
     progress: bool | Progress
 
 
-class Translator:
+class Translator(ProcessBound):
     """Translate raw text with a model or an ensemble.
 
     ``Translator.load(folder).translate(["..."])`` is all that most users need. ``precision="bf16"`` or ``"int8"`` (on

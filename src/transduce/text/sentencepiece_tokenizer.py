@@ -105,7 +105,8 @@ class SentencePieceTokenizer(Tokenizer):
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of ``ids``, skipping special tokens. Raises DataError for an id outside the vocabulary."""
-        return str(self._library.decode([self._tokens[id] for id in self._without_special(ids)]))
+        text = str(self._library.decode([self._tokens[id] for id in self._without_special(ids)]))
+        return text.replace(WORD_START, " ").lstrip()  # pieces of the other side's model keep their mark
 
     def decode_batch(self, batch: Iterable[Iterable[int]]) -> list[str]:
         """Decode many rows of ids, as ``decode`` does one."""
