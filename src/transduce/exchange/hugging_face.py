@@ -180,6 +180,8 @@ def named_tensors(plain: PlainModel, config: TransformerConfig, *, class_name: s
     else:
         yield "model.encoder.embed_tokens.weight", plain.encoder.embedding_VD
         yield "model.decoder.embed_tokens.weight", plain.decoder.embedding_VD
+        if class_name != "MarianMTModel":  # the class has it in any case, and tells at every load that it is missing
+            yield "model.shared.weight", plain.decoder.embedding_VD.clone()
         if config.embeddings == "separate" or class_name != "MarianMTModel":
             yield "lm_head.weight", plain.output.weight_OI
     yield from named_stack("model.encoder", plain.encoder)
