@@ -3,7 +3,7 @@
 Each band is normalised to mean 0 and variance 1 over the recording, so that loudness and the sound of a room matter
 less.
 
-Shapes: R samples, C channels, P padded samples of a window, Z frames, X mel bands, J frequencies of a spectrum.
+Shapes: R samples, Y channels, P padded samples of a window, Z frames, X mel bands, J frequencies of a spectrum.
 """
 
 from __future__ import annotations
@@ -58,21 +58,21 @@ def read_audio(path: Path) -> Samples:
         raise DataError(f"{path} is not audio that can be read: {shown(str(error))}") from error
 
 
-def mixed(samples_RC: Samples) -> Samples:
+def mixed(samples_RY: Samples) -> Samples:
     """Return the mean of the channels (R,); the loudest one if they cancel, as when one is inverted.
 
     >>> tone = np.array([0.5, -0.5, 0.25], np.float32)
     >>> mixed(np.stack([tone, -0.9 * tone], axis=1)).tolist()
     [0.5, -0.5, 0.25]
     """
-    mean_R: Samples = samples_RC.mean(axis=1)
+    mean_R: Samples = samples_RY.mean(axis=1)
     if not len(mean_R):
         return mean_R
-    power_C = np.square(samples_RC, dtype=np.float64).mean(axis=0)
-    unrelated = power_C.sum() / samples_RC.shape[1] ** 2  # the power of the mean of channels without correlation
+    power_Y = np.square(samples_RY, dtype=np.float64).mean(axis=0)
+    unrelated = power_Y.sum() / samples_RY.shape[1] ** 2  # the power of the mean of channels without correlation
     if np.square(mean_R, dtype=np.float64).mean() >= MIN_MIXED * unrelated:
         return mean_R
-    return samples_RC[:, int(power_C.argmax())]
+    return samples_RY[:, int(power_Y.argmax())]
 
 
 def resampled(samples_R: Samples, rate: int, *, to: int = SAMPLE_RATE) -> Samples:

@@ -1,4 +1,7 @@
-"""The tasks from images and audio to text: preparation, batches, validation and evaluation by error rates."""
+"""The tasks from images and audio to text: preparation, batches, validation and evaluation by error rates.
+
+Shapes: R rows of a store.
+"""
 
 from __future__ import annotations
 
