@@ -57,7 +57,7 @@ class ShardResult:
             (self.invalid_lines, self.first_invalid, "not UTF-8; the invalid bytes were replaced"),
         )
         return [
-            f"{self.name}: {n:,} of {self.lines:,} lines {what}{f' (first: line {first:,})' if first else ''}"
+            f"{self.name}: {n:,} of {self.lines:,} lines are {what}{f' (first: line {first:,})' if first else ''}"
             for n, first, what in kinds
             if n
         ]

@@ -49,6 +49,7 @@ ODD_TEXTS = (
     "a👩‍👩‍👧z 🙂",
     "no\u00a0break\u2003space",
     "1234567890 3.14 1,000,000",
+    "masks \ue000 and \ue009, \ue000again",
     "x" * 80,
     "",
 )
