@@ -10,6 +10,7 @@ from transduce.cli.machine import chosen_device, chosen_precision
 from transduce.cli.output import STANDARD
 from transduce.cli.progress import ShardProgress
 from transduce.errors import ConfigError
+from transduce.files import MANIFEST_NAME
 
 __all__ = ["is_pattern", "translate_pattern"]
 
@@ -65,3 +66,9 @@ def translate_pattern(
         n_others = report.n_shards - report.n_translated
         others = f"; {n_others:,} were done before, or by others" if n_others else ""
         progress.log(f"{report.n_translated:,} shards translated{others}: {out}")
+        for what in ("truncated", "invalid"):
+            counts = [n for each in report.results if (n := getattr(each, f"{what}_lines"))]
+            if counts:
+                progress.log(
+                    f"warning: {sum(counts):,} {what} lines in {len(counts):,} shards; {out / MANIFEST_NAME} has them"
+                )

@@ -58,6 +58,7 @@ def average_run(
         task=task.name,
         card=model_card(config, prepared, state, n_averaged=len(checkpoints), ancestry=settings.ancestry),
         statistics=task.line_statistics(prepared, config),
+        longest_source=task.longest_source(prepared),
         ancestry=settings.ancestry,
     )
     log(f"averaged {len(checkpoints)} checkpoints into {model_folder}")

@@ -1,4 +1,7 @@
-"""The tasks from images and audio to text: preparation, batches, validation and evaluation by error rates."""
+"""The tasks from images and audio to text: preparation, batches, validation and evaluation by error rates.
+
+Shapes: R rows of a store.
+"""
 
 from __future__ import annotations
 
@@ -156,7 +159,7 @@ class MediaTask(Task[Batch]):
             write = partial(write_store, columns=columns, tokenizer_fingerprint=tokenizers.fingerprint)
             for split in names:  # first: an error is reported before hours of work
                 kept = list[tuple[str, str]]()
-                rows = self._rows(text.items(split, reader), tokenizer, kept=kept)
+                rows = self._rows(text.items(split, reader, log), tokenizer, kept=kept)
                 write(temporary / split, {str(split): rows})
                 for ending, column in zip(("names", "txt"), zip(*kept, strict=True), strict=True):
                     write_lines(temporary / f"{split}.{ending}", column)
@@ -170,7 +173,7 @@ class MediaTask(Task[Batch]):
             }
             summary = write(temporary / "train", rows_of, max_length=max_length, left_out=left_out)
             for corpus, report in reports.items():
-                for line in report.lines():
+                for line in (*report.lines(), *report.notes()):
                     log(f"{corpus}: {line}")
             long = f", {left_out.n_too_long:,} left out (text too long)" if left_out.n_too_long else ""
             log(f"train: {summary.n_pairs:,} {self.rows}{long}")
@@ -201,6 +204,10 @@ class MediaTask(Task[Batch]):
     def text_files(self, split: Split) -> tuple[str, str]:
         """Return the files of the names and of the texts of the items, aligned by line."""
         return f"{split}.names", f"{split}.txt"
+
+    def longest_source(self, prepared: Prepared) -> int | None:
+        """Return the columns or frames of the longest training source."""
+        return int(prepared.train.columns["features"].lengths_R.max())
 
     def n_counted_tokens(self, src_tokens: int, tgt_tokens: int) -> int | None:
         """Return None: an image or a recording has many more positions than its text has tokens."""

@@ -68,6 +68,7 @@ class ModelFolder:
     direction: str  # "en-de"; a parser uses only the first language
     task: str  # name of the task
     statistics: LineStatistics | None = None  # of the training text; None in folders of earlier versions
+    longest_source: int | None = None  # columns or frames of images or audio in training; None in earlier versions
 
     def require_task(self, task: str, where: Path) -> None:
         """Raise CheckpointError if the model was trained for another task."""
@@ -93,6 +94,7 @@ def write_model_folder(
     task: str,
     card: str,
     statistics: LineStatistics | None = None,
+    longest_source: int | None = None,
     ancestry: Sequence[Ancestor] = (),
 ) -> None:
     """Write a model folder atomically, replacing an older model. Raises DataError if ``folder`` holds anything else."""
@@ -100,9 +102,11 @@ def write_model_folder(
     with atomic_folder(folder, replace=is_older_model) as temporary:
         write_tensors(temporary / WEIGHTS_FILE, weights)
         tokenizers.save(temporary)
-        tables = {"model": config.model_dump(), "search": search.model_dump()}
+        tables: dict[str, Any] = {"model": config.model_dump(), "search": search.model_dump()}
         if statistics is not None:
             tables["lines"] = statistics.as_json()
+        if longest_source is not None:
+            tables["longest_source"] = longest_source
         values = {"format": FORMAT, "task": task, "direction": direction, **tables}
         if ancestry:
             values["ancestry"] = ancestry_as_json(ancestry)
@@ -133,6 +137,9 @@ def _read_model_folder(folder: Path, device: torch.device) -> ModelFolder:
         raise CheckpointError(f"{path}: direction should be like 'en-de' or 'en-pt-BR', got {quoted(direction)}")
     search = config_from_mapping(SearchConfig, _table(values, "search"), where=path, error=CheckpointError)
     statistics = LineStatistics.from_json(values.get("lines"), where=path)
+    longest_source = values.get("longest_source")
+    if longest_source is not None and (type(longest_source) is not int or longest_source < 1):
+        raise CheckpointError(f"{path}: longest_source should be a number from 1 on, got {quoted(longest_source)}")
     tokenizers = Tokenizers.load(folder)
     sizes = (tokenizers.src.size, tokenizers.tgt.size)
     if sizes != config.vocab_sizes:
@@ -148,7 +155,7 @@ def _read_model_folder(folder: Path, device: torch.device) -> ModelFolder:
     except (ConfigError, DataError) as error:
         raise CheckpointError(f"{folder}: {error}") from error
     assign_weights(model, weights, where=folder / WEIGHTS_FILE)
-    return ModelFolder(model.to(device).eval(), tokenizers, search, direction, task.name, statistics)
+    return ModelFolder(model.to(device).eval(), tokenizers, search, direction, task.name, statistics, longest_source)
 
 
 @dataclass(frozen=True, slots=True)

@@ -160,6 +160,10 @@ class Task(ABC, Generic[BatchT]):
         """Describe how to use a model of this task."""
         return Use(self.name, self.name, f"task_named({self.name!r}).load(folder)")
 
+    def longest_source(self, prepared: Prepared) -> int | None:
+        """Return the length of the longest training source for the model folder; None if it has it elsewhere."""
+        return None
+
     def line_statistics(self, prepared: Prepared, config: RunConfig) -> LineStatistics | None:
         """Return the statistics of the training lines for the model folder; None if the task needs none."""
         return None

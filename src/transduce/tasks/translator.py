@@ -41,6 +41,7 @@ from transduce.tasks.line_statistics import LineStatistics
 from transduce.tasks.mask_statistics import MaskStatistics, mask_rules
 from transduce.tasks.model_folder import read_model_folder
 from transduce.tasks.prefixes import Prefix
+from transduce.tasks.process_bound import ProcessBound
 from transduce.tasks.progress import Progress, progress_callback
 from transduce.tasks.segment_text import ForcedIds, ReadSegment, SegmentText
 from transduce.tasks.segmentation import Segmenter
@@ -83,7 +84,7 @@ class _Options(TypedDict, total=False):
     progress: bool | Progress
 
 
-class Translator:
+class Translator(ProcessBound):
     """Translate raw text with a model or an ensemble.
 
     ``Translator.load(folder).translate(["..."])`` is all that most users need. ``precision="bf16"`` or ``"int8"`` (on
