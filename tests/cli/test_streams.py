@@ -56,11 +56,14 @@ def test_a_signal_repeats_nothing(make: Callable[[int], IO[str]], at_once: int) 
         while data := os.read(reader, 1 << 16):
             received.extend(data)
 
-    slow_reader = threading.Thread(target=read)
-    with pytest.raises(Stopped), raising_after(0.05):
+    def write() -> None:
         for first in range(0, len(LINES), at_once):
             stream.write("".join(LINES[first : first + at_once]))
         stream.flush()
+
+    slow_reader = threading.Thread(target=read)
+    with pytest.raises(Stopped), raising_after(0.05):
+        write()
     slow_reader.start()
     stream.flush()
     os.close(writer)

@@ -103,9 +103,7 @@ def test_ppo_starts_at_the_reference(stages: Mapping[str, SmallRun]) -> None:
 
 
 @pytest.mark.parametrize(("name", "of_validation"), [("reward", set()), ("dpo", {"kl"})])
-def test_accuracy_and_margin_are_recorded(
-    stages: Mapping[str, SmallRun], name: str, of_validation: set[str]
-) -> None:
+def test_accuracy_and_margin_are_recorded(stages: Mapping[str, SmallRun], name: str, of_validation: set[str]) -> None:
     for record in records(stages[name].folder, "update"):
         assert 0 <= record["accuracy"] <= 1
         assert {"margin"} <= record.keys()
@@ -129,7 +127,9 @@ def test_dpo_starts_at_the_reference(stages: Mapping[str, SmallRun]) -> None:
     margins_P, losses = margins_of_pairs(after, batches), list[float]()
     for index in range(batches.n_batches(0)):
         batch = batches.batch(0, index)
-        losses += torch.cat([after.pair_losses(each) for each in torch.split(after.scores(batch), batch.sizes)]).tolist()
+        losses += torch.cat(
+            [after.pair_losses(each) for each in torch.split(after.scores(batch), batch.sizes)]
+        ).tolist()
     assert losses == pytest.approx(torch.log1p(torch.exp(-margins_P)).tolist(), abs=1e-5)  # of the logistic model
     (last, *_) = reversed(records(stages["dpo"].folder, "validation"))
     assert last["margin"] == pytest.approx(float(margins_P.mean()) / 3, rel=0.01)  # beta was 0.1

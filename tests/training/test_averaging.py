@@ -100,9 +100,7 @@ def test_the_rotation_keeps_what_is_averaged(
                 )
                 for folder in (rotated, whole):
                     save(folder, update, cause, best)
-                remove_old_checkpoints(
-                    rotated, keep=keep, best_update=best, n_around=n, interval=checkpoint_every
-                )
+                remove_old_checkpoints(rotated, keep=keep, best_update=best, n_around=n, interval=checkpoint_every)
             if best is not None:
                 around = [
                     updates(checkpoints_around(folder, best, n, interval=checkpoint_every))

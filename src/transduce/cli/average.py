@@ -24,7 +24,10 @@ def average(
     last: Annotated[
         int | None,
         Option(
-            min=1, max=MAX_BATCHES, help="Average this many checkpoints. Default: as the recipe says.", show_default=False
+            min=1,
+            max=MAX_BATCHES,
+            help="Average this many checkpoints. Default: those of the recipe.",
+            show_default=False,
         ),
     ] = None,
     around: Annotated[
@@ -34,7 +37,9 @@ def average(
     update: Annotated[
         int | None,
         Option(
-            min=1, help="Make a model of the checkpoint of this update; with --last N, of N around it.", show_default=False
+            min=1,
+            help="Take the checkpoint of this update; with --last N, average N around it.",
+            show_default=False,
         ),
     ] = None,
     out: Annotated[Path | None, Option(help="Write the model to this folder. Default: RUN/model.")] = None,

@@ -162,7 +162,7 @@ def examine_checkpoints(folder: Path) -> Iterator[Finding]:
 
 
 def _examine_space(folder: Path, config: RunConfig) -> Iterator[Finding]:
-    """Check the space for future checkpoints: the newest, those around the best, and one written before another is removed."""
+    """Check the space for future checkpoints: the newest, those around the best, and one before another is removed."""
     paths = checkpoint_folders(folder / CHECKPOINTS) if (folder / CHECKPOINTS).is_dir() else []
     sizes = [sum(file.stat().st_size for file in path.iterdir()) for path in paths]
     size = max(sizes, default=BYTES_PER_PARAMETER * cost_of(config.model).parameters)

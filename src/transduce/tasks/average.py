@@ -46,7 +46,8 @@ def average_run(
     """Average checkpoints into a model folder, evaluate it and write its card.
 
     By default those that the recipe says (``training.average_last``, ``training.averaging``). ``last``: the newest so
-    many scheduled ones, or so many ``around`` that of an update, or around the best. ``also``: see ``train``. ``settings`` and ``prepared`` are read from the run folder by default.
+    many scheduled ones, or so many ``around`` that of an update, or around the best. ``also``: see ``train``.
+    ``settings`` and ``prepared`` are read from the run folder by default.
     Returns the model folder, its scores and the split scored. Raises CheckpointError if there is no such checkpoint.
     """
     settings, prepared = settings or read_run_file(folder), prepared or open_prepared(store_of(folder))

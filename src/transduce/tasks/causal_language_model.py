@@ -265,8 +265,8 @@ class CausalLanguageModel(LanguageModel):
         stride = max(1, self.max_length // 2) if stride is None else stride
         if not 1 <= stride <= self.max_length:
             raise ConfigError(
-                f"stride = {stride:,} should be from 1 to {self.max_length:,}, the window of the model: beyond it, tokens"
-                " between two windows would be left out"
+                f"stride = {stride:,} should be from 1 to {self.max_length:,}, the window of the model: beyond it,"
+                " tokens between two windows would be left out"
             )
         whole = torch.tensor([BOS_ID, *ids, EOS_ID])
         n_targets, window = len(whole) - 1, self.max_length

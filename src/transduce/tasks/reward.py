@@ -65,9 +65,7 @@ def pair_score(margins_P: Tensor) -> PairScore:
     confidence_P = np.maximum(probability_P, 1 - probability_P)
     bins = reliability_bins(confidence_P, probability_P > 0.5)
     loss = -torch.nn.functional.logsigmoid(margins_P.double()).mean()
-    return PairScore(
-        float((probability_P > 0.5).mean()), expected_calibration_error(bins), float(loss), len(margins_P)
-    )
+    return PairScore(float((probability_P > 0.5).mean()), expected_calibration_error(bins), float(loss), len(margins_P))
 
 
 @torch.no_grad()

@@ -34,8 +34,8 @@ Change = tuple[str, Any, Any]  # (field name, old value, new value)
 CHANGEABLE = frozenset(
     f"training.{name}"
     for name in """
-        max_updates max_minutes best_by patience log_every_updates validate_every_updates validation_bleu validation_sentences
-        checkpoint_every_updates checkpoint_every_minutes keep_checkpoints average_last averaging n_skippable
+        max_updates max_minutes best_by patience log_every_updates validate_every_updates validation_bleu
+        validation_sentences checkpoint_every_updates checkpoint_every_minutes keep_checkpoints average_last averaging n_skippable
     """.split()
 )
 
@@ -190,8 +190,8 @@ def resume_config(folder: Path, requested: RunConfig) -> RunConfig:
         first = "" if (folder / MODEL).exists() else f"transduce average {folder}, then "
         raise ConfigError(
             f"{folder} was started with {name} = {old!r}, got {new!r}; this cannot change on resume; to go on from its"
-            f" weights with other settings, start a new run: {first}transduce train RECIPE --from {folder / MODEL} --out"
-            " ANOTHER"
+            f" weights with other settings, start a new run: {first}transduce train RECIPE --from {folder / MODEL}"
+            " --out ANOTHER"
         )
     return requested
 

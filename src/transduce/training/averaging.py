@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from contextlib import suppress
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from pathlib import Path
 
 from torch import Tensor
@@ -118,7 +118,7 @@ def _around(checkpoints: Sequence[Checkpoint], update: int, *, n: int, interval:
     updates = [state.update for _, state in counted]
     if update not in updates:
         return []
-    follows = [later - earlier <= interval for earlier, later in zip(updates, updates[1:], strict=False)]
+    follows = [later - earlier <= interval for earlier, later in pairwise(updates)]
     place = updates.index(update)
     n_after = min(len(list(takewhile(bool, follows[place:]))), (n - 1) // 2)
     n_before = min(len(list(takewhile(bool, reversed(follows[:place])))), n - 1 - n_after)

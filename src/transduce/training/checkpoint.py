@@ -36,7 +36,6 @@ from transduce.files import (
     renamed_beside,
     require_regular,
     restore,
-    verified_while_read,
     verify_manifest,
     write_json,
     write_manifest,

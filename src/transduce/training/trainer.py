@@ -6,7 +6,7 @@ With several processes, decisions such as when to stop are taken collectively.
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -185,7 +185,11 @@ class Trainer(Generic[BatchT]):
         self.model.train()
         gradient: Gradient | None = None
         name = f"update {self.state.update + 1}"
-        with self._saving_on_error(name), self._restoring_objective_state(lambda: gradient is None):
+
+        def is_undone() -> bool:
+            return gradient is None or not gradient.is_finite
+
+        with self._saving_on_error(name), self._restoring_objective_state(is_undone):
             gradient = self.accumulator.accumulate(
                 batch_indices, update=self.state.update, should_stop=self.should_stop
             )
@@ -309,7 +313,7 @@ class Trainer(Generic[BatchT]):
         """Return the means, over all ranks, of what the objective has measured since the last call."""
         if not isinstance(self.objective, Measuring):
             return {}
-        totals, counts = Counter[str](), Counter[str]()
+        totals, counts = defaultdict[str, float](float), defaultdict[str, float](float)
         for of_rank in self.distributed.all_gather_json(self.objective.measured()):
             for name, (total, n) in of_rank.items():
                 totals[name] += total
