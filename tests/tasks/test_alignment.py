@@ -26,7 +26,7 @@ from transduce.tasks.model_folder import read_saved_weights
 from transduce.tasks.response_task import blocked_ids
 from transduce.tasks.reward import margins_of_pairs
 from transduce.text import BOS_ID, EOS_ID
-from transduce.training import DistributedContext, Score, UpdateRecord, ValidationRecord
+from transduce.training import DistributedContext, Score, UpdateRecord, ValidationRecord, load_weights, read_tensors
 
 STAGES = ("causal-lm", "sft", "reward", "dpo", "ppo", "reinforce")
 
@@ -121,18 +121,20 @@ def test_dpo_starts_at_the_reference(stages: Mapping[str, SmallRun]) -> None:
     batches = RankingBatches(prepared.dev, max_tokens=400, seed=0)
     assert objective.divergence(prompts, max_tokens=6, seed=0) == 0
     assert not margins_of_pairs(objective, batches).any()
-    after = objective.of(LanguageModel.load(stages["dpo"].model).model)
+    policy, last = LanguageModel.load(stages["dpo"].model).model, stages["dpo"].folder / "checkpoints/update-00000006"
+    load_weights(policy, read_tensors(last / "model.safetensors"), where=last)
+    after = objective.of(policy)
     kl = after.divergence(prompts, max_tokens=6, seed=0)
     assert kl == after.divergence(prompts, max_tokens=6, seed=0) != 0
     margins_P, losses = margins_of_pairs(after, batches), list[float]()
     for index in range(batches.n_batches(0)):
         batch = batches.batch(0, index)
-        losses += torch.cat(
-            [after.pair_losses(each) for each in torch.split(after.scores(batch), batch.sizes)]
-        ).tolist()
+        of_rankings = torch.split(after.scores(batch), batch.sizes)
+        losses += torch.cat([after.pair_losses(scores_J) for scores_J in of_rankings]).tolist()
     assert losses == pytest.approx(torch.log1p(torch.exp(-margins_P)).tolist(), abs=1e-5)  # of the logistic model
-    (last, *_) = reversed(records(stages["dpo"].folder, "validation"))
-    assert last["margin"] == pytest.approx(float(margins_P.mean()) / 3, rel=0.01)  # beta was 0.1
+    *_, record = records(stages["dpo"].folder, "validation")
+    assert record["margin"] == pytest.approx(float(margins_P.mean()) / 3, rel=0.01)  # beta was 0.1
+    assert record["accuracy"] == pytest.approx(float((margins_P > 0).float().mean()))
 
 
 def test_measured_values_are_means_over_all_pairs_since_they_were_taken() -> None:

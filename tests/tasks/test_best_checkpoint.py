@@ -77,13 +77,8 @@ def test_patience_on_bleu(small_runs: SmallRuns, monkeypatch: pytest.MonkeyPatch
     with few_evaluated_sentences():
         result = train(small.config(*settings), tmp_path / "run", store=small.folder / "store")
     assert (result.reason, result.updates) == ("patience", 10)
-    assert [record["is_best"] for record in records(tmp_path / "run", "validation")] == [
-        True,
-        True,
-        False,
-        False,
-        False,
-    ]
+    are_best = [record["is_best"] for record in records(tmp_path / "run", "validation")]
+    assert are_best == [True, True, False, False, False]
     assert read_state(checkpoint_folders(tmp_path / "run" / "checkpoints")[-1]).best_update == 4
 
 

@@ -188,10 +188,9 @@ def test_probabilities_of_a_document(model: LanguageModel) -> None:
     assert score.perplexity == pytest.approx(math.exp(score.nats / score.tokens))
 
 
-@pytest.mark.parametrize(
-    ("stride", "is_refused"), [(1, False), (24, False), (25, True), (10**9, True), (0, True), (-1, True)]
-)
-def test_a_window_slides_by_at_most_its_length(model: LanguageModel, stride: int, is_refused: bool) -> None:
+@pytest.mark.parametrize("stride", [1, 23, 24, 25, 48, 10**9, 0, -1])
+def test_a_window_slides_by_at_most_its_length(model: LanguageModel, stride: int) -> None:
+    is_refused = stride not in range(1, 25)
     for lines in (["The dog"], ["the old dog sees a cat in the garden"] * 3):  # shorter and longer than the window
         with pytest.raises(ConfigError, match=naming("stride", f"{stride:,}", 1, 24)) if is_refused else nullcontext():
             assert model.score([lines], stride=stride).nats > 0

@@ -351,22 +351,20 @@ def test_a_run_of_an_earlier_version_goes_on_to_the_bit(make_trainer: MakeTraine
     """Its best value, and how long there was none better, count on."""
     options: dict[str, Any] = {"validate_every_updates": 1, "checkpoint_every_updates": 1, "patience": 3, "p_drop": 0.4}
     losses = [3.0, 2.0, 2.5, 2.0, 2.1, 9.0]
-    whole = make_trainer(
-        max_updates=9, checkpoints=tmp_path / "w", validate=lambda stop, values=iter(losses): Validation(next(values)),
-        **options,
-    )  # fmt: skip
+
+    def made(max_updates: int, folder: str, losses: list[float]) -> Any:
+        values = iter(losses)
+        return make_trainer(
+            max_updates=max_updates, checkpoints=tmp_path / folder, validate=lambda stop: Validation(next(values)),
+            **options,
+        )  # fmt: skip
+
+    whole, first = made(9, "whole", losses), made(3, "cut", losses)
     assert whole.run() == "patience"
-    first = make_trainer(
-        max_updates=3, checkpoints=tmp_path / "c", validate=lambda stop, values=iter(losses): Validation(next(values)),
-        **options,
-    )  # fmt: skip
     first.run()
     for path in checkpoint_folders(first.checkpoints):
         as_first_written(path / "state.json")
-    second = make_trainer(
-        max_updates=9, checkpoints=tmp_path / "c",
-        validate=lambda stop, values=iter(losses[3:]): Validation(next(values)), **options,
-    )  # fmt: skip
+    second = made(9, "cut", losses[3:])
     second.resume(checkpoint_folders(first.checkpoints)[-1])
     assert second.run() == "patience"
     assert (second.state.update, second.state.best_update, second.state.best_value) == (5, 2, 2.0)

@@ -35,7 +35,8 @@ CHANGEABLE = frozenset(
     f"training.{name}"
     for name in """
         max_updates max_minutes best_by patience log_every_updates validate_every_updates validation_bleu
-        validation_sentences checkpoint_every_updates checkpoint_every_minutes keep_checkpoints average_last averaging n_skippable
+        validation_sentences checkpoint_every_updates checkpoint_every_minutes keep_checkpoints average_last averaging
+        n_skippable
     """.split()
 )
 
