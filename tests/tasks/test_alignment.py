@@ -21,7 +21,7 @@ from transduce.data.responses import RankingBatches, prompt_of, responses_of
 from transduce.errors import ConfigError, TransduceError
 from transduce.recipes import read_recipe
 from transduce.search.sampling import Sampling
-from transduce.tasks import LanguageModel, ResponseModel, RewardModel, best_of_n, open_prepared, train
+from transduce.tasks import LanguageModel, ResponseModel, RewardModel, best_of_n, open_prepared, read_run_config, train
 from transduce.tasks.model_folder import read_saved_weights
 from transduce.tasks.response_task import blocked_ids
 from transduce.tasks.reward import margins_of_pairs
@@ -115,8 +115,8 @@ def test_dpo_starts_at_the_reference(stages: Mapping[str, SmallRun]) -> None:
     """Equal policies have no divergence and no margin; another policy has the mean log ratio of its own draws."""
     prepared = open_prepared(stages["dpo"].folder / "store")
     assert prepared.dev is not None
-    start = LanguageModel.load(stages["sft"].model).model
-    objective = DirectPreference(start, beta=0.3, blocked_ids=blocked_ids(start.config))
+    start, config = LanguageModel.load(stages["sft"].model).model, read_run_config(stages["dpo"].folder)
+    objective = DirectPreference(start, beta=0.3, blocked_ids=blocked_ids(config.model))
     prompts = [prompt_of(prepared.dev, row) for row in range(len(prepared.dev))]
     batches = RankingBatches(prepared.dev, max_tokens=400, seed=0)
     assert objective.divergence(prompts, max_tokens=6, seed=0) == 0

@@ -28,10 +28,10 @@ EVERY_TWO = [
 @pytest.fixture
 def overfitting(small_runs: SmallRuns, monkeypatch: pytest.MonkeyPatch) -> Iterator[SmallRun]:
     """A recipe whose dev loss is that of ``LOSSES``."""
-    losses = iter(LOSSES)
+    small, losses = small_runs["translation"], iter(LOSSES)
     monkeypatch.setattr("transduce.tasks.validation.mean_nll_nats", lambda *args, **options: next(losses))
     with few_evaluated_sentences():
-        yield small_runs["translation"]
+        yield small
 
 
 @pytest.mark.parametrize(
