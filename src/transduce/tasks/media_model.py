@@ -24,7 +24,7 @@ from transduce.tasks.devices import usable_device
 from transduce.tasks.media_search import MAX_SOURCE_POSITIONS, MediaSearch
 from transduce.tasks.model_folder import read_model_folder
 from transduce.tasks.process_bound import ProcessBound
-from transduce.tasks.translation_parts import ScoredText
+from transduce.tasks.translation_parts import ScoredText, distinct_texts
 from transduce.tasks.translator import search_with
 from transduce.text import Tokenizers, normalise
 from transduce.text.chunks import chunks
@@ -159,7 +159,7 @@ class MediaModel(ProcessBound):
     def _found(self, source: _Source, hypotheses: Sequence[Hypothesis]) -> FoundText:
         if source.features is None:
             return FoundText(source.name, (), tuple(source.warnings), source.error)
-        scored = tuple(ScoredText(self._text(each.ids), each.score) for each in hypotheses)
+        scored = distinct_texts(ScoredText(self._text(each.ids), each.score) for each in hypotheses)
         name, warnings = source.name or "an array", list(source.warnings)
         if len(source.features) > self.longest_source:
             longest = self.reader.length_in_words(self.longest_source)
