@@ -1,9 +1,9 @@
-"""How many numbers, placeholders and tags of real lines a translator keeps, and its BLEU, for the versions of two checkouts.
+"""How many numbers, placeholders and tags of real lines a translator keeps, and its BLEU.
 
     python tests/cases/kept.py MODEL SOURCE TARGET [--lines 1000]
 
-SOURCE and TARGET are aligned files (plain or .xz). Taken are the first lines that have a digit, a URL, a placeholder or a tag.
-What counts as one is defined here, not by the product. Prints one JSON object.
+SOURCE and TARGET are aligned files (plain or .xz). Taken are the first lines that have a digit, a URL, a placeholder or
+a tag. What counts as one is defined here, not by the product. Prints one JSON object.
 """
 
 from __future__ import annotations

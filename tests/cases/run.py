@@ -2,8 +2,8 @@
 
     python tests/cases/run.py CASES MODELS [NAME...]
 
-CASES is a folder with a folder of inputs for each case, MODELS that of ``models.sh``. Needs some minutes; a case whose model
-or input is absent is left out and said so.
+CASES is a folder with a folder of inputs for each case, MODELS that of ``models.sh``. Needs some minutes; a case whose
+model or input is absent is left out and said so.
 """
 
 from __future__ import annotations
@@ -194,7 +194,8 @@ def _capitals_as_small_letters(setting: Setting) -> str | None:
 
 
 def _sentence_case(text: str) -> str:
-    return "".join(f"{re.sub(r'\bi\b', 'I', line.capitalize())}\n" for line in text.split("\n")[:-1])
+    lines = [re.sub(r"\bi\b", "I", line.capitalize()) for line in text.split("\n")[:-1]]
+    return "".join(f"{line}\n" for line in lines)
 
 
 @case("tags-lost", models=["tags"])
@@ -286,11 +287,10 @@ def _canonically_equal(setting: Setting) -> str | None:
 @case("nfd-evaluate", models=["demo"])
 def _evaluated_in_nfc(setting: Setting) -> str | None:
     folder = setting.cases / "nfd-evaluate"
-    scores = [
-        json.loads(setting.run("evaluate", setting.model("demo"), "--src", folder / "src.en", "--ref", folder / ref, "--json")[1])
-        for ref in ("ref.de", "ref.nfd.de")
-    ]  # fmt: skip
-    found = [each["sacrebleu"]["score"] for each in scores]
+    found = []
+    for ref in ("ref.de", "ref.nfd.de"):
+        options = ("--src", folder / "src.en", "--ref", folder / ref, "--json")
+        found.append(json.loads(setting.run("evaluate", setting.model("demo"), *options)[1])["sacrebleu"]["score"])
     return None if found[0] == found[1] else wrong(found)
 
 

@@ -211,7 +211,8 @@ def translate(
             job = TranslationJob(
                 folders, device, precision, rerank, rerank_weight, search_options, shortlist, prefix,
                 split=not no_split, is_scored=is_scored, is_linked=alignment,
-                chunk_lines=buffer or BUFFER_LINES_OF_WORKER, n_workers=workers, draft=draft, n_drafted=draft_tokens, draft_probability=draft_probability,
+                chunk_lines=buffer or BUFFER_LINES_OF_WORKER, n_workers=workers, draft=draft,
+                n_drafted=draft_tokens, draft_probability=draft_probability,
             )  # fmt: skip
             team = stack.enter_context(TranslationWorkers(job))
             max_source_tokens = team.wait_until_loaded()
@@ -247,9 +248,7 @@ def translate(
         )
         for number, translation in enumerate(translations, start=1):
             line_warnings.observe(translation)
-            output = _output_lines(
-                number, translation, is_n_best=n_best is not None, is_json=json, is_linked=alignment
-            )
+            output = _output_lines(number, translation, is_n_best=n_best is not None, is_json=json, is_linked=alignment)
             for line in output:
                 write(line)
             progress.advance()

@@ -44,8 +44,8 @@ __all__ = [
     "ParsingScores", "PixelModel", "Prepared", "RankedCounts", "Reader", "Reranker", "ResponseModel", "RewardModel",
     "RunResult", "ScoredText", "SpanFill", "Task", "TextScore", "Transcriber", "Translation", "Translator",
     "average_run", "best_of_n", "dev_perplexity", "distilled_pairs", "drawn_segments", "encode_prompt", "evaluate",
-    "evaluate_parser", "forced_scores", "greedy_unless_sampled", "holds_run", "log_probabilities", "new_prepared", "new_recipe",
-    "open_prepared", "prepare", "ranked_translations", "read_model_folder", "read_run_config", "read_saved_weights",
-    "register", "resume_config", "rewards_of_translations", "run_lock", "sampling_like", "seeds_of_draws",
-    "tagged_words", "task_named", "task_of", "train", "write_shortlist",
+    "evaluate_parser", "forced_scores", "greedy_unless_sampled", "holds_run", "log_probabilities", "new_prepared",
+    "new_recipe", "open_prepared", "prepare", "ranked_translations", "read_model_folder", "read_run_config",
+    "read_saved_weights", "register", "resume_config", "rewards_of_translations", "run_lock", "sampling_like",
+    "seeds_of_draws", "tagged_words", "task_named", "task_of", "train", "write_shortlist",
 ]  # fmt: skip

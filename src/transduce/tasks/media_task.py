@@ -62,7 +62,7 @@ def validated_score(kind: MediaKind, direction: str) -> str:
     """
     if kind == "image":
         return "character_error_rate"
-    spoken, written = direction.split("-")
+    spoken, written = split_direction(direction)
     return "word_error_rate" if spoken == written else "bleu"
 
 
