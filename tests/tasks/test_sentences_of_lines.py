@@ -180,6 +180,9 @@ def test_control_tags_reach_the_model(translator: Translator) -> None:
     statistics = MaskStatistics(one_sided=("<fr>",), translates_numbers=True)
     tagged = Translator(translator.model, translator.tokenizers, translator.search, direction="en-de", masks=statistics)
     assert tagged.translate(["<fr> The dog sees the cat"]) != translator.translate(["<fr> The dog sees the cat"])
+    tagged = Translator(translator.model, translator.tokenizers, translator.search, direction="en-de", masks=statistics)
+    one, other = (next(each.translate_lines(["<fr> The dog sees the cat"])) for each in (tagged, translator))
+    assert one.score != other.score
     assert tagged.translate(["The <b>dog</b> sees"]) == translator.translate(["The <b>dog</b> sees"])
     assert "1.500 km" in tagged.translate(["It is 1,500 km to the dog"])[0]
 
@@ -226,7 +229,7 @@ def test_arguments_of_translate(translator: Translator) -> None:
     texts = SENTENCES[:3]
     assert translator.translate(texts, beam_size=2, alpha=0.6) == translator.translate(texts)
     both = translator.translate(texts, n_best=2)
-    assert [len(each) for each in both] == [2, 2, 2]
+    assert all(1 <= len(each) <= 2 for each in both)
     assert [each[0] for each in both] == translator.translate(texts)
     assert list(translator.translate_iter(iter(texts), chunk_lines=1)) == translator.translate(texts)
     assert translator.translate(tuple(texts), search=SearchConfig(beam_size=1)) != []

@@ -238,7 +238,7 @@ class Translator:
         draft: Translator | None = None,
         progress: bool | Progress = False,
     ) -> list[str] | list[list[str]]:
-        """Translate a list of texts; with ``n_best``, return the n-best translations of each.
+        """Translate a list of texts; with ``n_best``, return up to so many different translations of each, best first.
 
         ``n_best``, ``beam_size``, ``alpha`` and ``max_tokens_per_batch`` override those of ``search``, by default the
         model's search configuration. Texts of several sentences are translated sentence by sentence, with their
