@@ -61,8 +61,8 @@ _ORDINALS = frozenset("bs cs da de et eu fi hr hu is lb lv nb nn no pl sk sl sr 
 # German, where nouns have capitals: words before an ordinal number, and words that begin a sentence rather than follow
 # such a number.
 _BEFORE_ORDINAL = frozenset(
-    "am beim bis das dem den der des die dieser ein eine einem einen einer eines im ins jede jedem jeden jeder jedes seit"
-    " vom zum zur ihr ihre ihrem ihren sein seine seinem seinen unser unsere mein meine".split()
+    "am beim bis das dem den der des die dieser ein eine einem einen einer eines im ins jede jedem jeden jeder jedes"
+    " seit vom zum zur ihr ihre ihrem ihren sein seine seinem seinen unser unsere mein meine".split()
 )
 _SENTENCE_STARTS = frozenset(
     "aber als am an auch auf aus bei da dann danach das dass dem den denn der des die dies diese dieser dort du ein"
