@@ -90,7 +90,9 @@ def test_entities_are_decoded_once() -> None:
             '<a ="<a x"', "<a b=", "<a b='", '<a b="', "<a \"'", "<0", "<![CDATA[", "]]>", "&#1", "&#", "<a  ", "<a = ",
         )),
         # Of many tags: there a step takes longer.
-        *((piece, 20_000) for piece in ("<0>", "<a href=x/>", "<b>*</b>", "<b><i>↑", "<pre>x\n", "<p class=notranslate>")),
+        *((piece, 20_000) for piece in (
+            "<0>", "<a href=x/>", "<b>*</b>", "<b><i>↑", "<pre>x\n", "<p class=notranslate>",
+        )),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("rules", [html_rules(), xml_rules()], ids=["html", "xml"])
