@@ -150,7 +150,9 @@ def test_a_sentence_with_more_strings_than_masks_is_cut_between_them(translator:
             assert len(segments) > 2
         for split in (True, False):
             (text,) = translator.translate([source], split=split)
-            assert [text.count(name) for name in find_verbatim(source)] == [source.count(name) for name in find_verbatim(source)]
+            assert [text.count(name) for name in find_verbatim(source)] == [
+                source.count(name) for name in find_verbatim(source)
+            ]
 
 
 def test_control_tags_reach_the_model(translator: Translator) -> None:
