@@ -297,6 +297,7 @@ def test_statistics_of_a_text_with_paragraphs(tmp_path: Path) -> None:
     results = line_statistics(prepared.train, prepared.tokenizers, "en")
     assert results.sentences == 3
     assert results.longest >= results.tokens > 20
+    assert results.quotes == '\'""'  # plain ones
 
 
 def test_short_and_long_are_told(translator: Translator) -> None:

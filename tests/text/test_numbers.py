@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transduce.text.numbers import number_value, number_words, style_of, translated_number
+from transduce.text.numbers import articles, has_word_of_number, number_value, number_words, style_of, translated_number
 
 LANGUAGES = ("en", "de", "fr", "nl", "pt-BR", "ru", "zh", "tr")
 FORMS = [  # of one number in English, German, French, Dutch
@@ -50,18 +50,23 @@ def test_forms_keep_the_value_and_come_back(whole: int, decimals: str, source: s
     assert translated_number(translated, target, source) == form
     value = number_value(form.removesuffix(" kg"), source)
     assert value == number_value(translated.removesuffix(" kg"), target)
-    assert value == f"{whole}.{decimals}".rstrip("0").rstrip(".") if decimals.strip("0") else str(whole)
+    assert value == f"{whole}{'.' if decimals else ''}{decimals}"
 
 
 def test_values() -> None:
-    same = {"en": "1,500.50", "de": "1.500,5", "fr": "1 500,5", "hi": "१,५००.५", "ar": "١٬٥٠٠٫٥", "xx": "1500.5"}
+    same = {"en": "1,500.5", "de": "1.500,5", "fr": "1 500,5", "hi": "१,५००.५", "ar": "١٬٥٠٠٫٥", "xx": "1500.5"}
     assert {number_value(text, language) for language, text in same.items()} == {"1500.5"}
     assert number_value("1,00,000", "hi") == "100000"
     assert [number_value(text, "de") for text in ("10:30", "1.2.3", "192.168.178.100", "")] == [None] * 4
 
 
 def test_small_numbers_as_words() -> None:
-    assert number_words("Zwölf Hunde, ein Haus und zwei Katzen", "de-AT") == Counter({"12": 1, "1": 1, "2": 1})
+    assert number_words("Zwölf Hunde, ein Haus und zwei Katzen", "de-AT") == Counter({"12": 1, "2": 1})
     assert number_words("三个和两只", "zh") == Counter({"3": 1, "2": 1})
     assert not number_words("two", "xx")
+    assert has_word_of_number("Der zweite", "2", "de-AT")
+    assert has_word_of_number("dreidimensional", "3", "de")
+    assert not has_word_of_number("Der zweite", "3", "de")
+    assert has_word_of_number("x", "3", "xx")
+    assert articles("Un fichier, l'une", "fr-CA") == [(0, 2), (14, 17)]
     assert style_of("zh-Hans") == style_of("en") != style_of("DE")

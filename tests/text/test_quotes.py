@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 from transduce.text import split_sentences, train_bpe
 from transduce.text.quotes import PLAIN, QuoteStyle, plain_quotes
 
-STYLES = [PLAIN, QuoteStyle("’", "“", "”"), QuoteStyle("’", "„", "“"), QuoteStyle("'", "“", "”")]
+STYLES = [
+    PLAIN,
+    QuoteStyle("’", "“", "”"),
+    QuoteStyle("’", "„", "“"),
+    QuoteStyle("'", "“", "”"),
+    QuoteStyle("’", "„", "”"),
+    QuoteStyle("'", "”", "”"),
+]
 FORMS = {"'": "'’ʼ", '"': '"“”„'}
 
 

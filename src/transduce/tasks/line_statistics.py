@@ -35,7 +35,7 @@ class LineStatistics(Record):
     least_ratio: Annotated[float, Field(ge=0)]  # 0.1 % quantile of target tokens per source token
     caps: Annotated[float, Field(ge=0)]  # fraction of the lines in capitals only
     # The usual apostrophe, opening and closing quotation mark of the sources; None in folders of earlier versions.
-    quotes: Annotated[str, Field(pattern=r"^['’][\"“„][\"“”]$")] | None = None
+    quotes: Annotated[str, Field(pattern=r"^['’][\"“”„][\"“”]$")] | None = None
     masks: MaskStatistics | None = None  # None in folders of earlier versions
 
     def as_json(self) -> dict[str, Any]:

@@ -16,8 +16,8 @@ _BEFORE_ANYTHING = {
     "": "dr prof mr mrs ms mme mmes mlle mlles mgr messrs dra profa sra srta sres sras sig sigg dott avv mevr dhr inż",
     "en": "gov sen rep rev hon gen col capt lt sgt cpl cmdr adm maj supt insp vs",
     "de": "hr hrn frl fa st evtl ggf inkl exkl zzgl abzgl einschl bzw sog vgl lt bspw insb insbes mind z.b d.h i.d.r",
-    "fr": "st ste pr me",
-    "es": "d dña sto sta av avda ud uds gral",
+    "fr": "st ste pr me av bd boul sté éts",
+    "es": "d dña sto sta excmo excma av avda ud uds gral",
     "it": "on rag geom sen arch ing egr gent spett",
     "pt": "av sto sta exmo exma eng",
     "nl": "mr drs ir ds st",
@@ -30,12 +30,12 @@ _BEFORE_ANYTHING = {
     "tr": "sn av doç alb",
 }
 
-# Words that end no sentence before a number, or before a letter or sign other than a capital one.
+# Words that end no sentence before a number, Arabic or Roman, or before a letter or sign other than a capital one.
 _BEFORE_MORE = {
     "": "vol vols no nos nr núm num p pp pg pag pág págs s ss fig figs abb tab ch chap cap kap sec sect art arts par"
     " abs bd ed eds éd ext tel tél fax apt approx aprox appr ca circa cca max min incl excl inkl exkl est etc ecc"
     " vs cf jan feb mar apr jun jul aug sep sept oct okt nov dec dez mon tue tues wed thu thur thurs fri sat sun"
-    " kg km cm mm hr hrs sec min std str dept univ ave blvd rd ln ft lb lbs oz gal op cit ibid viz resp misc alt"
+    " kg km cm mm hr hrs sec min std str dept univ ave blvd rd ln ft lb lbs oz gal op cit ibid viz resp misc alt eq eqs"
     " abbr",
     "fr": "janv févr avr juil déc env réf av apr boul chap al cf ex éd p.ex j.-c av.j.-c",
     "es": "ej p.ej aprox núms ene abr ago dic c d.c a.c s.a",
@@ -61,8 +61,8 @@ _ORDINALS = frozenset("bs cs da de et eu fi hr hu is lb lv nb nn no pl sk sl sr 
 # German, where nouns have capitals: words before an ordinal number, and words that begin a sentence rather than follow
 # such a number.
 _BEFORE_ORDINAL = frozenset(
-    "am beim bis das dem den der des die dieser ein eine einem einen einer eines im ins jeder jedes seit vom zum zur"
-    " ihr ihre ihrem ihren sein seine seinem seinen unser unsere mein meine".split()
+    "am beim bis das dem den der des die dieser ein eine einem einen einer eines im ins jede jedem jeden jeder jedes"
+    " seit vom zum zur ihr ihre ihrem ihren sein seine seinem seinen unser unsere mein meine".split()
 )
 _SENTENCE_STARTS = frozenset(
     "aber als am an auch auf aus bei da dann danach das dass dem den denn der des die dies diese dieser dort du ein"
@@ -77,6 +77,7 @@ _MONTHS_AND_DAYS = frozenset(
 _LAST_WORD = re.compile(r"(?<![\w.])([^\W\d_][\w.-]{0,11})\.\s*$")
 _ORDINAL = re.compile(r"(?:([^\W\d_]+)\s+|(?<!\S)|[(\"„])(\d{1,4})\.\s*$")
 _QUOTED_END = re.compile(r"[.!?…][\"'’”“»)]+\s*$")
+_ROMAN = re.compile(r"(?:[IVXLC]{2,}|[VX])\b")  # not "I"
 _FIRST_WORD = re.compile(r"\W{0,3}(\w+)")
 LOOKS_AT = 40  # characters before and after a full stop
 
@@ -93,7 +94,7 @@ def continues(before: str, after: str, language: str) -> bool:
         word = match[1].casefold()
         if word in _of(language)[0]:
             return True
-        if after[:1].isupper() or not after[:1].isalnum():
+        if not after[:1].isalnum() or (after[:1].isupper() and not _ROMAN.match(after)):
             return False
         return word in _of(language)[1] or (len(word) == 1 and after[0].islower())
     if _QUOTED_END.search(before):

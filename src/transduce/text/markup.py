@@ -57,11 +57,6 @@ class Unit:
     raw: str  # the whole unit as it is in the source
     is_escaped: bool  # the result has entities
 
-    @property
-    def has_words(self) -> bool:
-        """Whether there is something to translate."""
-        return any(map(str.isalpha, self.text))
-
     def put_back(
         self,
         target: str,

@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from itertools import chain
 
 from transduce.text.byte_level import to_byte_level
 
@@ -36,7 +37,7 @@ class QuoteStyle:
     """The apostrophe and the quotation marks of a text."""
 
     apostrophe: str  # ' or ’
-    opening: str  # of " " or “ ” or „ “
+    opening: str  # of " ", “ ”, „ “, „ ” or ” ”
     closing: str
 
     def apply(self, text: str) -> str:
@@ -61,14 +62,14 @@ class QuoteStyle:
     @classmethod
     def of_text(cls, texts: Iterable[str]) -> QuoteStyle:
         """Return the style that most marks of some texts have."""
-        counts = Counter[str]()
-        for text in texts:
-            counts.update(match[0] for match in _ANY.finditer(text))
-        n_plain = counts['"'] / 2
-        is_typographic = max(counts["“"], counts["”"]) > n_plain
-        opening = ("„" if counts["„"] > counts["”"] else "“") if is_typographic else '"'
-        closing = {"„": "“", "“": "”", '"': '"'}[opening]
-        return cls("’" if counts["’"] > counts["'"] else "'", opening, closing)
+        apostrophes, openings, closings = Counter("'"), Counter('"'), Counter('"')
+        for match in chain.from_iterable(map(_ANY.finditer, texts)):
+            mark = match[0]
+            (apostrophes if mark in _APOSTROPHES else openings if match["opening"] else closings)[mark] += 1
+        opening, closing = (max(counts, key=counts.__getitem__) for counts in (openings, closings))
+        if not {opening, closing} <= set("“”„"):
+            opening = closing = '"'
+        return cls("’" if apostrophes["’"] > apostrophes["'"] else "'", opening, closing)
 
     @classmethod
     def of_vocabulary(cls, tokens: Collection[str]) -> QuoteStyle:

@@ -31,8 +31,8 @@ _STRONG_END = re.compile(rf"[{SURE_ENDS}]\s*$")
 # Ends that sentencex does not know, and those of scripts other than Latin and Chinese without a space behind them.
 _UNKNOWN_END = re.compile(rf"[។៕෴༎༏༐༑⳹⳾︒]+\s*|[{''.join(set(SURE_ENDS) - set('!?。！？｡‼⁇⁈⁉'))}]+(?=[^\W_])")
 # A sentence in brackets, or several, before another.
-_BRACKETED = re.compile(rf"\([^()]+[{SENTENCE_ENDS}]\)\s+(?=\S)|（[^（）]+[{SENTENCE_ENDS}]）\s*(?=\S)")
-_OPENING = "(\"'«¿¡（「『"
+_BRACKETED = re.compile(rf"[(\[][^()\[\]]+[{SENTENCE_ENDS}][)\]]\s+(?=\S)|（[^（）]+[{SENTENCE_ENDS}]）\s*(?=\S)")
+_OPENING = "([\"'«¿¡（「『"
 
 _SPACED = "!?,;:·"  # marks that a space follows; those of other scripts may stand between words alone
 _PAUSES, _COMMAS = ("".join(set(marks) - set(_SPACED)) for marks in (STRONG_PAUSES + SURE_ENDS, COMMAS))

@@ -13,7 +13,7 @@ import hashlib
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
@@ -21,23 +21,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer as LibraryTokenizer
-from tokenizers import models
 
-from transduce.errors import CheckpointError, DataError, quoted, shown
+from transduce.errors import CheckpointError, DataError
 from transduce.files import read_json, write_text
 from transduce.text.bracket_grammar import TokenKinds
-from transduce.text.byte_level import BYTE_CHARACTERS, bytes_of, to_byte_level
+from transduce.text.byte_level import bytes_of, to_byte_level
 from transduce.text.chunks import chunks
 from transduce.text.encoded_texts import ID_BYTES, IdBytes, pack_ids, unpack_ids
 from transduce.text.masks import MASKS
-from transduce.text.tokenizer_pipelines import (
-    CONTINUATION,
-    MAX_WORD_BYTES,
-    WORD_VERSIONS,
-    WordVersion,
-    byte_level_pipeline,
-    whitespace_pipeline,
-)
+from transduce.text.tokenizer_faults import USE_OURS, fault_of
+from transduce.text.tokenizer_pipelines import CONTINUATION
 from transduce.text.vocabulary import LANGUAGE_MODEL_TOKENS, SPECIAL_TOKENS, UNK_ID
 from transduce.text.word_cache import WordCache, words_of
 
@@ -330,7 +323,7 @@ def load_tokenizer(path: Path) -> Tokenizer:
             return tokenizer_from(path.read_text(encoding="utf-8"), values)
         except CheckpointError as error:
             raise CheckpointError(f"{path}: {error}") from error
-    fault = _fault(values)
+    fault = fault_of(values)
     if fault is not None:
         raise CheckpointError(f"{path} {fault}")
     try:
@@ -340,7 +333,7 @@ def load_tokenizer(path: Path) -> Tokenizer:
         reason = " ".join(str(error).split())  # on one line: it may quote the file
         raise CheckpointError(f"{path} is not a usable tokenizer: {reason:.200}") from error
     if not is_lossless:
-        raise CheckpointError(f"{path} is a tokenizer that loses text; {_USE_OURS}")
+        raise CheckpointError(f"{path} is a tokenizer that loses text; {USE_OURS}")
     return tokenizer
 
 
@@ -348,81 +341,6 @@ def load_tokenizer(path: Path) -> Tokenizer:
 _PROBE = " ".join(SPECIAL_TOKENS) + "".join(
     map(chr, [*range(0x800), *range(0x800, 0xD800, 0x400), *range(0xE000, 0x110000, 0x2000)])
 )
-
-
-# The settings of each kind of model, besides vocabulary and merges.
-_SETTINGS: dict[str, dict[str, Any]] = {
-    "BPE": {},
-    "WordLevel": {"unk_token": SPECIAL_TOKENS[UNK_ID]},
-    "WordPiece": {
-        "unk_token": SPECIAL_TOKENS[UNK_ID],
-        "continuing_subword_prefix": CONTINUATION,
-        "max_input_chars_per_word": MAX_WORD_BYTES,
-    },
-}
-
-
-_USE_OURS = "use a tokenizer that transduce has trained"
-
-
-def _fault(description: dict[str, Any]) -> str | None:
-    """Return why ``description`` is not a tokenizer written by transduce; None if it is.
-
-    Checked before the library reads it: some invalid settings abort the process inside the library.
-    """
-    model, added_tokens = description.get("model"), description.get("added_tokens")
-    vocabulary = model.get("vocab") if isinstance(model, dict) else None
-    if not isinstance(model, dict) or not isinstance(vocabulary, dict):
-        return "is not a tokenizer: it has no model with a vocabulary"
-    kind = model.get("type")
-    if not isinstance(kind, str) or kind not in _SETTINGS:
-        return f"has a {shown(kind)} model; only {' and '.join(_SETTINGS)} can be used"
-    expected = _SETTINGS[kind]
-    settings = {name: value for name, value in model.items() if name not in ("type", "vocab", "merges") and value}
-    for name in [*settings, *expected]:
-        if settings.get(name) != expected.get(name):
-            return f"sets {shown(name)} to {quoted(model.get(name))}; {_USE_OURS}"
-    if added_tokens:
-        return f"adds tokens beside its vocabulary; {_USE_OURS}"
-    if list(map(vocabulary.get, SPECIAL_TOKENS)) != list(range(len(SPECIAL_TOKENS))):
-        return f"does not have {', '.join(SPECIAL_TOKENS)} at ids 0 to 3; {_USE_OURS}"
-    ids = vocabulary.values()
-    if not all(type(id) is int for id in ids) or set(ids) != set(range(len(ids))):
-        return f"does not number its vocabulary from 0 to {len(ids) - 1}, each id once; {_USE_OURS}"
-    byte_tokens = [*BYTE_CHARACTERS, *(CONTINUATION + character for character in BYTE_CHARACTERS)]
-    if kind == "WordPiece" and not vocabulary.keys() >= set(byte_tokens):
-        return f"lacks bytes, at the start of a word or inside, so it would lose text; {_USE_OURS}"
-    others = [_other_part(description, _pipeline(kind, version)) for version in WORD_VERSIONS]
-    return f"has another {shown(others[-1])} than transduce writes; {_USE_OURS}" if all(others) else None
-
-
-def _other_part(description: Mapping[str, Any], pipeline: Mapping[str, Any]) -> str:
-    """Return the name of the first part of a tokenizer that is not as in a pipeline; "" if all are."""
-    names = sorted((description.keys() | pipeline.keys()) - {"model", "added_tokens"})
-    return next((name for name in names if not _is_within(description.get(name), pipeline.get(name))), "")
-
-
-@cache
-def _pipeline(kind: str, version: WordVersion) -> dict[str, Any]:
-    """Return the JSON description of the pipeline for a kind of model, as the installed library writes it."""
-    match kind:
-        case "WordLevel":
-            library = whitespace_pipeline(models.WordLevel())
-        case "WordPiece":
-            library = byte_level_pipeline(models.WordPiece(), version)
-        case _:
-            library = byte_level_pipeline(models.BPE(), version)
-    pipeline: dict[str, Any] = json.loads(library.to_str())
-    return pipeline
-
-
-def _is_within(got: object, expected: object) -> bool:
-    """Whether two JSON values are equal, except for keys of ``expected`` that an older library did not write."""
-    if isinstance(got, dict) and isinstance(expected, dict):
-        return got.keys() <= expected.keys() and all(_is_within(value, expected[key]) for key, value in got.items())
-    if isinstance(got, list) and isinstance(expected, list):
-        return len(got) == len(expected) and all(map(_is_within, got, expected))
-    return type(got) is type(expected) and got == expected
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ _KINDS = {
     "comment": r"<!--(?:(?!<!--).){0,500}?-->",  # no "<!--" inside: else quadratic time on many of them
     "tag": r"</?[A-Za-z][\w:.-]*(?:\s[^<>]*)?/?>|</?\d{1,4}\s?/?>|<[%?][^<>]*[%?]>|<<\w+>>",
     "entity": r"&(?:[A-Za-z]{2,8}|#\d{1,7}|#x[0-9a-fA-F]{1,6});",
-    "url": rf"(?i:https?|ftps?|file|git|ssh)://{_URL}{_URL_END}|(?:mailto|tel):[^\s<>\"'\ufdd0]*\w"
+    "url": rf"(?:%[0-9A-Fa-f]{{2}}){{2,}}|(?i:https?|ftps?|file|git|ssh)://{_URL}{_URL_END}|(?:mailto|tel):[^\s<>\"'\ufdd0]*\w"
     rf"|\bwww\.{_URL}{_URL_END}"
     rf"|(?<![\w.@/\\-])(?:[A-Za-z0-9][A-Za-z0-9-]*\.)+[a-z]{{2,6}}/(?:{_URL}{_URL_END})?"
     r"|(?<![\w.@/\\-])(?:[A-Za-z0-9][A-Za-z0-9-]+\.)+(?:com|org|net|edu|gov|info|io|eu|de|fr|uk|ch|nl|pl|ru|cn|jp)\b"
@@ -66,7 +66,7 @@ _KINDS = {
     r"|(?<![\w-])[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}(?!\w)"  # UUID
     r"|(?<![\w:])(?:[0-9a-fA-F]{1,4}::?){3,7}[0-9a-fA-F]{1,4}(?![\w:])"  # MAC, IPv6
     r"|(?<![\w#&])#(?:[0-9a-fA-F]{6}|[0-9a-fA-F]{8}|(?=[a-fA-F]*\d)[0-9a-fA-F]{3,4}|[fF]{3}|\d+)(?!\w)"  # colour, issue
-    r"|(?<![\w.])[A-Z]+(?:-[A-Z]*\d[A-Z0-9]*)+(?!\w)"  # AB-1234, ISO-8859-1
+    r"|(?<![\w.])[A-Z]+(?:-[A-Z]*\d[A-Z0-9]*)+(?:\.\d+)*(?!\w)"  # AB-1234, ISO-8859-1, MPI-3.1
     r"|(?<![\w.])[A-Za-z][A-Za-z_]*\d\w*(?:[-.]\d\w*)*(?!\w)"  # x86_64, MP3, BE0768880101
     r"|(?<![\w.])\d+[A-Z]+\d[A-Z0-9]*(?!\w)",
     "digits": r"(?<![\w+])\+\d(?:[ \u00a0./-]?\(?\d+\)?){2,8}(?!\w)"
