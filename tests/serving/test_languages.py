@@ -136,7 +136,7 @@ def test_a_text_that_is_clearly_in_another_language_is_refused(client: TestClien
 
 def test_what_is_unclear_is_in_a_source_language() -> None:
     detector = LanguageDetector(["de", "en"])
-    for text in ("Hand", "Name", "Hotel Berlin", "OK", "Lorem", "Tom", "Nashville, Tennessee", "42 km", ""):
+    for text in ("Hand", "Name", "OK", "Lorem", "Tom", "Nashville, Tennessee", "42 km", ""):
         assert detector.source_of(text, ["en"], "de").language == "en", text
     with pytest.raises(UnservedLanguage, match="fr"):
         detector.source_of(SENTENCES["fr"], ["en"], "de")

@@ -30,7 +30,9 @@ def test_each_language_has_its_form(forms: tuple[str, ...]) -> None:
         assert translated_number(form, source, target) == expected
 
 
-@pytest.mark.parametrize("text", ["7.4", "1.2.3", "192.168.178.100", "24.12.2025", "1,2,3", "x", "", "10:30", "12,34,56"])
+@pytest.mark.parametrize(
+    "text", ["7.4", "1.2.3", "192.168.178.100", "24.12.2025", "1,2,3", "x", "", "10:30", "12,34,56"]
+)
 def test_what_may_be_no_number_stays(text: str) -> None:
     for source, target in product(LANGUAGES, repeat=2):
         if not (source in ("de", "nl", "pt-BR", "tr") and text == "1.2.3"):
@@ -38,7 +40,9 @@ def test_what_may_be_no_number_stays(text: str) -> None:
     assert translated_number("1,500 km", "xx", "de") == translated_number("1,500 km", "en", "xx") == "1,500 km"
 
 
-@given(st.integers(0, 10**12), st.text("0123456789", max_size=3), st.sampled_from(LANGUAGES), st.sampled_from(LANGUAGES))
+@given(
+    st.integers(0, 10**12), st.text("0123456789", max_size=3), st.sampled_from(LANGUAGES), st.sampled_from(LANGUAGES)
+)
 def test_forms_keep_the_value_and_come_back(whole: int, decimals: str, source: str, target: str) -> None:
     english = f"{whole:,}{'.' if decimals else ''}{decimals} kg"
     form = translated_number(english, "en", source)

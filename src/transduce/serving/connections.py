@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
+import struct
 import time
 from collections.abc import Callable
 from typing import Any, cast
@@ -37,11 +39,14 @@ class Connections(UvicornState):
         """If there are too many connections, close the one that has been idle longest, else the new one."""
         if len(self.connections) <= self._limit:
             return
+        opened = [each for each in self._all() if not each.transport.is_closing()]
+        if len(opened) <= self._limit:
+            return
         if not self._has_logged:
             self._log(f"warning: {self._limit:,} connections are open; those that are idle are closed for new ones")
             self._has_logged = True
-        idle = [each for each in self._all() if each.is_idle and each is not new]
-        min(idle, key=lambda each: each.idle_since, default=new).end()
+        idle = [each for each in opened if each.is_idle and each is not new]
+        min(idle, key=lambda each: each.idle_since, default=new).transport.close()
 
     def end_unread(self, timeout_s: float) -> None:
         """End connections whose answers are not read, and the slowest of those that hold too much memory together."""
@@ -54,7 +59,7 @@ class Connections(UvicornState):
         for each in sorted(unread, key=lambda each: each.unread_since):
             if now - each.unread_since > timeout_s or n_bytes > MAX_UNREAD_BYTES:
                 n_bytes -= each.n_unread
-                each.end()
+                each.reset()
 
     def _all(self) -> list[PatientProtocol]:
         return cast(list[PatientProtocol], list(self.connections))
@@ -81,8 +86,9 @@ class PatientProtocol(H11Protocol):
         elif not n_unread or n_unread > self.n_unread:
             self.n_unread = n_unread
 
-    def end(self) -> None:
-        """End the connection, whatever has not been read."""
+    def reset(self) -> None:
+        """End the connection at once; what has not been read is dropped, also by the system."""
+        self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.transport.abort()
 
     def connection_made(self, transport: Any) -> None:

@@ -17,10 +17,10 @@ __all__ = ["Detected", "LanguageDetector", "UnservedLanguage"]
 MAX_CHARACTERS = 2000
 MAX_RANKED = 5  # languages of an answer
 MIN_SHARE = 0.01  # of the probability; a language with less is not named
-# A text is taken to be in the target language, and so needs no translation, if that is so many times as probable as
-# that it is in a source language.
-TARGET_FACTOR = 4.0
-CLEAR = 0.9  # the probability of a language that is not served, from which on the text is not translated from another
+# Of 6,000 English lines of three corpora none was taken for German or another language by these limits, and 97.7 % of
+# 6,000 German ones for German, where English is translated into German.
+TARGET_FACTOR = 3.0  # times the probability of a source language: a text that is in the target language
+CLEAR, UNSERVED_FACTOR = 0.5, 50.0  # at least, and times that of all others: a text in a language that is not served
 _TAG = re.compile(r"<[^<>]{0,500}>")
 # What the identifier tells apart and translators do not.
 _PARTS = {
@@ -79,12 +79,11 @@ class LanguageDetector:
         sources = sorted(sources)
         shares = self._shares(text)
         source = max(sources, key=lambda code: shares.get(code, 0.0))
+        of_source, of_target = shares.get(source, 0.0), shares.get(target, 0.0)
         best = max(shares, key=lambda code: shares[code], default=source)
-        if best == target and shares[target] >= TARGET_FACTOR * shares.get(source, 0.0):
-            return _detected(target, shares)
-        if best not in (source, target) and shares[best] >= CLEAR:
+        if best not in (source, target) and shares[best] >= max(CLEAR, UNSERVED_FACTOR * max(of_source, of_target)):
             raise UnservedLanguage(best)
-        return _detected(source, shares)
+        return _detected(target if of_target > TARGET_FACTOR * of_source else source, shares)
 
     def _shares(self, text: str) -> dict[str, float]:
         """Return the probability of each language; none for a text without letters."""

@@ -29,7 +29,9 @@ __all__ = ["bound_socket", "serve"]
 KEEP_ALIVE_S = 30
 WATCH_INTERVAL_S = 2.0
 UNREAD_INTERVAL_S = 1.0
-BACKLOG = 256
+ACCEPTED_TOGETHER = 8  # connections: a few times as many may be open beyond the limit
+BACKLOG = 2048  # connections that wait to be accepted
+SEND_BUFFER_BYTES = 256 << 10  # of a connection, in the system; the rest of an answer is seen to be unread here
 LAST_ANSWERS_S = 10  # for reading the answers of the last requests, when the server stops
 TALKATIVE = ("asyncio", "python_multipart")  # libraries that log what clients send
 
@@ -52,6 +54,7 @@ def bound_socket(host: str, port: int) -> socket.socket:
         bound = socket.socket(family, kind, protocol)
         try:
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
             bound.bind(address)
         except BaseException:
             bound.close()
@@ -83,7 +86,7 @@ def serve(
     limit = connection_limit()
     config = uvicorn.Config(
         app, http=PatientProtocol, ws="none", lifespan="off", log_config=None, access_log=False, log_level="critical",
-        server_header=False, backlog=BACKLOG, timeout_keep_alive=KEEP_ALIVE_S, limit_concurrency=None,
+        server_header=False, backlog=ACCEPTED_TOGETHER, timeout_keep_alive=KEEP_ALIVE_S, limit_concurrency=None,
         h11_max_incomplete_event_size=MAX_HEADER_BYTES,
         timeout_graceful_shutdown=int(state.request_timeout_s) + LAST_ANSWERS_S,
     )  # fmt: skip
@@ -129,6 +132,8 @@ async def _serve(
     async def announce() -> None:
         while not server.started:
             await asyncio.sleep(0.01)
+        for each in sockets:
+            each.listen(BACKLOG)  # uvicorn has one number for both
         run_aside(lambda: reload_models(False))  # what has changed since it was read
         on_ready()
 

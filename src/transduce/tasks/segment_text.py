@@ -31,7 +31,7 @@ from transduce.text import (
     to_sentence_case,
     unmask,
 )
-from transduce.text.normalise import one_line, visible
+from transduce.text.normalise import visible
 from transduce.text.quotes import QuoteStyle
 from transduce.text.tokenizer import REPLACEMENT
 
@@ -122,7 +122,7 @@ class SegmentText:
         self, source: ReadSegment, text: str, hypothesis: Hypothesis, *, is_checked: bool, is_cut: bool
     ) -> Candidate:
         written = text.replace(REPLACEMENT, "")
-        written = one_line(to_capitals(written, self.rules.tgt_language) if source.is_caps else written)
+        written = normalise(to_capitals(written, self.rules.tgt_language) if source.is_caps else written)
         text, has_all_masks = unmask(written, source.masked) if self.tokenizers.tgt.has_masks else (written, True)
         text = _with_spaces_of(source.text, text)
         fault = Fault.NONE if has_all_masks else Fault.LACKS_STRINGS

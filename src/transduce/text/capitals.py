@@ -34,7 +34,7 @@ def to_sentence_case(text: str, language: str) -> str:
     ('Do I know you?', 'Işık iyi')
     """
     lowered = (text.replace("I", "ı").replace("İ", "i") if _has_dotted_i(language) else text).lower()
-    if language == "en":
+    if language.partition("-")[0] == "en":
         lowered = re.sub(r"\bi\b", "I", lowered)
     first = next((index for index, letter in enumerate(lowered) if letter.isalpha()), 0)
     return lowered[:first] + to_capitals(lowered[first : first + 1], language) + lowered[first + 1 :]

@@ -107,12 +107,15 @@ class _Comparison:
         for item in copied:
             is_free[item.start : item.end] = bytes(item.end - item.start)
         lost = self._match_copied([item for item in copied if item.text not in may_lack])
-        lost += self._match_digits(list(_digit_strings(source, src_language, is_free)))
+        digits = _digit_strings(source, src_language, is_free)
+        lost += self._match_digits(sorted(digits, key=self._may_be_a_word))  # those that must be kept come first
         self.lost = sorted(lost, key=lambda each: each.start)
 
     def mended(self) -> str:
         """Return the target with the lost strings put in."""
-        first = _unused_characters({*self._source, *self._target}, len(self._kept) + len(self.lost) + len(self._surplus))
+        first = _unused_characters(
+            {*self._source, *self._target}, len(self._kept) + len(self.lost) + len(self._surplus)
+        )
         written: dict[str, str] = {}  # by the character that stands for a string meanwhile
 
         def token_for(text: str) -> str:

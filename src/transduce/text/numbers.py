@@ -121,7 +121,9 @@ def number_words(text: str, language: str) -> Counter[str]:
     if base in ("zh", "ja"):
         return Counter(_CHINESE_DIGITS[character] for character in text if character in _CHINESE_DIGITS)
     words = _value_of_word(base)
-    return Counter(words[word] for word in re.findall(r"[^\W\d_]+", text.lower()) if word in words) if words else Counter()
+    return (
+        Counter(words[word] for word in re.findall(r"[^\W\d_]+", text.lower()) if word in words) if words else Counter()
+    )
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Verbatim strings: what a translation copies, such as URLs, tags, placeholders, codes, dates and numbers with units."""
+"""Verbatim strings: what a translation copies, such as URLs, placeholders, codes, dates and numbers with units."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FILE_ENDINGS = (
 )
 _UNITS = (
     "km/h|m/s|mph|[kcmµμn]?m[²³]?|[kmµμ]?g|[cmd]?l|[mµμn]?s|min|h|[kMGT]?Hz|[mk]?V|mA|[kMG]?Wh?|kJ|[kMh]?Pa|mbar|bar|°|°[CF]|"
-    "[kKMGTP]i?B|[kKMGT]?[Bb]it(?:/s)?|[kMG]bps|dpi|ppi|px|pt|em|rpm|dB|ha|[%‰€£¥]|USD|EUR|GBP"
+    "[kKMGTP]i?B|[kKMGT][Bb]it(?:/s)?|[Bb]it/s|[kMG]bps|dpi|ppi|px|pt|em|rpm|dB|ha|[%‰€£¥]|USD|EUR|GBP"
 )
 # Bounded, else quadratic time on long runs of digits. A space is inside only before a group of three digits.
 _NUMBER = r"\d(?:(?:[\d.,'’\u00a0\u202f]|\ (?=\d{3}(?!\d))){0,30}\d)?"
@@ -33,9 +33,9 @@ _BEFORE_NUMBER = r"(?<![\w.,:/$€£¥-])(?<!\d['’])"
 _AFTER_NUMBER = r"(?!\w)(?![.,:/-]\d)"
 _BRACED = r"\{[^{}]{0,500}\}"
 
-# Kinds of verbatim strings, in the order in which they are tried at a position. ``\ufdd0`` stands for letters of scripts
-# without spaces (``_matchable``). Not matched: "d.h." and "D.C." as files, "the 1990s" as seconds, "£5m" as metres, and
-# words with digits that other languages write otherwise: "2nd", "3D", "16-bit", "4-year-old".
+# Kinds of verbatim strings, in the order in which they are tried at a position. ``\ufdd0`` stands for letters of
+# scripts without spaces (``_matchable``). Not matched: "d.h." and "D.C." as files, "the 1990s" as seconds, "£5m" as
+# metres, and words with digits that other languages write otherwise: "2nd", "3D", "16-bit", "4-year-old".
 _KINDS = {
     "comment": r"<!--(?:(?!<!--).){0,500}?-->",  # no "<!--" inside: else quadratic time on many of them
     "tag": r"</?[A-Za-z][\w:.-]*(?:\s[^<>]*)?/?>|</?\d{1,4}\s?/?>|<[%?][^<>]*[%?]>|<<\w+>>",
@@ -69,7 +69,8 @@ _KINDS = {
     r"|(?<![\w.])[A-Z]+(?:-[A-Z]*\d[A-Z0-9]*)+(?!\w)"  # AB-1234, ISO-8859-1
     r"|(?<![\w.])[A-Za-z][A-Za-z_]*\d\w*(?:[-.]\d\w*)*(?!\w)"  # x86_64, MP3, BE0768880101
     r"|(?<![\w.])\d+[A-Z]+\d[A-Z0-9]*(?!\w)",
-    "digits": r"(?<![\w+])\+\d(?:[ \u00a0./-]?\(?\d+\)?){2,8}(?!\w)|(?<!\w)\(0?\d{2,5}\)[ \u00a0]?\d{3,}(?:[ /-]\d{2,})*(?!\w)"
+    "digits": r"(?<![\w+])\+\d(?:[ \u00a0./-]?\(?\d+\)?){2,8}(?!\w)"
+    r"|(?<!\w)\(0?\d{2,5}\)[ \u00a0]?\d{3,}(?:[ /-]\d{2,})*(?!\w)"
     rf"|{_BEFORE_NUMBER}0\d{{1,4}}[ /-]\d{{2,}}(?:[ /-]\d{{2,}})*{_AFTER_NUMBER}"  # telephone
     rf"|{_BEFORE_NUMBER}\d+(?:[/-]\d+){{2,}}[Xx]?{_AFTER_NUMBER}",  # date, ISBN, telephone
     "quantity": rf"(?<![\w.,$€£¥])(?!\d*0s\b)[-+±]?{_NUMBER}[ \u00a0\u202f]?(?:{_UNITS})(?![\w²³])"
@@ -86,7 +87,8 @@ _KINDS = {
     "private_use": "[\ue000-\uf8ff]+",  # no model is trained on these; includes the masks
 }
 _VERBATIM = re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in _KINDS.items()))
-_ADDRESS = re.compile("|".join(f"(?:{_KINDS[kind]})" for kind in ("url", "email", "placeholder", "emoji")))
+_ADDRESS_KINDS = ("tag", "url", "email", "placeholder", "path", "emoji")
+_ADDRESS = re.compile("|".join(f"(?:{_KINDS[kind]})" for kind in _ADDRESS_KINDS))
 # A fast filter: every match of _VERBATIM contains a hint.
 _HINT = re.compile(r"[<&/@%${\\\d\[_:]|\.\w|#[fF]{3}|[¼-¾⅐-⅞]|[^\x00-\u2121]")
 # Letters of scripts without spaces between words, and of Hangul, whose particles follow a word directly.
@@ -132,7 +134,7 @@ def verbatim_spans(text: str) -> list[tuple[int, int]]:
 
 
 def address_spans(text: str) -> list[tuple[int, int]]:
-    """Return the (start, end) of each URL, e-mail address, placeholder and emoji, which no model may change.
+    """Return the (start, end) of each tag, URL, address, file name, placeholder and emoji, which no model may change.
 
     >>> address_spans("see https://x.org, {name}")
     [(4, 17), (19, 25)]
