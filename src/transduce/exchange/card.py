@@ -10,7 +10,7 @@ from typing import Any
 from transduce.config import LanguageModelConfig, ModelConfig, TransformerConfig, split_direction
 from transduce.exchange.refusals import CAUSAL_TASKS
 from transduce.tasks.model_folder import ModelFolder
-from transduce.tasks.translator import MIN_CAPS_FRACTION
+from transduce.tasks.segment_text import MIN_CAPS_FRACTION
 from transduce.text import SentencePieceTokenizer
 from transduce.text.masks import MASKS
 
