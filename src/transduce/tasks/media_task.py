@@ -21,7 +21,14 @@ from transduce.errors import ConfigError, DataError
 from transduce.files import write_lines
 from transduce.media import FeaturesReader, MediaKind, reader_of
 from transduce.media.audio import FRAMES_PER_SECOND
-from transduce.metrics import ErrorRates, TokenisedBleu, TranslationScores, error_rates, score_translations
+from transduce.metrics import (
+    ErrorRates,
+    TokenisedBleu,
+    TranslationScores,
+    error_rates,
+    has_spaces,
+    score_translations,
+)
 from transduce.model import EncoderDecoder, Transformer
 from transduce.tasks.media_model import MediaModel, Reader, Transcriber
 from transduce.tasks.objective import PairObjective
@@ -55,15 +62,17 @@ def media_scores(
 
 
 def validated_score(kind: MediaKind, direction: str) -> str:
-    """Return the name of the score of a validation.
+    """Return the name of the score of a validation: words are counted where spaces separate them.
 
     >>> [validated_score("image", "en-de"), validated_score("audio", "en-en"), validated_score("audio", "en-de")]
     ['character_error_rate', 'word_error_rate', 'bleu']
+    >>> validated_score("audio", "ja-ja")
+    'character_error_rate'
     """
-    if kind == "image":
-        return "character_error_rate"
     spoken, written = split_direction(direction)
-    return "word_error_rate" if spoken == written else "bleu"
+    if kind == "audio" and spoken != written:
+        return "bleu"
+    return "word_error_rate" if kind == "audio" and has_spaces(written) else "character_error_rate"
 
 
 class MediaValidation(PairValidation):
