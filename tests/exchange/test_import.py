@@ -104,6 +104,16 @@ def original_ids(translator: Translator, text: str) -> list[int]:
     return [src.original_ids[id] for id in [*translator.source_ids(text), 2]]
 
 
+def test_places_of_tokens_in_the_text(imported: Path) -> None:
+    tokenizer = Translator.load(imported).tokenizers.src
+    text = "the old dog, süß and 東"
+    ids = tokenizer.encode(text)
+    decoded, spans = tokenizer.decode(ids), tokenizer.spans(ids)
+    known = [(piece, span) for piece, span in zip(tokenizer.pieces(ids), spans, strict=True) if piece != "<unk>"]
+    assert len(known) > 3
+    assert all(piece.removeprefix("▁") == decoded[start:end] for piece, (start, end) in known)
+
+
 def test_an_export_has_the_same_weights_bit_for_bit(imported: Path, opus_folder: OpusFolder, tmp_path: Path) -> None:
     report = export_model(imported, "hf", tmp_path / "back")
     before, after = (load_file(folder / "model.safetensors") for folder in (opus_folder(), tmp_path / "back"))

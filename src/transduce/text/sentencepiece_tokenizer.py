@@ -22,6 +22,7 @@ from transduce.text.vocabulary import BOS_ID, SPECIAL_TOKENS, UNK_ID
 __all__ = ["KIND", "SentencePieceTokenizer", "sentencepiece_description"]
 
 KIND = "SentencePiece"
+_BYTE = re.compile("<0x([0-9A-F]{2})>")  # a piece of a character that the vocabulary lacks
 LANGUAGE_CODE = re.compile(">>.*?<<")  # at the start of a text: the language to translate into, as one token
 
 
@@ -123,6 +124,12 @@ class SentencePieceTokenizer(Tokenizer):
     def piece(self, ids: Iterable[int]) -> str:
         """Return several pieces as one."""
         return "".join(self.pieces(ids))
+
+    def _bytes_of_token(self, id: int) -> bytes:
+        piece = self._tokens[id]
+        if byte := _BYTE.fullmatch(piece):
+            return bytes([int(byte[1], 16)])
+        return piece.replace(WORD_START, " ").encode()
 
     def words(self, text: str) -> list[str]:
         """Return the words as their pieces spell them, each with its word mark."""

@@ -203,8 +203,7 @@ class Tokenizer:
         >>> byte_tokenizer().spans(byte_tokenizer().encode("a b"))
         [(0, 0), (0, 1), (1, 1), (2, 3)]
         """
-        tokens = [self._library.id_to_token(id) if id >= len(SPECIAL_TOKENS) else "" for id in self._checked(ids)]
-        pieces = [bytes_of((token or "").removeprefix(CONTINUATION)) for token in tokens]
+        pieces = [self._bytes_of_token(id) if id >= len(SPECIAL_TOKENS) else b"" for id in self._checked(ids)]
         whole = b"".join(pieces)
         n_before = np.cumsum([(byte & 0xC0) != 0x80 for byte in whole])  # characters that have begun, byte by byte
         n_before -= whole.startswith(b" ")  # ``decode`` removes it
@@ -218,6 +217,10 @@ class Tokenizer:
                 at = 0 if end == 0 else max(0, int(n_before[end - 1]) - bool(piece))
                 spans.append((at, at))
         return spans
+
+    def _bytes_of_token(self, id: int) -> bytes:
+        """Return what a token adds to a text, a space before a word included."""
+        return bytes_of((self._library.id_to_token(id) or "").removeprefix(CONTINUATION))
 
     def words(self, text: str) -> list[str]:
         """Return the pre-tokenized words, each with the space before it, in the byte-level alphabet."""
