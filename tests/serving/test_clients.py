@@ -17,7 +17,8 @@ LIBRE = [
     ("Subtitle Edit", {"json": {"q": TEXT, "source": "EN", "target": "DE", "format": "text", "alternatives": 0}}),
     ("npm translate", {"json": {"q": TEXT, "source": "en", "target": "de"}}),
     ("LibreTranslate's page", {"data": {
-        "q": TEXT, "source": "auto", "target": "de", "format": "text", "alternatives": "3", "api_key": "", "secret": "x",
+        "q": TEXT, "source": "auto", "target": "de", "format": "text", "alternatives": "3", "api_key": "",
+        "secret": "x",
     }}),
 ]  # fmt: skip
 DEEPL = [
