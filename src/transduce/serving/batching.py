@@ -8,6 +8,7 @@ long requests give way while they are done (``compute_thread.py``).
 
 from __future__ import annotations
 
+import heapq
 import math
 import threading
 import time
@@ -285,7 +286,7 @@ class Batcher(Generic[JobT]):
 
     def _choose(self, first: _Waiting[JobT], alike: list[_Waiting[JobT]]) -> list[_Waiting[JobT]]:
         """Choose, among the most urgent jobs, the first and those nearest to it in length."""
-        urgent = sorted(alike, key=lambda each: each.due)[: CANDIDATES * self._max_batch]
+        urgent = heapq.nsmallest(CANDIDATES * self._max_batch, alike, key=lambda each: each.due)
         by_length = sorted(urgent, key=lambda each: each.job.length)
         place, size = by_length.index(first), min(self._max_batch, len(by_length))
         starts = range(max(0, place - size + 1), min(place, len(by_length) - size) + 1)
