@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from transduce.tasks.translation_parts import Flag, ScoredText
-from transduce.text import MaskRules, lost_strings, mend, word_spans
+from transduce.text import MaskRules, lost_strings, mend
+from transduce.text.characters import SPACELESS
 from transduce.text.verbatim import has_verbatim
 
 __all__ = ["Candidate", "Fault", "HypothesisCheck", "best_candidates", "is_repetitive"]
@@ -20,6 +21,7 @@ __all__ = ["Candidate", "Fault", "HypothesisCheck", "best_candidates", "is_repet
 MAX_TIMES = 2  # that the same words may stand side by side, unless they do so in the source
 MAX_PERIOD = 8  # words that are repeated together
 MIN_LOOP_LETTERS = 6
+_WORD = re.compile(rf"[{SPACELESS}]|[^\W_{SPACELESS}]+")
 _DIGIT = re.compile(r"\d")
 _LOOP_IN_WORD = re.compile(r"([^\W\d_]{2,8}?)\1{3,}|([^\W\d_])\2{5,}")  # four times, a single letter six times
 
@@ -109,16 +111,11 @@ def is_repetitive(source: str, target: str) -> bool:
     >>> is_repetitive("behind", "derrière " * 4), is_repetitive("No, no, no, no!", "Nein, nein, nein, nein!")
     (True, False)
     """
-    words = _words(target)
+    words = _WORD.findall(target.lower())
     n_times = _repeats(words)
-    if n_times > MAX_TIMES and n_times > _repeats(_words(source)):
+    if n_times > MAX_TIMES and n_times > _repeats(_WORD.findall(source.lower())):
         return True
-    return any(map(_has_loop, words)) and not any(map(_has_loop, _words(source)))
-
-
-def _words(text: str) -> list[str]:
-    lowered = text.lower()
-    return [lowered[start:end] for start, end in word_spans(lowered) if lowered[start].isalnum()]
+    return any(map(_has_loop, words)) and not any(map(_has_loop, _WORD.findall(source.lower())))
 
 
 def _repeats(words: Sequence[str]) -> int:
