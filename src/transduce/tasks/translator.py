@@ -351,12 +351,11 @@ class Translator:
             begun = [each.prefix for each in work.sentences]
             if rerank is not None and any(each.text for each in begun):
                 raise ConfigError("a prefix cannot be used with a model for reranking; leave one of them out")
-            segments = self.translate_segments(
+            candidates = self.translate_segments(
                 sources, beam_config, lowers_caps=True, is_scored=is_scored, prefixes=begun
             )
-            assert segments is not None  # not interrupted
-            if rerank is not None:
-                segments = rerank(sources, segments, config)
+            assert candidates is not None  # not interrupted
+            segments = candidates if rerank is None else rerank(sources, candidates, config)
             return work.put_together(segments, align_words(self, work.pairs(segments)), n_best=config.n_best)
 
         pairs = zip(lines, prefixes, strict=False)
