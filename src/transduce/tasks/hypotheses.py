@@ -18,7 +18,7 @@ from transduce.text.verbatim import has_verbatim
 
 __all__ = ["Candidate", "Fault", "HypothesisCheck", "best_candidates", "is_repetitive"]
 
-MAX_TIMES = 2  # that the same words may stand side by side, unless they do so in the source
+MAX_TIMES = 2  # that the same words may stand side by side, unless they do so in the source; of a single word once
 MAX_PERIOD = 8  # words that are repeated together
 MIN_LOOP_LETTERS = 6
 _WORD = re.compile(rf"[{SPACELESS}]|[^\W_{SPACELESS}]+")
@@ -113,8 +113,10 @@ def is_repetitive(source: str, target: str) -> bool:
     """
     words = _WORD.findall(target.lower())
     n_times = _repeats(words)
-    if n_times > MAX_TIMES and n_times > _repeats(_WORD.findall(source.lower())):
-        return True
+    if n_times > 1:
+        source_words = _WORD.findall(source.lower())
+        if n_times > max(min(MAX_TIMES, len(source_words)), _repeats(source_words)):
+            return True
     return any(map(_has_loop, words)) and not any(map(_has_loop, _WORD.findall(source.lower())))
 
 
