@@ -43,11 +43,11 @@ def test_a_model_folder_translates_as_it_did(version: Path) -> None:
     wanted = expected(version)["translations"]
     got = list(Translator.load(version / "run" / "model").translate_lines([each["source"] for each in wanted]))
     for new, old in zip(got, wanted, strict=True):
-        if old["translation"]:
+        if new.n_segments > 1 or not old["translation"]:  # earlier versions left sentences out
+            assert old["translation"] in new.text != ""
+        else:
             assert new.text == old["translation"]
             assert new.score == pytest.approx(old["score"], rel=TOLERANCE)
-        else:  # earlier versions gave empty translations
-            assert any(map(str.isalpha, new.text))
 
 
 def test_a_parser_parses_as_it_did(version: Path) -> None:

@@ -30,12 +30,12 @@ WORDS = "the a dog cat sees does not sleeps man woman book reads red old young i
 SIZES = {"n_encoder_layers": 1, "n_decoder_layers": 1, "d_model": 16, "d_ff": 24, "n_heads": 2, "d_k": 8, "d_v": 8}
 
 
-def translator(folder: Path, *, direction: str = "en-de", seed: int = 3, masks: bool = False) -> Path:
+def translator(folder: Path, *, direction: str = "en-de", seed: int = 3, masks: bool = False, **model: Any) -> Path:
     """Write an untrained translator: its translations are long and senseless."""
     texts = [" ".join(WORDS), "Die Katze sieht den alten Hund nicht"] * 2
     tokenizer = train_bpe(texts, vocab_size=400, masks=masks)
     config = ModelConfig(
-        **SIZES | {"n_decoder_layers": 2}, src_vocab_size=tokenizer.size, tgt_vocab_size=tokenizer.size
+        **SIZES | {"n_decoder_layers": 2} | model, src_vocab_size=tokenizer.size, tgt_vocab_size=tokenizer.size
     )
     return _written(folder, config, Tokenizers(tokenizer, tokenizer), "translation", direction=direction, seed=seed)
 

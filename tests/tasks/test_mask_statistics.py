@@ -51,7 +51,12 @@ def test_what_is_no_control_tag() -> None:
 
 def test_the_form_of_most_numbers_decides() -> None:
     translated, copied = ("1,500 km", "1.500 km"), ("12.5 kg", "12.5 kg")
-    for pairs, is_translated in (([], True), ([translated], True), ([copied], False), ([translated] * 3 + [copied], True)):
+    for pairs, is_translated in (
+        ([], True),
+        ([translated], True),
+        ([copied], False),
+        ([translated] * 3 + [copied], True),
+    ):
         statistics = counts_of(pairs).statistics()
         assert statistics.translates_numbers is is_translated
         masked = mask("1,500 km", mask_rules("en", "de", statistics))

@@ -150,7 +150,9 @@ def test_a_sentence_with_more_strings_than_masks_is_cut_between_them(translator:
             assert len(segments) > 2
         for split in (True, False):
             (text,) = translator.translate([source], split=split)
-            assert [text.count(name) for name in find_verbatim(source)] == [source.count(name) for name in find_verbatim(source)]
+            assert [text.count(name) for name in find_verbatim(source)] == [
+                source.count(name) for name in find_verbatim(source)
+            ]
 
 
 def test_control_tags_reach_the_model(translator: Translator) -> None:
@@ -158,7 +160,8 @@ def test_control_tags_reach_the_model(translator: Translator) -> None:
     tagged = Translator(
         translator.model, translator.tokenizers, translator.search, direction="en-de", masks=statistics
     )
-    assert tagged.translate(["<fr> The dog sees the cat"]) != translator.translate(["<fr> The dog sees the cat"])
+    one, other = (next(each.translate_lines(["<fr> The dog sees the cat"])) for each in (tagged, translator))
+    assert one.score != other.score
     assert tagged.translate(["The <b>dog</b> sees"]) == translator.translate(["The <b>dog</b> sees"])
     assert "1.500 km" in tagged.translate(["It is 1,500 km to the dog"])[0]
 
@@ -205,7 +208,7 @@ def test_arguments_of_translate(translator: Translator) -> None:
     texts = SENTENCES[:3]
     assert translator.translate(texts, beam_size=2, alpha=0.6) == translator.translate(texts)
     both = translator.translate(texts, n_best=2)
-    assert [len(each) for each in both] == [2, 2, 2]
+    assert all(1 <= len(each) <= 2 for each in both)
     assert [each[0] for each in both] == translator.translate(texts)
     assert list(translator.translate_iter(iter(texts), chunk_lines=1)) == translator.translate(texts)
     assert translator.translate(tuple(texts), search=SearchConfig(beam_size=1)) != []

@@ -6,9 +6,17 @@ import pytest
 
 from transduce.text import is_all_caps, to_capitals, to_sentence_case
 
-CAPITALS = ["DO NOT OPEN THE DOOR!", "TÜR ZU, BITTE", "НЕ ВХОДИТЬ", "ΜΗΝ ΑΝΟΙΓΕΤΕ", "ԴՈՒՌԸ ԲԱՑ Է", "OPEN 犬 NOW, PLEASE, READERS"]
+CAPITALS = [
+    "DO NOT OPEN THE DOOR!",
+    "TÜR ZU, BITTE",
+    "НЕ ВХОДИТЬ",
+    "ΜΗΝ ΑΝΟΙΓΕΤΕ",
+    "ԴՈՒՌԸ ԲԱՑ Է",
+    "OPEN 犬 NOW, PLEASE, READERS",
+]
 OTHERS = [
-    "NATO", "The USA", "I", "犬は犬", "123 456", "A B C", "", "使用 GPU 和 CPU 训练模型", "GPU 和 CPU 和 RAM", "باع الكاتب ملف GPS و USB أمس.",
+    "NATO", "The USA", "I", "犬は犬", "123 456", "A B C", "", "使用 GPU 和 CPU 训练模型", "GPU 和 CPU 和 RAM",
+    "باع الكاتب ملف GPS و USB أمس.",
     "서울에서 GPU 를 CPU 샀다", "ซื้อ GPU และ CPU", "קנה GPU ו CPU", "READ THIS now", "გამარჯობა NATO USA",
 ]  # fmt: skip
 

@@ -29,6 +29,15 @@ CASES = [
     ("At 14:05:33.", "Um 2,02-11-11.2:0505 Uhr", "14:05:33", "Um 14:05:33 Uhr"),
     ("Two files and 5 dirs", "2 Dateien und Ordner", "5", "2 Dateien und 5 Ordner"),
     ("The 2nd of 3 men", "Der zweite von drei", "", None),
+    ("The 2nd column", "Die Spalte", "2", "Die 2 Spalte"),
+    ("A 4-year-old dog", "Ein vierjähriger Hund", "", None),
+    ("1 file selected", "eine Datei ausgewählt", "1", "1 Datei ausgewählt"),
+    ("the value 1", "einen Wert", "1", "einen Wert 1"),
+    ("MPI-3.1 is here", "MPI-31 ist da", "MPI-3.1", "MPI-3.1 ist da"),
+    ("SMT-LIB 2.0 here", "SMT-LIB 2 hier", "2.0", "SMT-LIB 2.0 hier"),
+    ("from 0.08 to 9", "von 0,8 bis 9", "0.08", "von 0.08 bis 9"),
+    ("10x20 dots", "20 Punkte", "10", "10 20 Punkte"),
+    ("returns %E8%BB%8A now", "ergibt %E8 jetzt", "%E8%BB%8A", "ergibt %E8 %E8%BB%8A jetzt"),
     ("See https://x.org/a.", "Siehe https://x.org/b.", "https://x.org/a", "Siehe https://x.org/a."),
     ("See https://x.org/a now", "Siehe https://x.org/ajetzt", "", None),
     ("Hello {name} and %s!", "Hallo und %s!", "{name}", "Hallo {name} und %s!"),
@@ -74,11 +83,28 @@ def test_control_tags_may_be_lacking() -> None:
 
 
 WORDLESS = [
-    "", " ", "2024", "3.14", "-", "---", "...", "?", "#", "(1)", "10:30", "00:00:07,312 --> 00:00:09,993", "https://x.org",
-    "a@b.org", "%s", "{name}: 5", "<b></b>", "5 km", "$3.50", "report.pdf", "👍", "ℹ️", "№ 5", "١٢٣", "\u0301", "½", "x86_64",
+    "", " ", "2024", "3.14", "-", "---", "...", "?", "#", "(1)", "10:30",
+    "00:00:07,312 --> 00:00:09,993", "https://x.org",
+    "a@b.org", "%s", "{name}: 5", "<b></b>", "5 km", "$3.50", "report.pdf", "👍", "ℹ️", "№ 5", "١٢٣", "\u0301", "½",
+    "x86_64",
     "{n, plural, one {# file} other {# files}}", "\ue005", "-> 7.4.7.2 <-", "😀 2024-11-26T14:05:33Z",
 ]  # fmt: skip
-WORDY = ["A", "OK", "Yes.", "5 dogs", "犬", "কুকুর", "ক", "ไทย", "עברית", "https://x.org is", "(a)", "May 2024", "ª", "%s files"]
+WORDY = [
+    "A",
+    "OK",
+    "Yes.",
+    "5 dogs",
+    "犬",
+    "কুকুর",
+    "ক",
+    "ไทย",
+    "עברית",
+    "https://x.org is",
+    "(a)",
+    "May 2024",
+    "ª",
+    "%s files",
+]
 
 
 def test_text_without_words_stays() -> None:

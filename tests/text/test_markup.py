@@ -94,7 +94,10 @@ def test_what_is_not_translated_stays_as_it_is() -> None:
     ("markup", "texts"),
     [
         ("<pre>  one line.\n\n\ttwo\n</pre>", ["one line.", "two"]),
-        ("<pre>one <b>two\nthree</b>\r\nfour\rfive</pre> six\nseven", ["one two", "three", "four", "five", "six\nseven"]),
+        (
+            "<pre>one <b>two\nthree</b>\r\nfour\rfive</pre> six\nseven",
+            ["one two", "three", "four", "five", "six\nseven"],
+        ),
         ("<PRE><span>one\n</span>two</PRE>", ["one", "two"]),
         ("<pre><code>one\ntwo</code></pre>", []),
         ("<textarea>One.\nTwo.</textarea>", ["One.", "Two."]),

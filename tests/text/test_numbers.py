@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transduce.text.numbers import number_value, number_words, style_of, translated_number
+from transduce.text.numbers import articles, has_word_of_number, number_value, number_words, style_of, translated_number
 
 LANGUAGES = ("en", "de", "fr", "nl", "pt-BR", "ru", "zh", "tr")
 FORMS = [  # of one number in English, German, French, Dutch
@@ -30,7 +30,9 @@ def test_each_language_has_its_form(forms: tuple[str, ...]) -> None:
         assert translated_number(form, source, target) == expected
 
 
-@pytest.mark.parametrize("text", ["7.4", "1.2.3", "192.168.178.100", "24.12.2025", "1,2,3", "x", "", "10:30", "12,34,56"])
+@pytest.mark.parametrize(
+    "text", ["7.4", "1.2.3", "192.168.178.100", "24.12.2025", "1,2,3", "x", "", "10:30", "12,34,56"]
+)
 def test_what_may_be_no_number_stays(text: str) -> None:
     for source, target in product(LANGUAGES, repeat=2):
         if not (source in ("de", "nl", "pt-BR", "tr") and text == "1.2.3"):
@@ -38,7 +40,9 @@ def test_what_may_be_no_number_stays(text: str) -> None:
     assert translated_number("1,500 km", "xx", "de") == translated_number("1,500 km", "en", "xx") == "1,500 km"
 
 
-@given(st.integers(0, 10**12), st.text("0123456789", max_size=3), st.sampled_from(LANGUAGES), st.sampled_from(LANGUAGES))
+@given(
+    st.integers(0, 10**12), st.text("0123456789", max_size=3), st.sampled_from(LANGUAGES), st.sampled_from(LANGUAGES)
+)
 def test_forms_keep_the_value_and_come_back(whole: int, decimals: str, source: str, target: str) -> None:
     english = f"{whole:,}{'.' if decimals else ''}{decimals} kg"
     form = translated_number(english, "en", source)
@@ -46,18 +50,23 @@ def test_forms_keep_the_value_and_come_back(whole: int, decimals: str, source: s
     assert translated_number(translated, target, source) == form
     value = number_value(form.removesuffix(" kg"), source)
     assert value == number_value(translated.removesuffix(" kg"), target)
-    assert value == f"{whole}.{decimals}".rstrip("0").rstrip(".") if decimals.strip("0") else str(whole)
+    assert value == f"{whole}{'.' if decimals else ''}{decimals}"
 
 
 def test_values() -> None:
-    same = {"en": "1,500.50", "de": "1.500,5", "fr": "1 500,5", "hi": "१,५००.५", "ar": "١٬٥٠٠٫٥", "xx": "1500.5"}
+    same = {"en": "1,500.5", "de": "1.500,5", "fr": "1 500,5", "hi": "१,५००.५", "ar": "١٬٥٠٠٫٥", "xx": "1500.5"}
     assert {number_value(text, language) for language, text in same.items()} == {"1500.5"}
     assert number_value("1,00,000", "hi") == "100000"
     assert [number_value(text, "de") for text in ("10:30", "1.2.3", "192.168.178.100", "")] == [None] * 4
 
 
 def test_small_numbers_as_words() -> None:
-    assert number_words("Zwölf Hunde, ein Haus und zwei Katzen", "de-AT") == Counter({"12": 1, "1": 1, "2": 1})
+    assert number_words("Zwölf Hunde, ein Haus und zwei Katzen", "de-AT") == Counter({"12": 1, "2": 1})
     assert number_words("三个和两只", "zh") == Counter({"3": 1, "2": 1})
     assert not number_words("two", "xx")
+    assert has_word_of_number("Der zweite", "2", "de-AT")
+    assert has_word_of_number("dreidimensional", "3", "de")
+    assert not has_word_of_number("Der zweite", "3", "de")
+    assert has_word_of_number("x", "3", "xx")
+    assert articles("Un fichier, l'une", "fr-CA") == [(0, 2), (14, 17)]
     assert style_of("zh-Hans") == style_of("en") != style_of("DE")

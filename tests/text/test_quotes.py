@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from transduce.text import split_sentences, train_bpe
@@ -14,6 +14,7 @@ FORMS = {"'": "'’ʼ", '"': '"“”„'}
 
 
 @pytest.mark.parametrize("style", STYLES, ids=QuoteStyle.as_text)
+@settings(max_examples=50)
 @given(st.lists(st.sampled_from("ab .,-('\"!"), max_size=12), st.randoms(use_true_random=False))
 def test_the_form_makes_no_difference(style: QuoteStyle, characters: list[str], random: object) -> None:
     plain = "".join(characters)
@@ -28,18 +29,18 @@ def test_the_form_makes_no_difference(style: QuoteStyle, characters: list[str], 
 @pytest.mark.parametrize(
     ("style", "expected"),
     [
-        (STYLES[0], "He didn't say: \"It's (\"here\")!\""),
+        (STYLES[0], 'He didn\'t say: "It\'s ("here")!"'),
         (STYLES[1], "He didn’t say: “It’s (“here”)!”"),
         (STYLES[2], "He didn’t say: „It’s („here“)!“"),
     ],
 )
 def test_marks_open_and_close(style: QuoteStyle, expected: str) -> None:
-    assert style.apply("He didn't say: \"It’s (“here”)!\"") == expected
+    assert style.apply('He didn\'t say: "It’s (“here”)!"') == expected
 
 
 @pytest.mark.parametrize("style", STYLES, ids=QuoteStyle.as_text)
 def test_the_style_of_a_text_is_that_of_most_marks(style: QuoteStyle) -> None:
-    texts = [style.apply('He didn\'t say: "It\'s here!"')] * 3
+    texts = [style.apply("He didn't say: \"It's here!\"")] * 3
     assert QuoteStyle.of_text([*texts, 'It\'s “this”, it’s "that"']) == style
     assert QuoteStyle(*style.as_text()) == style
 
@@ -53,6 +54,6 @@ def test_the_style_of_a_vocabulary() -> None:
         return QuoteStyle.of_vocabulary(train_bpe(texts * 3, vocab_size=400).vocabulary)
 
     assert style("l’homme qu’on “aime”") == QuoteStyle("’", "“", "”")
-    assert style("l'homme", "l’homme", 'on "aime"') == PLAIN
+    assert style("it's", "it’s", 'on "aime" «ça»') == PLAIN
     assert style("der „Hund“") == QuoteStyle("'", "„", "“")
     assert style("nothing") == PLAIN

@@ -114,7 +114,11 @@ def test_tokenizers_of_the_first_version_read_as_they_did(tmp_path: Path) -> Non
     """Their words, and so their ids, do not change."""
     texts = ["किताब खिड़की", "the cat's hats", "l’été d'Anna"] * 3
     new = train_bpe(texts, vocab_size=300)
-    for description in (new.description, byte_tokenizer().description, train_characters(texts, vocab_size=400).description):
+    for description in (
+        new.description,
+        byte_tokenizer().description,
+        train_characters(texts, vocab_size=400).description,
+    ):
         values = json.loads(description)
         values["pre_tokenizer"] = {
             "type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True,
@@ -130,5 +134,11 @@ def test_tokenizers_of_the_first_version_read_as_they_did(tmp_path: Path) -> Non
 
 def test_both_versions_divide_text_without_marks_alike() -> None:
     first, second = (byte_level_pipeline(models.BPE(), version).pre_tokenizer for version in (1, 2))
-    for text in (" The cat's 12 hats, don't  they'll\t(x) ", "ße é 東京 日本語 한국어", "a1b2 3.5% </s> …", "", "\n \n'"):
+    for text in (
+        " The cat's 12 hats, don't  they'll\t(x) ",
+        "ße é 東京 日本語 한국어",
+        "a1b2 3.5% </s> …",
+        "",
+        "\n \n'",
+    ):
         assert first.pre_tokenize_str(text) == second.pre_tokenize_str(text)

@@ -34,9 +34,9 @@ class LineStatistics(Record):
     longest: Count  # tokens of the longest source
     least_ratio: Annotated[float, Field(ge=0)]  # 0.1 % quantile of target tokens per source token
     caps: Annotated[float, Field(ge=0)]  # fraction of the lines in capitals only
-    masks: MaskStatistics | None = None  # None in folders of earlier versions
-    # The usual apostrophe, opening and closing quotation mark of the sources; models of older versions do not have it.
+    # The usual apostrophe, opening and closing quotation mark of the sources; None in folders of earlier versions.
     quotes: Annotated[str, Field(pattern=r"^['’][\"“„][\"“”]$")] | None = None
+    masks: MaskStatistics | None = None  # None in folders of earlier versions
 
     def as_json(self) -> dict[str, Any]:
         """Return the values for ``config.json``."""
@@ -66,8 +66,8 @@ def line_statistics(
         longest=int(n_src.max()),
         least_ratio=round(float(np.quantile(n_tgt[has_ratio] / n_src[has_ratio], RARE_FRACTION)), 4),
         caps=round(sum(map(is_all_caps, lines)) / len(lines), 4),
-        masks=masks,
         quotes=QuoteStyle.of_text(lines).as_text(),
+        masks=masks,
     )
 
 

@@ -74,9 +74,7 @@ class MaskCounts:
             for string, count in self._one_sided.most_common(MAX_STRINGS)
             if count >= MIN_COUNT and count >= MIN_ONE_SIDED * self._in_source[string]
         ]
-        return MaskStatistics(
-            one_sided=tuple(one_sided), translates_numbers=self._n_translated >= self._n_copied
-        )
+        return MaskStatistics(one_sided=tuple(one_sided), translates_numbers=self._n_translated >= self._n_copied)
 
     def control_tags(self) -> dict[str, int]:
         """Return the one-sided strings that sources begin with, with their counts; none if few sources do."""
@@ -115,5 +113,5 @@ class MaskCounts:
                     self._prefixes[text] += src.startswith(text)
         if len(self._in_source) > MAX_COUNTED:
             for counter in (self._in_source, self._one_sided, self._prefixes):
-                for string in [string for string, count in counter.items() if count < 2]:
-                    del counter[string]
+                for seldom in [each for each, count in counter.items() if count < 2]:
+                    del counter[seldom]

@@ -31,7 +31,7 @@ from transduce.text import (
     to_sentence_case,
     unmask,
 )
-from transduce.text.normalise import one_line, visible
+from transduce.text.normalise import visible
 from transduce.text.quotes import QuoteStyle
 from transduce.text.tokenizer import REPLACEMENT
 
@@ -42,7 +42,7 @@ MAX_SEGMENT_CHARACTERS = 20_000
 MIN_CAPS_FRACTION = 0.02  # input in capitals is lowercased if a smaller fraction of the training lines is in capitals
 
 MAX_SPACES = 100  # no-break and other special spaces of a segment that come back
-_SPECIAL_SPACE = re.compile(r"(\S+)([^\S \t\n\r\x0b\x0c\x1c-\x1f\x85\u2028\u2029]+)(?=(\S+))")
+_SPECIAL_SPACE = re.compile(r"[^\S \t\n\r\x0b\x0c\x1c-\x1f\x85\u2028\u2029]+")
 
 ForcedIds = tuple[list[int], bool]  # the ids of a prefix; whether it ends with a complete word
 
@@ -122,7 +122,7 @@ class SegmentText:
         self, source: ReadSegment, text: str, hypothesis: Hypothesis, *, is_checked: bool, is_cut: bool
     ) -> Candidate:
         written = text.replace(REPLACEMENT, "")
-        written = one_line(to_capitals(written, self.rules.tgt_language) if source.is_caps else written)
+        written = normalise(to_capitals(written, self.rules.tgt_language) if source.is_caps else written)
         text, has_all_masks = unmask(written, source.masked) if self.tokenizers.tgt.has_masks else (written, True)
         text = _with_spaces_of(source.text, text)
         fault = Fault.NONE if has_all_masks else Fault.LACKS_STRINGS
@@ -171,8 +171,8 @@ def _with_spaces_of(source: str, target: str) -> str:
     True
     """
     for match in islice(_SPECIAL_SPACE.finditer(source), MAX_SPACES):
-        before, space, after = match.groups()
-        target = target.replace(f"{before} {after}", f"{before}{space}{after}")
+        before, after = source[: match.start()].rsplit(maxsplit=1)[-1:], source[match.end() :].split(maxsplit=1)[:1]
+        target = target.replace(" ".join((*before, *after)), match[0].join((*before, *after)))
     return target
 
 

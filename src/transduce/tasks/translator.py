@@ -238,7 +238,7 @@ class Translator:
         draft: Translator | None = None,
         progress: bool | Progress = False,
     ) -> list[str] | list[list[str]]:
-        """Translate a list of texts; with ``n_best``, return the n-best translations of each.
+        """Translate a list of texts; with ``n_best``, return up to so many different translations of each, best first.
 
         ``n_best``, ``beam_size``, ``alpha`` and ``max_tokens_per_batch`` override those of ``search``, by default the
         model's search configuration. Texts of several sentences are translated sentence by sentence, with their
@@ -356,13 +356,12 @@ class Translator:
             begun = [each.prefix for each in work.sentences]
             if rerank is not None and any(each.text for each in begun):
                 raise ConfigError("a prefix cannot be used with a model for reranking; leave one of them out")
-            segments = self.translate_segments(
+            candidates = self.translate_segments(
                 sources, beam_config, lowers_caps=True, is_scored=is_scored, prefixes=begun,
                 report=lambda n_sentences: report(n_done + len(chunk) * n_sentences // len(sources)),
             )  # fmt: skip
-            assert segments is not None  # not interrupted
-            if rerank is not None:
-                segments = rerank(sources, segments, config)
+            assert candidates is not None  # not interrupted
+            segments = candidates if rerank is None else rerank(sources, candidates, config)
             n_done += len(chunk)
             report(n_done)
             return work.put_together(segments, align_words(self, work.pairs(segments)), n_best=config.n_best)

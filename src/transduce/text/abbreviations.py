@@ -32,10 +32,11 @@ _BEFORE_ANYTHING = {
 
 # Words that end no sentence before a number, or before a letter or sign other than a capital one.
 _BEFORE_MORE = {
-    "": "vol vols no nos nr núm num p pp pg pag pág págs s ss fig figs abb tab ch chap cap kap sec sect art arts par abs"
-    " bd ed eds éd ext tel tél fax apt approx aprox appr ca circa cca max min incl excl inkl exkl est etc ecc vs cf jan"
-    " feb mar apr jun jul aug sep sept oct okt nov dec dez mon tue tues wed thu thur thurs fri sat sun kg km cm mm hr hrs"
-    " sec min std str dept univ ave blvd rd ln ft lb lbs oz gal op cit ibid viz resp misc alt abbr",
+    "": "vol vols no nos nr núm num p pp pg pag pág págs s ss fig figs abb tab ch chap cap kap sec sect art arts par"
+    " abs bd ed eds éd ext tel tél fax apt approx aprox appr ca circa cca max min incl excl inkl exkl est etc ecc"
+    " vs cf jan feb mar apr jun jul aug sep sept oct okt nov dec dez mon tue tues wed thu thur thurs fri sat sun"
+    " kg km cm mm hr hrs sec min std str dept univ ave blvd rd ln ft lb lbs oz gal op cit ibid viz resp misc alt"
+    " abbr",
     "fr": "janv févr avr juil déc env réf av apr boul chap al cf ex éd p.ex j.-c av.j.-c",
     "es": "ej p.ej aprox núms ene abr ago dic c d.c a.c s.a",
     "it": "pagg gen mag giu lug ago set ott dic p.es es n tav",
@@ -64,8 +65,9 @@ _BEFORE_ORDINAL = frozenset(
     " ihr ihre ihrem ihren sein seine seinem seinen unser unsere mein meine".split()
 )
 _SENTENCE_STARTS = frozenset(
-    "aber als am an auch auf aus bei da dann danach das dass dem den denn der des die dies diese dieser dort du ein eine er"
-    " es für hier ich ihr im in ist man mit nach nun nur ob sie sind so und uns vor war was wenn wer wie wir wo zu".split()
+    "aber als am an auch auf aus bei da dann danach das dass dem den denn der des die dies diese dieser dort du ein"
+    " eine er es für hier ich ihr im in ist man mit nach nun nur ob sie sind so und uns vor war was wenn wer wie wir wo"
+    " zu".split()
 )
 _MONTHS_AND_DAYS = frozenset(
     "januar jänner februar märz april mai juni juli august september oktober november dezember montag dienstag mittwoch"

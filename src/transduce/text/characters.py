@@ -7,7 +7,9 @@ from functools import cache
 
 __all__ = ["EMOJI", "JOINING_SCRIPTS", "SPACELESS", "marks"]
 
-EMOJI = "©®‼⁉™ℹ\u2190-\u2328\u232b-\u2adb\u2add-\u2bff〰〽㊗㊙\U0001f000-\U0001faff"  # signs that may be shown as pictures
+EMOJI = (
+    "©®‼⁉™ℹ\u2190-\u2328\u232b-\u2adb\u2add-\u2bff〰〽㊗㊙\U0001f000-\U0001faff"  # signs that may be shown as pictures
+)
 
 # Scripts in whose words the joiners U+200C and U+200D tell words apart: Arabic and others from right to left, those of
 # India, Tibetan, Burmese, Khmer, Mongolian and their relatives.

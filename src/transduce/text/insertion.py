@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 
+from transduce.text.punctuation import SENTENCE_ENDS
+
 __all__ = ["END_MARKS", "insert_missing"]
 
-END_MARKS = re.compile(r"[\s.!?…。！？]*$")
+END_MARKS = re.compile(rf"[\s{SENTENCE_ENDS}]*$")
 _BOUNDARY = re.compile(r"\s|(?<=[、，；：。！？])")
 MAX_INSERTED = 100  # by source position, each in linear time; the rest are appended
 

@@ -13,7 +13,15 @@ from dataclasses import dataclass
 from itertools import chain
 
 from transduce.text.insertion import insert_missing
-from transduce.text.numbers import number_value, number_words, plain_digits, style_of, translated_number
+from transduce.text.numbers import (
+    articles,
+    has_word_of_number,
+    number_value,
+    number_words,
+    plain_digits,
+    style_of,
+    translated_number,
+)
 from transduce.text.verbatim import NUMBER_KINDS, Verbatim, verbatim_strings
 
 __all__ = ["lost_strings", "mend", "needs_translation"]
@@ -24,7 +32,8 @@ MAX_COMPARED = 10_000  # pairs of lost and surplus digit strings that are compar
 _COPIED_KINDS = frozenset(("comment", "tag", "url", "email", "placeholder", "path", "code", "emoji"))
 _DIGITS = re.compile(r"\d+(?:(?:[-–.,:/'’٫٬]|[\u00a0\u2009\u202f](?=\d{3}(?!\d)))\d+)*")
 _SPACED_DIGITS = re.compile(r"\d+(?:(?:[-–.,:/'’٫٬]|[ \u00a0\u2009\u202f](?=\d{3}(?!\d)))\d+)*")
-_IN_WORD = re.compile(r"(?:[2-9]|1[0-2]?)-?[^\W\d_]")
+_IN_WORD = re.compile(r"([1-9]|1[0-2])(?:(?:D|st|nd|rd|th)\b|-[a-z]{2})")
+_ONE_OF_SOMETHING = re.compile(r"1\s+[^\W\d_]")
 
 
 def needs_translation(text: str) -> bool:
@@ -53,7 +62,7 @@ def lost_strings(
     These are digit strings, URLs, addresses, placeholders, tags, file names, codes and emoji, except ``may_lack``. A
     number is also kept if it is written as the target language writes it ("1.000,5" for the English "1,000.5"), in
     digits of another script, or, up to twelve, as a word; a date or a time also with other separators. The digits of
-    "3D" or "2nd" are lost only if another number stands for them.
+    "3D" or "2nd" may be any word that begins as the number or its ordinal does.
 
     >>> lost_strings("Pay 1,000.5 dollars by 2025.", "Zahl 1.000,5 Dollar.", src_language="en", tgt_language="de")
     ('2025',)
@@ -107,12 +116,17 @@ class _Comparison:
         for item in copied:
             is_free[item.start : item.end] = bytes(item.end - item.start)
         lost = self._match_copied([item for item in copied if item.text not in may_lack])
-        lost += self._match_digits(list(_digit_strings(source, src_language, is_free)))
+        digits = _digit_strings(source, src_language, is_free)
+        lost += self._match_digits(
+            sorted(digits, key=lambda each: self._value_in_word(each) is not None)
+        )  # those that must be kept come first
         self.lost = sorted(lost, key=lambda each: each.start)
 
     def mended(self) -> str:
         """Return the target with the lost strings put in."""
-        first = _unused_characters({*self._source, *self._target}, len(self._kept) + len(self.lost) + len(self._surplus))
+        first = _unused_characters(
+            {*self._source, *self._target}, len(self._kept) + len(self.lost) + len(self._surplus)
+        )
         written: dict[str, str] = {}  # by the character that stands for a string meanwhile
 
         def token_for(text: str) -> str:
@@ -171,7 +185,7 @@ class _Comparison:
         lost = []
         for item in items:
             atoms, word = Counter(_atoms(item)), number_value(item.text, src_language)
-            if _has(pool, atoms):
+            if "." not in (word or "") and _has(pool, atoms):
                 pool.subtract(atoms)
             elif word is not None and words[word] > 0:
                 words[word] -= 1
@@ -193,7 +207,19 @@ class _Comparison:
             self._replace(item, other)
         self._surplus += surplus
         replaced = dict(altered)
-        return [item for item in lost if item in replaced or not self._may_be_a_word(item)]
+        lost = [item for item in lost if item in replaced or not self._is_in_word(item)]
+        self._replace_articles([item for item in lost if item not in replaced])
+        return lost
+
+    def _replace_articles(self, lost: Sequence[_Item]) -> None:
+        """Let "1 file", if lost, replace the article of "eine Datei" that is nearest to its relative place."""
+        spans = [span for span in articles(self._target, self._languages[1]) if all(self._is_free[slice(*span)])]
+        for item in lost:
+            if spans and _ONE_OF_SOMETHING.match(self._source, item.start) and item.text == "1":
+                place = item.start / len(self._source) * len(self._target)
+                span = min(spans, key=lambda each: abs(each[0] - place))
+                spans.remove(span)
+                self._replace(item, _Item(DIGITS, *span, self._target[slice(*span)]))
 
     def _match_equal(
         self,
@@ -220,12 +246,20 @@ class _Comparison:
     def _keep_inside(self, item: _Item, searched: dict[str, int]) -> bool:
         """Keep a string if it is anywhere in the target, such as inside a longer one that the source has not."""
         start = self._target.find(item.text, searched.get(item.text, 0))
-        while start >= 0 and not all(self._is_free[start : start + len(item.text)]):
+        while start >= 0 and not self._may_be_at(start, item.text):
             start = self._target.find(item.text, start + 1)
         searched[item.text] = len(self._target) if start < 0 else start + 1
         if start >= 0:
             self._keep(item, _Item(item.kind, start, start + len(item.text), item.text))
         return start >= 0
+
+    def _may_be_at(self, start: int, text: str) -> bool:
+        """Whether a string is at a free place of the target that does not divide a number."""
+        end = start + len(text)
+        divides = any(
+            self._target[place - 1 : place + 1].isdecimal() and 0 < place < len(self._target) for place in (start, end)
+        )
+        return not divides and all(self._is_free[start:end])
 
     def _keep(self, item: _Item, other: _Item) -> None:
         self._kept.append((item, other))
@@ -240,9 +274,15 @@ class _Comparison:
         index = bisect_right(self._strings, item.start, key=lambda each: each.start) - 1
         return self._strings[index] if index >= 0 and item.end <= self._strings[index].end else None
 
-    def _may_be_a_word(self, item: _Item) -> bool:
-        """Whether other languages may write a word for the digits: "3D", "2nd", "4-year-old"."""
-        return _IN_WORD.match(self._source, item.start) is not None and self._verbatim_with(item) is None
+    def _value_in_word(self, item: _Item) -> str | None:
+        """Return the digits of "3D", "2nd" or "4-year-old", where other languages may write a word."""
+        match = _IN_WORD.match(self._source, item.start)
+        return match[1] if match is not None and self._verbatim_with(item) is None else None
+
+    def _is_in_word(self, item: _Item) -> bool:
+        """Whether the target has a word for such digits."""
+        value = self._value_in_word(item)
+        return value is not None and has_word_of_number(self._target, value, self._languages[1])
 
     def _in_target(self, item: _Item, *, has_place: bool) -> str:
         """Return a lost string as it is put into the target: numbers with units and grouped ones by rule.

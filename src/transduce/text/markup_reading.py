@@ -15,8 +15,8 @@ from typing import Literal
 from transduce.text.punctuation import COMMAS, SENTENCE_ENDS, STRONG_PAUSES
 
 __all__ = [
-    "CDATA", "MarkupRules", "Token", "decoder", "escaped", "html_rules", "is_preformatted", "kept_whole", "matching_ends",
-    "outline", "read_tokens", "xml_rules",
+    "CDATA", "MarkupRules", "Token", "decoder", "escaped", "html_rules", "is_preformatted", "kept_whole",
+    "matching_ends", "outline", "read_tokens", "xml_rules",
 ]  # fmt: skip
 
 _NAME = re.compile(r"</?([A-Za-z][\w:.-]*+|\d++(?=\s*+/?>))")  # <0> and <1/> are tags of i18next
@@ -232,10 +232,12 @@ class _Signs:
     def __init__(self, tokens: Sequence[Token], rules: MarkupRules) -> None:
         self._tokens, decode = tokens, decoder(rules)
         texts = [decode(token.raw) if token.kind == "text" else token.content for token in tokens]
+        has_letters = [any(map(str.isalpha, text)) for text in texts]
+        wordless = ["" if has_letter else text for text, has_letter in zip(texts, has_letters, strict=True)]
         # Sums over the tokens before each one.
-        self._letters = _sums(any(map(str.isalpha, text)) for text in texts)
-        self._digits = _sums(any(map(str.isalnum, text)) for text in texts)
-        self._signs = _sums(any(map(_is_sign, text)) for text in texts)
+        self._letters = _sums(has_letters)
+        self._digits = _sums(any(map(str.isalnum, text)) for text in wordless)
+        self._signs = _sums(any(map(_is_sign, text)) for text in wordless)
         self._splits = _sums(token.kind != "text" and rules.splits(token.name) for token in tokens)
 
     def are_all_in(self, start: int, end: int) -> bool:

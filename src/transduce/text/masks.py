@@ -135,30 +135,33 @@ def mask_pair(src: str, tgt: str, rules: MaskRules | None = None) -> tuple[str, 
     A number may be written in the target as its language writes it. A hash of the source selects the masks, so that all
     are trained equally often.
     """
-    rules = rules or MaskRules()
-    shared = dict(zip(shared_strings(src, tgt, rules), _rotated_masks(src), strict=False))
+    shared = dict(zip(shared_strings(src, tgt, rules or MaskRules()), _rotated_masks(src), strict=False))
+    if not shared:
+        return strip_masks(src), strip_masks(tgt)
     src_masks = {of_src: token for (of_src, _), token in shared.items()}
     tgt_masks = {of_tgt: token for (_, of_tgt), token in shared.items()}
     return _replace(src, src_masks), _replace(tgt, tgt_masks)
 
 
 def shared_strings(src: str, tgt: str, rules: MaskRules) -> list[tuple[str, str]]:
-    """Return the verbatim strings of both sides of a pair that occur equally often, each as (source, target) has it."""
-    strings = {each.text: each for each in verbatim_strings(src)}
-    if not strings:
-        return []
-    src_counts = Counter(each.text for each in verbatim_strings(src))
-    tgt_counts = Counter(each.text for each in verbatim_strings(tgt))
-    with_plain_spaces = {_plain(string): string for string in tgt_counts}
-    pairs, taken = [], set[str]()
-    for text, string in strings.items():
-        for form in (text, rules.in_target(string)):
-            in_target = with_plain_spaces.get(_plain(form), form)
-            if tgt_counts[in_target] == src_counts[text] and in_target not in taken:
-                pairs.append((text, in_target))
-                taken.add(in_target)
-                break
-    return pairs
+    """Return the verbatim strings of both sides of a pair that occur equally often, each as (source, target) has it.
+
+    Spaces in a number and before its unit do not count.
+    """
+    strings = list(verbatim_strings(src))
+    src_counts = Counter(each.text for each in strings)
+    tgt_counts = Counter(each.text for each in verbatim_strings(tgt)) if strings else {}
+    without_spaces = {"".join(string.split()): string for string in tgt_counts}
+    pairs: dict[str, str] = {}
+    for string in strings:
+        text, forms = string.text, [string.text]
+        if string.kind in NUMBER_KINDS:
+            written = (text, rules.in_target(string))
+            forms += filter(None, (without_spaces.get("".join(form.split())) for form in written))
+        shared = (form for form in forms if tgt_counts.get(form) == src_counts[text] and form not in pairs.values())
+        if text not in pairs and (form := next(shared, None)) is not None:
+            pairs[text] = form
+    return list(pairs.items())
 
 
 def mask_words(src: str, tgt: str) -> Iterator[tuple[str, str]]:
@@ -192,9 +195,7 @@ def _groups(text: str, strings: Sequence[Verbatim], *, letters_may_be_between: b
     if len({each.text for each in strings}) <= len(MASKS):
         return [[each] for each in strings]
     gaps = [text[left.end : right.start] for left, right in pairwise(strings)]
-    mergeable = [
-        index for index, gap in enumerate(gaps) if letters_may_be_between or not any(map(str.isalpha, gap))
-    ]
+    mergeable = [index for index, gap in enumerate(gaps) if letters_may_be_between or not any(map(str.isalpha, gap))]
     mergeable.sort(key=lambda index: (any(map(str.isalpha, gaps[index])), len(gaps[index])))
 
     def merged(n_merged: int) -> list[Sequence[Verbatim]]:
@@ -207,11 +208,6 @@ def _groups(text: str, strings: Sequence[Verbatim], *, letters_may_be_between: b
         return len({text[group[0].start : group[-1].end] for group in merged(n_merged)}) <= len(MASKS)
 
     return merged(bisect_left(range(len(mergeable)), True, key=is_enough))
-
-
-def _plain(string: str) -> str:
-    """Return a string with its spaces as plain ones."""
-    return string if string.isascii() else " ".join(string.split())
 
 
 def _replace(text: str, masks: Mapping[str, str]) -> str:

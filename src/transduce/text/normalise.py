@@ -7,12 +7,12 @@ import re
 from transduce.composition import composed
 from transduce.text.characters import EMOJI, JOINING_SCRIPTS
 
-__all__ = ["INVISIBLE", "LONE_JOINERS", "composed", "normalise", "one_line", "visible", "without_surrogates"]
+__all__ = ["INVISIBLE", "LONE_JOINERS", "composed", "normalise", "visible", "without_surrogates"]
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
-# Characters that show nothing and mean nothing to a reader: control characters that are no space, soft hyphens, marks of
-# direction, zero-width spaces, byte order marks, signs of annotation, and others that are ignored by default.
+# Characters that show nothing and mean nothing to a reader: control characters that are no space, soft hyphens, marks
+# of direction, zero-width spaces, byte order marks, signs of annotation, and others that are ignored by default.
 _NOTHING = (
     "\0-\x08\x0e-\x1b\x7f\xad\u061c\u17b4\u17b5\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff0-\ufffb"
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000\U000e0001\U000e0080-\U000e0fff"
@@ -36,9 +36,15 @@ _WITHOUT_PICTURE = re.compile(
 
 
 def normalise(text: str) -> str:
-    """Return ``text`` as models read it: without invisible characters, and as ``one_line`` does; idempotent.
+    """Return ``text`` in NFC, without invisible characters, and with each run of whitespace replaced by one space.
 
-    Joiners stay between letters of Arabic, Indian and other scripts that need them, and between emoji.
+    Whitespace is Unicode whitespace: tabs, line ends, control separators, the no-break space, U+2028; there is none at
+    the ends. The result is one line; normalising is idempotent. Joiners stay between letters of Arabic, Indian and
+    other scripts that need them, and between emoji.
+
+    Every string is accepted: a lone surrogate becomes U+FFFD, the replacement character (a surrogate pair becomes its
+    character); U+034F splits a run of more than 64 combining marks, as in the stream-safe text format of Unicode
+    Standard Annex 15.
 
     >>> normalise("  Ein\\u00a0Ma\\u0308d\\xadchen\\tlacht.\\u2028")
     'Ein Mädchen lacht.'
@@ -46,7 +52,7 @@ def normalise(text: str) -> str:
     text = without_surrogates(text)
     if not _is_plain(text):
         text = _LONE_JOINERS.sub("", _INVISIBLE.sub("", text))
-    return one_line(text)
+    return " ".join((text if text.isascii() else composed(text)).split())
 
 
 def visible(text: str) -> str:
@@ -56,19 +62,6 @@ def visible(text: str) -> str:
     ('a softhyphen,\\ta mark', True)
     """
     return text if _is_plain(text) else _WITHOUT_PICTURE.sub("", _ALWAYS_INVISIBLE.sub("", text))
-
-
-def one_line(text: str) -> str:
-    """Return ``text`` in NFC, with each run of whitespace replaced by one space and none at the ends; idempotent.
-
-    Whitespace is Unicode whitespace: tabs, line ends, control separators, the no-break space, U+2028.
-
-    Every string is accepted: NUL is removed; a lone surrogate becomes U+FFFD, the replacement character (a surrogate
-    pair becomes its character); U+034F splits a run of more than 64 combining marks, as in the stream-safe text format
-    of Unicode Standard Annex 15.
-    """
-    text = without_surrogates(text.replace("\0", ""))
-    return " ".join((text if text.isascii() else composed(text)).split())
 
 
 def _is_plain(text: str) -> bool:

@@ -8,7 +8,9 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 
-__all__ = ["number_value", "number_words", "plain_digits", "style_of", "translated_number"]
+__all__ = [
+    "articles", "has_word_of_number", "number_value", "number_words", "plain_digits", "style_of", "translated_number",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,37 +37,59 @@ _SPACES = " \u00a0\u2009\u202f"
 _SIGN = "[$€£¥]"
 _NUMBER = re.compile(rf"\d(?:[\d.,'’{_SPACES}]*\d)?")
 
-# Zero to twelve; forms of one number are separated by a slash.
+# Zero to twelve as words, without those that are articles; forms of one number are separated by a slash.
 _WORDS = {
-    "de": "null ein/eins/eine/einen/einem/einer/eines zwei drei vier fünf sechs sieben acht neun zehn elf zwölf",
+    "de": "null eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf",
     "en": "zero one two three four five six seven eight nine ten eleven twelve",
-    "es": "cero un/uno/una dos tres cuatro cinco seis siete ocho nueve diez once doce",
-    "fr": "zéro un/une deux trois quatre cinq six sept huit neuf dix onze douze",
-    "it": "zero un/uno/una due tre quattro cinque sei sette otto nove dieci undici dodici",
-    "nl": "nul een/één twee drie vier vijf zes zeven acht negen tien elf twaalf",
+    "es": "cero - dos tres cuatro cinco seis siete ocho nueve diez once doce",
+    "fr": "zéro - deux trois quatre cinq six sept huit neuf dix onze douze",
+    "it": "zero - due tre quattro cinque sei sette otto nove dieci undici dodici",
+    "nl": "nul één twee drie vier vijf zes zeven acht negen tien elf twaalf",
     "pl": "zero jeden/jedna/jedno dwa/dwie/dwóch trzy/trzech cztery/czterech pięć sześć siedem osiem dziewięć dziesięć"
     " jedenaście dwanaście",
-    "pt": "zero um/uma dois/duas três quatro cinco seis sete oito nove dez onze doze",
+    "pt": "zero - dois/duas três quatro cinco seis sete oito nove dez onze doze",
     "ru": "ноль один/одна/одно/одного/одной два/две/двух три/трёх/трех четыре/четырёх пять/пяти шесть семь восемь"
     " девять десять одиннадцать двенадцать",
-    "sv": "noll en/ett två tre fyra fem sex sju åtta nio tio elva tolv",
+    "sv": "noll - två tre fyra fem sex sju åtta nio tio elva tolv",
+}
+# How ordinals begin, from the first.
+_ORDINALS = {
+    "de": "erst zweit dritt viert fünft sechst siebt acht neunt zehnt elft zwölft",
+    "en": "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth",
+    "es": "primer segund tercer cuart quint sext séptim octav noven décim",
+    "fr": "premi deuxi troisi quatri cinqui sixi septi huiti neuvi dixi onzi douzi",
+    "it": "prim second terz quart quint sest settim ottav non decim",
+    "nl": "eerst tweed derd vierd vijfd zesd zevend achtst negend tiend elfd twaalfd",
+    "pl": "pierwsz drug trzec czwart piąt szóst siódm ósm dziewiąt dziesiąt",
+    "pt": "primeir segund terceir quart quint sext sétim oitav non décim",
+    "ru": "перв втор трет четв пят шест седьм восьм девят десят",
+    "sv": "först andr tredj fjärd femt sjätt sjund ått nion tion elft tolft",
+}
+_ARTICLES = {
+    "de": "ein|eine|einen|einem|einer|eines",
+    "es": "un|una",
+    "fr": "une?",
+    "it": "un|una|uno|un(?=')",
+    "nl": "een",
+    "pt": "uma?",
+    "sv": "en|ett",
 }
 _CHINESE_DIGITS = dict(zip("〇一二三四五六七八九十", map(str, range(11)), strict=True)) | {"两": "2", "兩": "2"}
 
 
 def style_of(language: str) -> NumberStyle | None:
     """Return how a language writes numbers, None if unknown. A region or script is ignored: ``pt-BR``."""
-    return _STYLE_OF.get(re.split("[-_]", language.lower(), maxsplit=1)[0])
+    return _STYLE_OF.get(_base(language))
 
 
 def number_value(text: str, language: str) -> str | None:
     """Return a number in plain form, as "1000.5"; None if ``text`` is no number with a sensible reading.
 
-    A separator that the language does not use so is read as the decimal one. Leading zeros of the whole part and
-    trailing ones of the decimals are left out; digits of every script count.
+    A separator that the language does not use so is read as the decimal one. Leading zeros are left
+    out; digits of every script count.
 
     >>> [number_value("1.500", language) for language in ("de", "en")], number_value("24.12.2025", "de")
-    (['1500', '1.5'], None)
+    (['1500', '1.500'], None)
     """
     text = re.sub(f"[{_SPACES}]", " ", plain_digits(text))
     style = style_of(language) or _POINT
@@ -75,8 +99,7 @@ def number_value(text: str, language: str) -> str | None:
         match = re.fullmatch(rf"({grouped}|\d+)(?:{re.escape(each.decimal)}(\d+))?", text)
         if match and not _is_address(text):
             whole = re.sub(r"\D", "", match[1]).lstrip("0") or "0"
-            decimals = (match[2] or "").rstrip("0")
-            return f"{whole}.{decimals}" if decimals else whole
+            return f"{whole}.{match[2]}" if match[2] else whole
     return None
 
 
@@ -117,17 +140,48 @@ def number_words(text: str, language: str) -> Counter[str]:
     >>> number_words("Zwei von zwölf", "de")
     Counter({'2': 1, '12': 1})
     """
-    base = re.split("[-_]", language.lower(), maxsplit=1)[0]
+    base = _base(language)
     if base in ("zh", "ja"):
         return Counter(_CHINESE_DIGITS[character] for character in text if character in _CHINESE_DIGITS)
-    words = _value_of_word(base)
-    return Counter(words[word] for word in re.findall(r"[^\W\d_]+", text.lower()) if word in words) if words else Counter()
+    values = _value_of_word(base)
+    return Counter(values[word] for word in _words(text) if word in values) if values else Counter()
+
+
+def has_word_of_number(text: str, value: str, language: str) -> bool:
+    """Whether a word of ``text`` begins as a number up to twelve or its ordinal; true if the language is unknown.
+
+    >>> [has_word_of_number(each, "2", "de") for each in ("zweidimensional", "der zweite", "der erste")]
+    [True, True, False]
+    """
+    base = _base(language)
+    beginnings = tuple(word for word, each in _value_of_word(base).items() if each == value)
+    beginnings += tuple(_ORDINALS.get(base, "").split()[int(value) - 1 : int(value)])
+    return not beginnings or any(word.startswith(beginnings) for word in _words(text))
+
+
+def articles(text: str, language: str) -> list[tuple[int, int]]:
+    """Return the (start, end) of each indefinite article that may stand for the number one.
+
+    >>> articles("eine Datei und ein Ordner", "de")
+    [(0, 4), (15, 18)]
+    """
+    forms = _ARTICLES.get(_base(language))
+    return [match.span() for match in re.finditer(rf"\b(?:{forms})\b", text, re.IGNORECASE)] if forms else []
 
 
 @cache
 def _value_of_word(language: str) -> dict[str, str]:
     forms = _WORDS.get(language, "").split()
-    return {word: str(value) for value, each in enumerate(forms) for word in each.split("/")}
+    return {word: str(value) for value, each in enumerate(forms) for word in each.split("/") if word != "-"}
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"[^\W\d_]+", text.lower())
+
+
+def _base(language: str) -> str:
+    """Return the code of a language without region or script."""
+    return re.split("[-_]", language.lower(), maxsplit=1)[0]
 
 
 def plain_digits(text: str) -> str:

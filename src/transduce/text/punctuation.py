@@ -30,5 +30,5 @@ SURE_ENDS = (
 SENTENCE_ENDS = SURE_ENDS + ".．…"
 
 # Semicolons and colons: a longer pause than that of a comma. The dot is Greek.
-STRONG_PAUSES = ";:；：﹔﹕︔︓" "·" "؛" "܃܄܅" "፤፥፦" "᠄" "៖" "།" "꛶꛴"
-COMMAS = ",，、､︐︑﹐﹑" "،⹁" "՝" "፣" "߸" "᠂᠈" "၊" "꓾" "꘍꛵"
+STRONG_PAUSES = ";:；：﹔﹕︔︓·؛܃܄܅፤፥፦᠄៖།꛶꛴"
+COMMAS = ",，、､︐︑﹐﹑،⹁՝፣߸᠂᠈၊꓾꘍꛵"

@@ -10,6 +10,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 
 from sentencex import segment
 
@@ -31,7 +32,7 @@ _STRONG_END = re.compile(rf"[{SURE_ENDS}]\s*$")
 _UNKNOWN_END = re.compile(rf"[។៕෴༎༏༐༑⳹⳾︒]+\s*|[{''.join(set(SURE_ENDS) - set('!?。！？｡‼⁇⁈⁉'))}]+(?=[^\W_])")
 # A sentence in brackets, or several, before another.
 _BRACKETED = re.compile(rf"\([^()]+[{SENTENCE_ENDS}]\)\s+(?=\S)|（[^（）]+[{SENTENCE_ENDS}]）\s*(?=\S)")
-_OPENING = "(\"'“„‘«¿¡（「『"
+_OPENING = "(\"'«¿¡（「『"
 
 _SPACED = "!?,;:·"  # marks that a space follows; those of other scripts may stand between words alone
 _PAUSES, _COMMAS = ("".join(set(marks) - set(_SPACED)) for marks in (STRONG_PAUSES + SURE_ENDS, COMMAS))
@@ -66,6 +67,12 @@ def split_sentences(text: str, language: str) -> list[Segment]:
     text = text.strip()
     if not text:
         return [Segment("", "")]
+    ends = [0, *accumulate(map(len, _sentences(plain_quotes(text), language)))]
+    return _segments([text[start:end] for start, end in pairwise(ends)])
+
+
+def _sentences(text: str, language: str) -> list[str]:
+    """Return the sentences of a text that is not empty; they concatenate to it."""
     parts: list[str] = []
     pending: list[str] = []  # parts to join with the next one, not sentences by themselves: "1.", "M."
     end, verbatim, has_words = 0, _VerbatimSpans(text), False
@@ -84,7 +91,7 @@ def split_sentences(text: str, language: str) -> list[Segment]:
             parts[-1] += part
     if pending:
         parts[-1:] = ["".join([*parts[-1:], *pending])]
-    return _segments([piece for part in parts for piece in _pieces(part)])
+    return [piece for part in parts for piece in _pieces(part)]
 
 
 def split_clauses(text: str, max_tokens: int, n_tokens: Callable[[str], int]) -> list[Segment]:
@@ -148,7 +155,7 @@ def _sentencex_parts(text: str, language: str) -> Iterator[str]:
 
     The last part of a block may be incomplete and is split again with the next block. Words are never split.
     """
-    plain = plain_quotes(_SURROGATE.sub("\ufffd", _WIDE_SPACE.sub(" ", text)))
+    plain = _SURROGATE.sub("\ufffd", _WIDE_SPACE.sub(" ", text))
     part_start = start = 0  # start of the next part, start of the next block
     while start < len(text):
         block = plain[start : start + MAX_BLOCK_CHARACTERS]

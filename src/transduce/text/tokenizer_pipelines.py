@@ -14,7 +14,14 @@ from typing import Any, Literal, assert_never
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers
 from tokenizers import Tokenizer as LibraryTokenizer
 
-__all__ = ["CONTINUATION", "MAX_WORD_BYTES", "WORD_VERSIONS", "WordVersion", "byte_level_pipeline", "whitespace_pipeline"]
+__all__ = [
+    "CONTINUATION",
+    "MAX_WORD_BYTES",
+    "WORD_VERSIONS",
+    "WordVersion",
+    "byte_level_pipeline",
+    "whitespace_pipeline",
+]
 
 CONTINUATION = "…"  # prefix of a WordPiece inside a word; not in the byte-level alphabet
 MAX_WORD_BYTES = 64  # WordPiece splits longer words: the library tries every end, in quadratic time
@@ -22,8 +29,8 @@ MAX_WORD_BYTES = 64  # WordPiece splits longer words: the library tries every en
 WordVersion = Literal[1, 2]
 WORD_VERSIONS: tuple[WordVersion, ...] = (1, 2)
 
-# An English ending, a word with its marks and joiners, a number, other signs; each with the space before it. But for the
-# marks, these are the words of version 1, which the library has built in.
+# An English ending, a word with its marks and joiners, a number, other signs; each with the space before it. But for
+# the marks, these are the words of version 1, which the library has built in.
 _WORD = (
     r"'(?:[sdmt]|ll|ve|re)| ?\p{L}[\p{L}\p{M}\u200c\u200d]*| ?\p{N}+"
     r"| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"

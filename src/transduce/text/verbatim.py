@@ -1,4 +1,4 @@
-"""Verbatim strings: what a translation copies, such as URLs, tags, placeholders, codes, dates and numbers with units."""
+"""Verbatim strings: what a translation copies, such as URLs, placeholders, codes, dates and numbers with units."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FILE_ENDINGS = (
 )
 _UNITS = (
     "km/h|m/s|mph|[kcmµμn]?m[²³]?|[kmµμ]?g|[cmd]?l|[mµμn]?s|min|h|[kMGT]?Hz|[mk]?V|mA|[kMG]?Wh?|kJ|[kMh]?Pa|mbar|bar|°|°[CF]|"
-    "[kKMGTP]i?B|[kKMGT]?[Bb]it(?:/s)?|[kMG]bps|dpi|ppi|px|pt|em|rpm|dB|ha|[%‰€£¥]|USD|EUR|GBP"
+    "[kKMGTP]i?B|[kKMGT][Bb]it(?:/s)?|[Bb]it/s|[kMG]bps|dpi|ppi|px|pt|em|rpm|dB|ha|[%‰€£¥]|USD|EUR|GBP"
 )
 # Bounded, else quadratic time on long runs of digits. A space is inside only before a group of three digits.
 _NUMBER = r"\d(?:(?:[\d.,'’\u00a0\u202f]|\ (?=\d{3}(?!\d))){0,30}\d)?"
@@ -33,14 +33,14 @@ _BEFORE_NUMBER = r"(?<![\w.,:/$€£¥-])(?<!\d['’])"
 _AFTER_NUMBER = r"(?!\w)(?![.,:/-]\d)"
 _BRACED = r"\{[^{}]{0,500}\}"
 
-# Kinds of verbatim strings, in the order in which they are tried at a position. ``\ufdd0`` stands for letters of scripts
-# without spaces (``_matchable``). Not matched: "d.h." and "D.C." as files, "the 1990s" as seconds, "£5m" as metres, and
-# words with digits that other languages write otherwise: "2nd", "3D", "16-bit", "4-year-old".
+# Kinds of verbatim strings, in the order in which they are tried at a position. ``\ufdd0`` stands for letters of
+# scripts without spaces (``_matchable``). Not matched: "d.h." and "D.C." as files, "the 1990s" as seconds, "£5m" as
+# metres, and words with digits that other languages write otherwise: "2nd", "3D", "16-bit", "4-year-old".
 _KINDS = {
     "comment": r"<!--(?:(?!<!--).){0,500}?-->",  # no "<!--" inside: else quadratic time on many of them
     "tag": r"</?[A-Za-z][\w:.-]*(?:\s[^<>]*)?/?>|</?\d{1,4}\s?/?>|<[%?][^<>]*[%?]>|<<\w+>>",
     "entity": r"&(?:[A-Za-z]{2,8}|#\d{1,7}|#x[0-9a-fA-F]{1,6});",
-    "url": rf"(?i:https?|ftps?|file|git|ssh)://{_URL}{_URL_END}|(?:mailto|tel):[^\s<>\"'\ufdd0]*\w"
+    "url": rf"(?:%[0-9A-Fa-f]{{2}}){{2,}}|(?i:https?|ftps?|file|git|ssh)://{_URL}{_URL_END}|(?:mailto|tel):[^\s<>\"'\ufdd0]*\w"
     rf"|\bwww\.{_URL}{_URL_END}"
     rf"|(?<![\w.@/\\-])(?:[A-Za-z0-9][A-Za-z0-9-]*\.)+[a-z]{{2,6}}/(?:{_URL}{_URL_END})?"
     r"|(?<![\w.@/\\-])(?:[A-Za-z0-9][A-Za-z0-9-]+\.)+(?:com|org|net|edu|gov|info|io|eu|de|fr|uk|ch|nl|pl|ru|cn|jp)\b"
@@ -66,10 +66,11 @@ _KINDS = {
     r"|(?<![\w-])[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}(?!\w)"  # UUID
     r"|(?<![\w:])(?:[0-9a-fA-F]{1,4}::?){3,7}[0-9a-fA-F]{1,4}(?![\w:])"  # MAC, IPv6
     r"|(?<![\w#&])#(?:[0-9a-fA-F]{6}|[0-9a-fA-F]{8}|(?=[a-fA-F]*\d)[0-9a-fA-F]{3,4}|[fF]{3}|\d+)(?!\w)"  # colour, issue
-    r"|(?<![\w.])[A-Z]+(?:-[A-Z]*\d[A-Z0-9]*)+(?!\w)"  # AB-1234, ISO-8859-1
+    r"|(?<![\w.])[A-Z]+(?:-[A-Z]*\d[A-Z0-9]*)+(?:\.\d+)*(?!\w)"  # AB-1234, ISO-8859-1, MPI-3.1
     r"|(?<![\w.])[A-Za-z][A-Za-z_]*\d\w*(?:[-.]\d\w*)*(?!\w)"  # x86_64, MP3, BE0768880101
     r"|(?<![\w.])\d+[A-Z]+\d[A-Z0-9]*(?!\w)",
-    "digits": r"(?<![\w+])\+\d(?:[ \u00a0./-]?\(?\d+\)?){2,8}(?!\w)|(?<!\w)\(0?\d{2,5}\)[ \u00a0]?\d{3,}(?:[ /-]\d{2,})*(?!\w)"
+    "digits": r"(?<![\w+])\+\d(?:[ \u00a0./-]?\(?\d+\)?){2,8}(?!\w)"
+    r"|(?<!\w)\(0?\d{2,5}\)[ \u00a0]?\d{3,}(?:[ /-]\d{2,})*(?!\w)"
     rf"|{_BEFORE_NUMBER}0\d{{1,4}}[ /-]\d{{2,}}(?:[ /-]\d{{2,}})*{_AFTER_NUMBER}"  # telephone
     rf"|{_BEFORE_NUMBER}\d+(?:[/-]\d+){{2,}}[Xx]?{_AFTER_NUMBER}",  # date, ISBN, telephone
     "quantity": rf"(?<![\w.,$€£¥])(?!\d*0s\b)[-+±]?{_NUMBER}[ \u00a0\u202f]?(?:{_UNITS})(?![\w²³])"
