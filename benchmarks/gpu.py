@@ -129,15 +129,16 @@ def train(
     if is_compiled:
         for layer in [*model.encoder, *model.decoder]:
             layer.compile(dynamic=True)
-    start, tokens_before, graphs_before = 0.0, 0, 0
+    start, end, tokens_before, graphs_before = 0.0, 0.0, 0, 0
 
     def should_stop() -> bool:
-        nonlocal start, tokens_before, graphs_before
+        nonlocal start, end, tokens_before, graphs_before
         if trainer.state.update == N_UNCOUNTED:
             _wait(device)
             start, tokens_before = time.perf_counter(), trainer.state.tgt_tokens
             graphs_before = counters["stats"]["unique_graphs"]
-        return trainer.state.update > N_UNCOUNTED and time.perf_counter() > start + seconds
+        end = time.perf_counter()  # before the final checkpoint
+        return trainer.state.update > N_UNCOUNTED and end > start + seconds
 
     trainer = Trainer(
         model=model,
@@ -149,8 +150,7 @@ def train(
         should_stop=should_stop,
     )
     trainer.run()
-    _wait(device)
-    tokens_per_s = (trainer.state.tgt_tokens - tokens_before) / (time.perf_counter() - start)
+    tokens_per_s = (trainer.state.tgt_tokens - tokens_before) / (end - start)
     echo(f"{'compiled' if is_compiled else 'eager'}: {tokens_per_s:,.0f} target tokens a second")
     return {
         "max_tokens_per_batch": max_tokens,

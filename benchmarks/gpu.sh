@@ -4,10 +4,14 @@
 #     tests      the GPU computes the same as the CPU (pytest tests/gpu)
 #     base, big  training in bf16 with batches of 25,000 tokens, without and with compilation
 #     decoding   translating with beam 4, base and big
+#     paper      Table 3 of the paper at its sizes on captions, $JOBS runs at once (default: 12), stopped after $PAPER_MINUTES
+#                (default: 8); rows that have a record in paper/reports/runs/gpu are not trained again
 #   benchmarks/gpu.sh train DATA RECIPE...   train each recipe with $SEEDS (default: 1 2) on the data folder; writes scores and model
 #                                            cards; an interrupted run in $OUT is resumed
 # Needs torch, numpy, safetensors, tokenizers, sacrebleu, sacremoses, sentencex, py3langid, pydantic, typer, rich, and for the
-# stage tests pytest. DEVICE=cpu SIZES=micro tries the stages base and decoding without a GPU.
+# stage tests pytest, for the stage paper transduce-paper (pip install ./paper) and the captions of Multi30k, in the folder $DATA
+# if that is set. $WORK is a fast folder for its checkpoints. DEVICE=cpu SIZES=micro tries the stages base and decoding without
+# a GPU.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out="${OUT:-gpu-results}"
@@ -29,7 +33,20 @@ stage() {
     tests) "$python" -m pytest tests/gpu --override-ini addopts= --import-mode=importlib -q 2>&1 | tee "$out/tests.txt" ;;
     base | big) measure "$1.json" --sizes "${SIZES:-$1}" --measure training --minutes "${MINUTES:-4}" ;;
     decoding) measure decoding.json --sizes ${SIZES:-base big} --measure decoding ;;
+    paper) table3 ;;
   esac
+}
+
+table3() {
+  local reports="$out/paper" code=0 options=(--scale "${SCALE:-gpu}" --jobs "${JOBS:-12}" --device "$device")
+  [ -z "${DATA:-}" ] || options+=(--data "$DATA")
+  mkdir -p "$reports/runs"
+  [ ! -e paper/reports/runs/gpu ] || cp -rn paper/reports/runs/gpu "$reports/runs"
+  options+=(--out "$reports" --work "${WORK:-$out/work}")
+  OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}" timeout --foreground "${PAPER_MINUTES:-8}m" \
+    "$python" -m transduce paper table3 "${options[@]}" 2>&1 | tee "$out/paper.txt" || code=$?
+  [ "$code" -ne 124 ] || echo "stage paper: time is up; the records in $reports/runs/gpu spare another run of it these rows"
+  [ "$code" -eq 0 ] || [ "$code" -eq 124 ] || return "$code"
 }
 
 train() {
@@ -57,10 +74,10 @@ if [ "${1:-}" = train ]; then
 fi
 for name in "$@"; do
   case "$name" in
-    tests | base | big | decoding) ;;
-    *) echo "gpu.sh: unknown stage $name; known are: tests, base, big, decoding, train" >&2; exit 2 ;;
+    tests | base | big | decoding | paper) ;;
+    *) echo "gpu.sh: unknown stage $name; known are: tests, base, big, decoding, paper, train" >&2; exit 2 ;;
   esac
 done
-for name in "${@:-tests base big decoding}"; do
+for name in "${@:-tests base big decoding paper}"; do
   for one in $name; do stage "$one"; done
 done

@@ -66,7 +66,7 @@ from transduce_paper.attention.word_attention import (
     split_into_words,
     untrained,
 )
-from transduce_paper.table3 import row_at_scale
+from transduce_paper.table3_rows import row_at_scale
 
 N_LAYERS, N_HEADS = 2, 3
 

@@ -47,6 +47,7 @@ def test_a_report_is_written_and_told(transduce: CommandLine, tmp_path: Path) ->
         (["table3", "--row", "base", "--row", "B-dk61"], ["'B-dk61'", "B-dk16"]),
         (["table2", "--row", "base"], ["--row", "table3", "'table2'", "'base'"]),
         (["all", "--row", "base"], ["--row", "table3", "'all'"]),
+        (["table2", "--jobs", "3"], ["--jobs", 3, "table3", "'table2'"]),
     ],
 )
 def test_what_cannot_be_made_is_refused_before_the_work(
@@ -105,5 +106,5 @@ def test_its_options_are_known() -> None:
     app.command()(paper)
     parameters = typer.main.get_command(app).params
     assert sorted(max(each.opts, key=len) for each in parameters if each.opts[0].startswith("--")) == [
-        "--data", "--device", "--json", "--out", "--row", "--scale", "--sentence", "--treebank", "--work",
+        "--data", "--device", "--jobs", "--json", "--out", "--row", "--scale", "--sentence", "--treebank", "--work",
     ]  # fmt: skip

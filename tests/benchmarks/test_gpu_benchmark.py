@@ -53,4 +53,4 @@ def test_the_script_refuses_an_unknown_stage(tmp_path: Path) -> None:
         check=False,
     )
     assert run.returncode == 2
-    assert run.stderr == "gpu.sh: unknown stage bigger; known are: tests, base, big, decoding, train\n"
+    assert run.stderr == "gpu.sh: unknown stage bigger; known are: tests, base, big, decoding, paper, train\n"

@@ -8,6 +8,7 @@ import json
 import lzma
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -24,11 +25,12 @@ from said import naming, says
 from talking_model import write_talking_model
 from transduce.bulk import BulkJob, find_shards, translate_shards
 from transduce.bulk import driver as driver_module
-from transduce.bulk.driver import ExecutorDied, LocalExecutor
-from transduce.bulk.job import Shard, digest_of_folder
-from transduce.bulk.shards import STALE_S, Claims
+from transduce.bulk.driver import BulkReport, ExecutorDied, LocalExecutor
+from transduce.bulk.job import Shard, digest_of_folder, open_job
+from transduce.bulk.shards import STALE_S, Claims, part_path
 from transduce.bulk.worker import ShardTranslator
 from transduce.errors import ConfigError, DataError, TransduceError
+from transduce.files import MAX_LINE_BYTES
 
 WORDS = "the a old young dog cat man woman sees hears red book sleeps".split()
 
@@ -101,6 +103,135 @@ def test_the_output_is_no_shard_and_odd_names_are_refused(tmp_path: Path) -> Non
         (folder / os.fsdecode(name)).touch()
         with pytest.raises(ConfigError, match="rename"):
             find_shards(f"{folder}/*", tmp_path / "new")
+
+
+def test_what_matches_and_is_no_file_is_named(tmp_path: Path) -> None:
+    folder, out = tmp_path / "in", tmp_path / "out"
+    folder.mkdir()
+    (folder / "good").write_text("the dog\n")
+    (folder / "folder").mkdir()
+    (folder / "link").symlink_to("good")
+    assert [shard.name for shard in find_shards(f"{folder}/*", out)] == ["good", "link"]
+    for name, make, words in (
+        ("gone", lambda path: path.symlink_to("/nothing/here"), ("nothing",)),
+        ("loop", lambda path: path.symlink_to("loop"), ()),
+        ("pipe", os.mkfifo, ("pipe",)),
+        ("device", lambda path: path.symlink_to("/dev/null"), ("device",)),
+    ):
+        make(folder / name)
+        with pytest.raises(ConfigError, match=naming(folder / name, *words)):
+            find_shards(f"{folder}/*", out)
+        (folder / name).unlink()
+
+
+def test_links_and_the_longest_names_are_translated(model: Path, tmp_path: Path) -> None:
+    folder, out = tmp_path / "in", tmp_path / "out"
+    folder.mkdir()
+    longest = os.pathconf(tmp_path, "PC_NAME_MAX") - len(".json")
+    (folder / ("n" * longest)).write_text("the dog\n")
+    (folder / "zz").symlink_to("n" * longest)
+    found = find_shards(f"{folder}/*", out)
+    translate_shards(BulkJob([model]), found, out, n_workers=1, make_executor=InProcess)
+    assert (out / "zz").read_bytes() == (out / ("n" * longest)).read_bytes() != b""
+    assert not list(out.glob(".*"))
+    for more in ("n", "ü"):
+        (folder / ("n" * longest + more)).touch()
+        with pytest.raises(ConfigError, match=naming(longest + len(more.encode()), longest)):
+            find_shards(f"{folder}/*", out)
+        (folder / ("n" * longest + more)).unlink()
+
+
+def test_lines_that_are_changed_or_cut_are_told(model: Path, tmp_path: Path) -> None:
+    folder, out, told = tmp_path / "in", tmp_path / "out", list[str]()
+    folder.mkdir()
+    (folder / "a").write_bytes(b"the dog\nth\xff dog\n" + b"the" * 9000 + b"\nthe\n")
+    (folder / "b").write_bytes(b"the dog\n")
+    (folder / "c").write_bytes(("the dog\n" * 9).encode("utf-16"))
+    (folder / "d").write_bytes(b"dog\n" + b" " * MAX_LINE_BYTES + b"dog\nthe dog\n")
+    found = find_shards(f"{folder}/[ab]", out)
+    report = translate_shards(BulkJob([model]), found, out, n_workers=1, make_executor=InProcess, log=told.append)
+    assert len(told) == 2
+    assert says(told[0], "a", 1, 4, "lines", 3, "cut off")
+    assert says(told[1], "a", 1, 4, "lines", 2, "UTF-8")
+    [of_a, of_b] = json.loads((out / "manifest.json").read_text())["shards"]
+    assert (of_a["truncated_lines"], of_a["invalid_lines"], of_a["lines"]) == (1, 1, 4)
+    assert (of_b["truncated_lines"], of_b["invalid_lines"]) == (0, 0)
+    assert [each.invalid_lines for each in report.results] == [1, 0]
+    other = tmp_path / "other"
+    found = find_shards(f"{folder}/[cd]", other)
+    with pytest.raises(DataError, match=naming(1, 2, "shards", "UTF-16")):
+        translate_shards(BulkJob([model]), found, other, n_workers=1, make_executor=InProcess)
+    assert json.loads((other / "done" / "d.json").read_text())["truncated_lines"] == 1
+
+
+def test_the_command_counts_what_was_changed(transduce: Callable[..., Any], model: Path, tmp_path: Path) -> None:
+    folder, out = tmp_path / "in", tmp_path / "out"
+    folder.mkdir()
+    (folder / "a").write_bytes(b"th\xff dog\n")
+    (folder / "b").write_bytes(b"the dog\n")
+    translate_shards(BulkJob([model]), find_shards(f"{folder}/*", out), out, n_workers=1, make_executor=InProcess)
+    outcome = transduce("translate", model, "--in", f"{folder}/*", "--out", out, "--device", "cpu")
+    assert outcome.code == 0
+    assert says(outcome.err.splitlines()[-1], "warning", 1, "invalid", out / "manifest.json")
+
+
+def test_a_resume_trusts_content_not_sizes(model: Path, tmp_path: Path) -> None:
+    folder, out = tmp_path / "in", tmp_path / "out"
+    folder.mkdir()
+    for name in "ab":
+        (folder / name).write_text(f"the {name} dog\n")
+
+    def translate() -> BulkReport:
+        found = find_shards(f"{folder}/*", out)
+        return translate_shards(BulkJob([model]), found, out, n_workers=1, make_executor=InProcess)
+
+    def linked(path: Path, to: Path) -> None:
+        path.unlink()
+        path.symlink_to(to)
+
+    translate()
+    once = contents(out)
+    assert translate().n_translated == 0
+    (folder / "a").write_text("the x dog\n")  # of the same size
+    with pytest.raises(DataError, match=naming(folder / "a", "changed")):
+        translate()
+    (folder / "a").write_text("the a dog\n")
+    for change in (
+        lambda path: path.write_bytes(path.read_bytes()[::-1]),
+        lambda path: path.write_bytes(b""),
+        lambda path: linked(path, folder / "a"),
+        lambda path: linked(path, Path("/nothing/here")),
+    ):
+        change(out / "a")
+        with pytest.raises(DataError, match=naming(re.compile(re.escape(str(out / "a"))))):
+            translate()
+        (out / "a").unlink()
+        assert translate().n_translated == 1  # what was removed is translated again
+        assert contents(out) == once
+
+
+def test_what_killed_workers_leave_is_removed(model: Path, tmp_path: Path) -> None:
+    folder, out = tmp_path / "in", tmp_path / "out"
+    folder.mkdir()
+    for name in "ab":
+        (folder / name).write_text("the dog\n")
+    found = find_shards(f"{folder}/*", out)
+    seen = list[set[str]]()
+
+    class Watching(InProcess):
+        def translate(self, shard: Shard, out: Path) -> None:
+            seen.append({path.name for path in out.glob(".*.part")})
+            super().translate(shard, out)
+
+    open_job(BulkJob([model]), found, out)
+    of_a, of_b = (part_path(out, name).with_suffix(".77.part") for name in "ab")
+    older = out / ".a.host.4711.part"  # as earlier versions named it
+    (out / "done").mkdir()
+    for path in (of_a, of_b, older, out / "done" / ".0123.tmp"):
+        path.write_text("half")
+    translate_shards(BulkJob([model]), found, out, n_workers=1, make_executor=Watching)
+    assert [{of_a.name, of_b.name} & names for names in seen] == [{of_b.name}, set()]
+    assert not list(out.rglob(".*"))
 
 
 def test_it_writes_what_translate_writes(

@@ -182,6 +182,14 @@ def test_languages_with_regions(transduce: CommandLine, text: Path, given: str, 
 
 
 @pytest.mark.usefixtures("untimed")
+def test_languages_with_regions_in_the_names_of_files(transduce: CommandLine, text: Path) -> None:
+    Path("my.de").rename("my.pt-BR")
+    outcome = transduce("init", "--src", "my.en", "--tgt", "my.pt-BR", "--minutes", 0.05, "--out", "a.toml")
+    assert outcome.code == 0, outcome.err
+    assert read_recipe(Path("a.toml")).data.direction == "en-pt-BR"
+
+
+@pytest.mark.usefixtures("untimed")
 def test_strange_names_of_files_are_quoted(transduce: CommandLine, text: Path) -> None:
     name = "it's \"my\\\n recipe.toml"
     outcome = transduce("init", "--src", "my.en", "--tgt", "my.de", "--minutes", 0.01, "--out", name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import lzma
+import os
 from pathlib import Path
 
 import pytest
@@ -69,3 +70,16 @@ def test_missing_and_empty_text(tmp_path: Path) -> None:
     for name in ("nowhere", "empty"):
         with pytest.raises(DataError, match=naming(tmp_path / name)):
             PlainText(config_of(corpus="files", train_text=str(tmp_path / name)))
+
+
+def test_a_link_to_nothing_in_a_folder_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("a dog\n")
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "gone.txt").symlink_to("/nothing/here")
+    config = config_of(corpus="files", train_text=str(tmp_path))
+    with pytest.raises(DataError, match=naming(tmp_path / "sub" / "gone.txt")):
+        PlainText(config)
+    (tmp_path / "sub" / "gone.txt").unlink()
+    os.mkfifo(tmp_path / "sub" / "pipe")
+    with pytest.raises(DataError, match=naming(tmp_path / "sub" / "pipe", "pipe")):
+        PlainText(config)

@@ -145,6 +145,8 @@ def test_files_that_need_no_columns_cut(tmp_path: Path, lines: list[str]) -> Non
     path = tmp_path / "my.tsv"
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     assert hint_at_columns(path) == hint_at_columns(tmp_path / "no") == ""
+    (tmp_path / "damaged.tsv.gz").write_bytes(gzip.compress(path.read_bytes() * 9)[:-9])
+    assert hint_at_columns(tmp_path / "damaged.tsv.gz") == ""
 
 
 @pytest.mark.parametrize(("name", "can_be_got"), [("multi30k", True), ("tatoeba", False), ("wmt-sample10k", False)])

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import torch
 
+from said import says
 from transduce.config import LanguageModelConfig, ModelConfig, SearchConfig, TransformerConfig
 from transduce.errors import ConfigError, TransduceError
 from transduce.exchange import export_model, exporting
@@ -23,9 +24,18 @@ from transduce.exchange.hugging_face_causal import check_hugging_face_causal, wr
 from transduce.exchange.hugging_face_tokenizer import causal_tokenizer_files, tokenizer_files
 from transduce.exchange.onnx import check_onnx, write_onnx
 from transduce.exchange.plain_weights import plain_model, reordered
-from transduce.exchange.probes import ODD_TEXTS, Comparison, Probes, sentences_of_tokens
+from transduce.exchange.probes import (
+    KEPT_TEXTS,
+    ODD_TEXTS,
+    Comparison,
+    Greedy,
+    Probes,
+    n_with_losses,
+    sentences_of_tokens,
+)
 from transduce.exchange.refusals import require_exportable
 from transduce.model import Transformer, TransformerLM
+from transduce.tasks.line_statistics import LineStatistics
 from transduce.tasks.model_folder import write_model_folder
 from transduce.text import (
     EOS_ID,
@@ -38,6 +48,7 @@ from transduce.text import (
     train_wordpiece,
 )
 from transduce.text.documents import DocumentCodec
+from transduce.text.masks import MASKS
 
 from .conftest import LINES
 
@@ -92,6 +103,16 @@ def test_hugging_face(variant: tuple[str, str, str, int], tmp_path: Path) -> Non
     model, tokenizers = random_translator(*variant)
     write_hugging_face(tmp_path, model, tokenizers, SearchConfig(), suppressed=[])
     require_equal(check_hugging_face(tmp_path, probes_of(model, tokenizers, 1)), 1e-4)
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=str)
+def test_transformers_finds_every_weight_in_the_file(variant: tuple[str, str, str, int], tmp_path: Path) -> None:
+    transformers = pytest.importorskip("transformers")
+    write_hugging_face(tmp_path, *random_translator(*variant), SearchConfig(), suppressed=[])
+    _, found = transformers.AutoModelForSeq2SeqLM.from_pretrained(tmp_path, output_loading_info=True)
+    assert {name: found[name] for name in ("missing_keys", "unexpected_keys", "mismatched_keys")} == {
+        "missing_keys": set(), "unexpected_keys": set(), "mismatched_keys": set(),
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=str)
@@ -225,7 +246,11 @@ def test_the_command(target: str, library: str, folder: Path, transduce: Any, tm
     outcome = transduce("export", folder, "--to", target, "--out", tmp_path / "out", "--text", text, "--json")
     assert outcome.code == 0, outcome.err
     values = json.loads(outcome.out)
-    assert (values["format"], values["sentences"], values["equal_greedy"]) == (target, 3, 3)
+    n_sentences = 3 + len(KEPT_TEXTS)
+    assert (values["format"], values["sentences"], values["equal_greedy"]) == (target, n_sentences, n_sentences)
+    lost = values["sentences_with_losses"]
+    assert lost == {"sentences": len(KEPT_TEXTS), "lost": len(KEPT_TEXTS)}  # random weights keep nothing
+    assert says(outcome.err, "warning", len(KEPT_TEXTS), "URLs", tmp_path / "out" / "README.md")
     assert values["odd_texts_equal"] == len(ODD_TEXTS)
     _, front, body = (tmp_path / "out" / "README.md").read_text().split("---\n", 2)
     matter = yaml.safe_load(front)
@@ -234,7 +259,10 @@ def test_the_command(target: str, library: str, folder: Path, transduce: Any, tm
     assert matter["model-index"][0]["results"][0]["metrics"] == [
         {"type": "sacrebleu", "value": 12.5, "name": "nrefs:1 case:mixed"}
     ]
-    assert "3 of 3 greedy outputs equal" in body
+    assert f"{n_sentences} of {n_sentences} greedy outputs equal" in body
+    different = body.split("## What is different")[1]
+    assert says(different, "URLs", "placeholders", "emoji", "transduce", len(KEPT_TEXTS))
+    assert "U+E000" not in different  # a model without masks
     if target == "ct2":
         (code,) = re.findall(r"```python\n(.*?)```", body, re.DOTALL)
         with redirect_stdout(io.StringIO()) as printed:
@@ -244,6 +272,30 @@ def test_the_command(target: str, library: str, folder: Path, transduce: Any, tm
     again = transduce("export", folder, "--to", target, "--out", tmp_path / "out")
     assert again.code == 1
     assert "exists already" in again.err
+
+
+def test_the_card_says_what_masks_and_capitals_need(tmp_path: Path) -> None:
+    pytest.importorskip("ctranslate2")
+    bpe = train_bpe(LINES, vocab_size=300, masks=True)
+    model, _ = random_translator("post", "sinusoidal", "three-way", 8, src_vocab_size=bpe.size, tgt_vocab_size=bpe.size)
+    statistics = LineStatistics(sentences=1, tokens=20, longest=30, least_ratio=0.5, caps=0.0)
+    write_model_folder(
+        tmp_path / "model", config=model.config, weights=model.canonical(), tokenizers=Tokenizers(bpe, bpe),
+        search=SearchConfig(), direction="en-de", task="translation", card="# A model\n", statistics=statistics,
+    )  # fmt: skip
+    told = list[str]()
+    export_model(tmp_path / "model", "ct2", tmp_path / "out", log=told.append)
+    assert any(says(line, "warning", "URLs") for line in told)
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert says(card, f"U+{ord(MASKS[0]):04X}", f"U+{ord(MASKS[-1]):04X}")
+    assert says(card, "capitals", "lower-case")
+
+
+def test_losses_are_counted_by_sentence() -> None:
+    outputs = [[*BPE.encode(text)] for text in KEPT_TEXTS]
+    outputs[1] = BPE.encode("Write to and wait.")
+    greedy = [Greedy(tuple(ids), (1.0,) * len(ids)) for ids in outputs]
+    assert n_with_losses(Probes([], [], [], [Greedy((5,), (1.0,)), *greedy]), BPE) == 1
 
 
 def test_a_wrong_export_is_not_kept(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

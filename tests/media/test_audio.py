@@ -95,6 +95,38 @@ def test_files_of_all_kinds(ending: str, tmp_path: Path) -> None:
     assert frames.shape == (48, 80)
 
 
+CHANNELS = {  # of a tone and another one: what is read
+    "inverted": (lambda a, b: [a, -a], "a"),
+    "inverted and softer": (lambda a, b: [0.8 * a, -a], "a"),
+    "inverted with noise": (lambda a, b: [a, -1.01 * a + 0.001 * b], "noisy"),
+    "three that cancel": (lambda a, b: [a, -0.5 * a, -0.5 * a], "a"),
+    "one silent": (lambda a, b: [0 * a, a], "a"),
+    "equal": (lambda a, b: [a, a], "a"),
+    "unrelated": (lambda a, b: [a, b], "a + b"),
+    "partly inverted": (lambda a, b: [a + b, b - 0.3 * a], "mean"),
+}
+
+
+@pytest.mark.parametrize("name", CHANNELS)
+def test_channels_that_cancel_are_not_mixed(name: str, tmp_path: Path) -> None:
+    mix, expected = CHANNELS[name]
+    a, b = tone(440, 0.3), tone(1700, 0.3)
+    channels = np.stack(mix(a, b), axis=1).astype(np.float32)
+    wanted = {"a": a, "noisy": -1.01 * a + 0.001 * b, "a + b": a + b, "mean": channels.mean(axis=1)}[expected]
+    soundfile.write(tmp_path / "a.wav", channels, 16_000, subtype="FLOAT")
+    frames = reader_of("audio", width=40).read(tmp_path / "a.wav").astype(float)
+    np.testing.assert_allclose(frames, frames_of_samples(wanted, n_bands=40).astype(float), atol=0.1)
+
+
+def test_no_other_file_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """libsndfile would look for a resource fork beside a file that it does not know."""
+    (tmp_path / "a.wav").write_bytes(b"unknown" * 100)
+    soundfile.write(tmp_path / "._a.wav", tone(440), 16_000, format="WAV")
+    with pytest.raises(DataError, match=naming(tmp_path / "a.wav")) as caught:
+        read_audio(tmp_path / "a.wav")
+    assert "BufferedReader" not in str(caught.value)
+
+
 def test_short_recordings_have_one_frame() -> None:
     assert frames_of_samples(tone(440, 0.01), n_bands=20).shape == (1, 20)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from starlette.testclient import TestClient
 
 from transduce.serving.detection import LanguageDetector, UnservedLanguage
 from transduce.serving.languages import served_codes
+from transduce.tasks import Translator
 
 SENTENCES = {
     "en": "The old dog does not see the cat in the garden.",
@@ -149,3 +151,18 @@ def test_the_nearest_code_comes_first() -> None:
     assert served_codes("pt-br", served) == ["pt-BR"]
     assert served_codes("pt", served) == ["pt-BR", "pt-PT"]
     assert served_codes("x", served) == served_codes("", served) == []
+
+
+def test_a_model_within_one_language_corrects_texts_in_it(tmp_path: Path) -> None:
+    text = "The dog sleeps."
+    folder = translator(tmp_path / "en-en", direction="en-en", seed=0)
+    with serving(folder, translator(tmp_path / "en-de", direction="en-de")) as client:
+        corrected = Translator.load(folder).translate([text])[0]
+        assert corrected != text
+        for source in ("en", "auto"):
+            assert translate(client, text, source, "en")[1]["translatedText"] == corrected
+        fields = {"text": [text], "source_lang": "EN", "target_lang": "EN"}
+        assert client.post("/v2/translate", json=fields).json()["translations"][0]["text"] == corrected
+        answer = client.post("/sentences", json={"q": text, "source": "en", "target": "en"}).json()
+        assert [each["translation"] for each in answer["sentences"]] == [corrected]
+        assert translate(client, "Der Hund schläft.", "de", "de")[1]["translatedText"] == "Der Hund schläft."

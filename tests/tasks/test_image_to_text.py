@@ -113,7 +113,7 @@ def test_read_prints_a_line_for_each_image(transduce: CommandLine, run: Path, im
     assert (plain.code, plain.out.splitlines()) == (0, Reader.load(model).read(files))
     records = [json.loads(line) for line in transduce("read", model, *files, "--json", "--n-best", 2).out.splitlines()]
     assert [record["file"] for record in records] == list(map(str, files))
-    assert records[0].keys() == {"file", "text", "score", "n_best"}
+    assert records[0].keys() == {"file", "text", "score", "n_best", "warnings"}
     assert len(records[0]["n_best"]) == 2
     listed = transduce("read", model, *files, "--n-best", 2, "--beam", 3).out.splitlines()
     assert [line.split("\t")[0] for line in listed] == ["1", "1", "2", "2"]
@@ -122,6 +122,59 @@ def test_read_prints_a_line_for_each_image(transduce: CommandLine, run: Path, im
     refused = transduce("read", model, images / "bad.png")
     assert (refused.code, len(refused.err.splitlines())) == (1, 1)
     assert says(refused.err, images / "bad.png")
+
+
+def test_a_file_that_cannot_be_read_does_not_keep_the_others_from_it(
+    transduce: CommandLine, run: Path, images: Path
+) -> None:
+    model, good = run / "model", [images / "test-0.png", images / "test-1.png", images / "test-2.png"]
+    texts = Reader.load(model).read(good)
+    files = [good[0], images / "bad.png", good[1], images / "none.png", good[2]]
+    outcome = transduce("read", model, *files)
+    assert outcome.code == 1
+    assert outcome.out.splitlines() == [texts[0], "", texts[1], "", texts[2]]
+    errors = [line for line in outcome.err.splitlines() if "error" in line]
+    assert [says(line, file) for line, file in zip(errors, (files[1], files[3]), strict=True)] == [True, True]
+    records = [json.loads(line) for line in transduce("read", model, *files, "--json").out.splitlines()]
+    assert ["error" in record for record in records] == [False, True, False, True, False]
+    numbers = {line.split("\t")[0] for line in transduce("read", model, *files, "--n-best", 2).out.splitlines()}
+    assert numbers == {"1", "3", "5"}
+
+
+def test_what_is_read_in_part_is_told(transduce: CommandLine, run: Path, images: Path, tmp_path: Path) -> None:
+    first, pages, wide = Image.open(images / "test-0.png"), tmp_path / "pages.tif", tmp_path / "wide.png"
+    first.save(pages, save_all=True, append_images=[first])
+    first.resize((8 * first.width, first.height)).save(wide)
+    reader = Reader.load(run / "model")
+    [of_pages, of_wide] = reader.find_texts([pages, wide])
+    assert of_pages.text == reader.read([images / "test-0.png"])[0]
+    assert any(says(warning, pages, "first") for warning in of_pages.warnings)
+    assert any(says(warning, wide, "pixels", f"{reader.longest_source:,}") for warning in of_wide.warnings)
+    outcome = transduce("read", run / "model", pages, wide, "--json")
+    assert [json.loads(line)["warnings"] for line in outcome.out.splitlines()] == [
+        list(of_pages.warnings), list(of_wide.warnings),
+    ]  # fmt: skip
+    assert all(any(says(line, warning) for line in outcome.err.splitlines()) for warning in of_wide.warnings)
+
+
+def test_a_text_that_is_cut_off_is_told(run: Path, images: Path) -> None:
+    reader = Reader.load(run / "model")
+    reader._search._max_output = 1
+    [cut] = reader.find_texts([images / "test-0.png"])
+    assert any(says(warning, images / "test-0.png", "cut off", 1) for warning in cut.warnings)
+
+
+def test_pages_in_lists_are_told(recipe: Path, images: Path, tmp_path: Path) -> None:
+    first = Image.open(images / "train-2.png")
+    first.save(tmp_path / "pages.tif", save_all=True, append_images=[first])
+    listed, others = tmp_path / "list.tsv", [f"{images}/train-{n}.png\t{n}\n" for n in (2, 3, 4)]
+    listed.write_text(f"{tmp_path}/pages.tif\t12\n{''.join(others)}", encoding="utf-8")
+    told = list[str]()
+    settings = [f"data.{split}_media={listed}" for split in ("train", "dev")]
+    prepare(read_recipe(recipe, settings).data, tmp_path / "prepared", log=told.append)
+    assert [says(line, tmp_path / "pages.tif", "first") for line in told].count(True) == 2
+    found = list(examine([str(listed)]))
+    assert any(each.status == "note" and says(each.message, tmp_path / "pages.tif") for each in found)
 
 
 def test_evaluate_and_card_have_error_rates(transduce: CommandLine, run: Path, images: Path, tmp_path: Path) -> None:

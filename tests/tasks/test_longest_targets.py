@@ -51,7 +51,7 @@ def test_prepare_counts_them(transduce: CommandLine, recipe: Path, tmp_path: Pat
 
 def test_a_run_tells_them_before_it_trains(recipe: Path, tmp_path: Path) -> None:
     told: list[str] = []
-    train(read_recipe(recipe), tmp_path / "run", log=told.append)
+    train(read_recipe(recipe), tmp_path / "run", log=told.append, should_stop=lambda: True)
     assert sum("max_extra_tokens" in line for line in told) == 1
 
 

@@ -25,6 +25,7 @@ from transduce.model import Transformer
 from transduce.tasks import Translator, prepare
 from transduce.tasks.line_statistics import LineStatistics, line_statistics
 from transduce.tasks.mask_statistics import MaskStatistics
+from transduce.tasks.segment_text import SegmentText
 from transduce.tasks.segmentation import Segmenter
 from transduce.text import MASKS, Tokenizers, find_verbatim, mask, train_bpe
 
@@ -128,6 +129,26 @@ def test_sentences_in_capitals_are_read_in_small_letters(translator: Translator)
     (lowered,) = translator.translate(["The dog sees the cat"])
     assert translator.translate(["THE DOG SEES THE CAT"]) == [lowered.upper()]
     assert translator.translate(["THE DOG SEES THE CAT"], split=False) == [lowered.upper()]
+
+
+@pytest.mark.parametrize(
+    ("typed", "plain"),
+    [
+        ("\ufeffThe d\u00adog sees the c\u200bat.\u200e", "The dog sees the cat."),
+        ("The dog\ufe0f sleeps.\u200b The cat\u2060 sees it.", "The dog sleeps. The cat sees it."),
+    ],
+)
+def test_what_cannot_be_seen_makes_no_difference(translator: Translator, typed: str, plain: str) -> None:
+    for split in (True, False):
+        assert translator.translate([typed], split=split) == translator.translate([plain], split=split)
+
+
+def test_a_model_reads_the_quotes_of_its_training_text(translator: Translator) -> None:
+    typed, plain = "“It’s a dog.”", '"It\'s a dog."'
+    known = LineStatistics(sentences=1, tokens=99, longest=99, least_ratio=0.0, caps=0.0, quotes="’“”")
+    readers = [SegmentText(translator.tokenizers, translator.mask_rules, statistics) for statistics in (None, known)]
+    texts = [reader.read(text, lowers_caps=False).masked.text for reader in readers for text in (typed, plain)]
+    assert texts == [plain, plain, typed, typed]
 
 
 def test_capitals_are_counted_as_they_are_read(translator: Translator) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from transduce import Transcriber
 from transduce.data import open_store
 from transduce.diagnostics import examine
 from transduce.errors import CheckpointError, DataError
+from transduce.files import write_manifest
 from transduce.recipes import read_recipe
 from transduce.tasks import prepare, train
 from transduce.view import attention_of_media
@@ -71,9 +73,35 @@ def test_transcribe_prints_a_line_for_each_recording(transduce: CommandLine, run
     plain = transduce("transcribe", model, *files)
     assert (plain.code, plain.out.splitlines()) == (0, Transcriber.load(model).transcribe(files))
     record = json.loads(transduce("transcribe", model, files[0], "--json").out)
-    assert (record["file"], record.keys()) == (str(files[0]), {"file", "text", "score", "n_best"})
+    assert (record["file"], record.keys()) == (str(files[0]), {"file", "text", "score", "n_best", "warnings"})
     refused = transduce("transcribe", model, sounds / "bad.wav")
     assert (refused.code, says(refused.err, sounds / "bad.wav")) == (1, True)
+
+
+def test_a_recording_longer_than_those_of_training_is_told(
+    transduce: CommandLine, run: Path, sounds: Path, tmp_path: Path
+) -> None:
+    samples, rate = soundfile.read(sounds / "test-0.wav", dtype="float32")
+    transcriber = Transcriber.load(run / "model")
+    assert 0 < transcriber.longest_source <= 100  # frames
+    soundfile.write(tmp_path / "long.wav", np.tile(samples, 8), rate)
+    outcome = transduce("transcribe", run / "model", sounds / "test-0.wav", tmp_path / "long.wav")
+    assert outcome.code == 0
+    seconds = f"{transcriber.longest_source / 100:.1f}"
+    assert [says(line, tmp_path / "long.wav", seconds) for line in outcome.err.splitlines()].count(True) == 1
+
+
+def test_folders_of_earlier_versions_have_the_limit_of_recipes(run: Path, tmp_path: Path) -> None:
+    model = Path(shutil.copytree(run / "model", tmp_path / "model"))
+    values = json.loads((model / "config.json").read_text())
+    for longest in (None, "100", 0):
+        (model / "config.json").write_text(json.dumps(values | {"longest_source": longest}))
+        write_manifest(model, exempt=("README.md",))
+        if longest is None:
+            assert Transcriber.load(model).longest_source == 2000  # frames: 20 s
+        else:
+            with pytest.raises(CheckpointError, match=naming("longest_source", repr(longest))):
+                Transcriber.load(model)
 
 
 def test_words_are_scored_without_case_and_punctuation(transduce: CommandLine, run: Path, sounds: Path) -> None:

@@ -53,6 +53,10 @@ def translated(markup: str, rules: MarkupRules, translations: dict[str, tuple[st
         # One around punctuation surrounds an equal mark, or nothing.
         ("wait<b>!</b> he said", "er sagt: warte!", [2, 3, 3, 0, 1], "er sagt: warte<b>!</b>"),
         ("wait<b>!</b> he said", "er sagt warte", [2, 3, 0], "<b></b> er sagt warte"),
+        ("<a href=#n>[1]</a> see here", "siehe hier [1]", [3, 4, 0, 1, 2], "siehe hier <a href=#n>[1]</a>"),
+        ("it has <b>1,500</b> dogs", "es hat Hunde 1.500", [0, 1, 3, 2], "es hat Hunde <b>1.500</b>"),
+        ("it has <b>2</b> dogs", "es hat zwei Hunde", [0, 1, 2, 3], "es hat <b>zwei</b> Hunde"),
+        ("it has <b>2</b> dogs", "es hat Hunde", [0, 1, 3], "es hat <b></b> Hunde"),
         # A string that is copied is one word, and the same word wherever attention is.
         ("see <b>https://x-y.org/a?b</b> and {c}", "{c} und siehe https://x-y.org/a?b", [0, 0, 0, 0],
          "{c} und siehe <b>https://x-y.org/a?b</b>"),
@@ -108,7 +112,9 @@ def test_what_is_not_translated_stays_as_it_is() -> None:
 def test_a_line_end_of_preformatted_text_is_one(markup: str, texts: list[str]) -> None:
     parts = divide(markup, html_rules())
     assert [part.text for part in parts if isinstance(part, Unit)] == texts
-    kept = [part if isinstance(part, str) else part.put_back(part.text, [], np.zeros((0, 0))) for part in parts]
+    kept = [
+        part if isinstance(part, str) else part.put_back(part.text, [], np.zeros((0, 0), np.float32)) for part in parts
+    ]
     assert "".join(part if isinstance(part, str) else part.raw for part in parts) == markup
     assert "".join(kept).count("\n") == markup.count("\n")
 
@@ -138,7 +144,8 @@ def test_sections_of_xml_are_text(markup: str, expected: str) -> None:
 def test_what_is_taken_out_leaves_a_sentence() -> None:
     """No space where none would be without it, and words on its sides stay apart."""
     texts = {
-        "one <img> two": "one two", "one <img>.": "one.", "one<img>two": "one two", "one <img>": "one",
+        "one <img> two": "one two", "one <img>.": "one.", "one<img>two": "one two",
+        "one<wbr>two<!-- x -->three": "onetwothree", "one <img>": "one",
         "one <!-- x --> <img>, two": "one, two", "東<img>京": "東京", "one <b>two</b><i>three</i>": "one two three",
         "&#xFEFF;one &shy;t&zwnj;wo\u200e": "one two", "می\u200cخواهم": "می\u200cخواهم",
     }  # fmt: skip
@@ -176,10 +183,15 @@ def test_the_outline_of_xml(rules: MarkupRules, expected: list[str]) -> None:
 
 
 def test_addresses_stay_in_plain_text() -> None:
-    unit = plain_unit("Mail a@b.org, see https://x.org/a?b&c or {name}.", is_protected=True)
+    unit = plain_unit("Mail a@b.org, see https://x.org/a?b&c or {name} 👍🏽.", is_protected=True)
+    assert unit.text == "Mail, see or."
     target = "Schreib, siehe oder."
     result = unit.put_back(target, word_spans(target), np.eye(5, dtype=np.float32))
-    assert result == "Schreib a@b.org, siehe https://x.org/a?b&c oder {name}."
+    assert result == "Schreib a@b.org, siehe https://x.org/a?b&c oder {name} 👍🏽."
+    for kept in ("README.txt", "<0>", "</b>", "/usr/bin", "❤\ufe0f"):
+        unit = plain_unit(f"see {kept} now", is_protected=True)
+        assert unit.text == "see now"
+        assert unit.put_back("siehe jetzt", [(0, 5), (6, 11)], np.eye(2, dtype=np.float32)) == f"siehe {kept} jetzt"
 
 
 def test_signs_of_markup_in_a_plain_translation_are_signs() -> None:
@@ -213,6 +225,45 @@ def test_every_tag_comes_back_exactly_once(markup: str, seed: int, rules: Markup
             without = without.replace(node, "", n)
         assert "".join(without.replace("&#160;", "").split()) == "".join(target.split())
         assert Counter(re.findall("<(b|i)>|</(b|i)>", result)) == Counter(re.findall("<(b|i)>|</(b|i)>", _raw(part)))
+
+
+elements = st.recursive(
+    st.sampled_from(["one ", " two", "three", ".", " ↑ ", "5 ", "<img>", "https://x.org/a ", "<b>*</b>"]),
+    lambda inner: st.tuples(st.sampled_from(["b", "i", "0", "sup"]), st.lists(inner, max_size=3)).map(
+        lambda each: f"<{each[0]}>{''.join(each[1])}</{each[0]}>"
+    ),
+    max_leaves=12,
+)
+
+
+@given(st.lists(elements, max_size=4).map("".join), st.integers(0, 1000))
+def test_tags_are_nested_as_in_the_source(markup: str, seed: int) -> None:
+    """Each pair is within the pairs that it was in, and no tag stands within a word that is copied."""
+    numbers = iter(range(1000))
+    markup = re.sub("<(b|i|sup)>", lambda match: f"<{match[1]} id={next(numbers)}>", markup)
+    draw, rng = random.Random(seed), np.random.default_rng(seed)
+    for part in divide(markup, html_rules()):
+        if isinstance(part, str):
+            continue
+        target = " ".join(draw.choices(["ein", "zwei,", "https://x.org/a", "5", "."], k=draw.randint(0, 6)))
+        words = word_spans(target)
+        weights = rng.random((len(words), len(word_spans(part.text)))).astype(np.float32)
+        result = part.put_back(target, words, weights)
+        assert parents(result) == parents(part.raw)
+        assert result.count("https://x.org/a") >= target.count("https://x.org/a")
+
+
+def parents(markup: str) -> dict[str, str]:
+    """Return the tag that each tag with a number is in; all are balanced."""
+    found, stack = dict[str, str](), [""]
+    for tag in re.findall("<[^>]+>", markup):
+        if tag.startswith("</"):
+            assert stack.pop().split()[0].strip("<>") == tag.strip("</>")
+        elif tag != "<img>":
+            found[tag] = stack[-1]
+            stack.append(tag)
+    assert stack == [""]
+    return {tag: parent for tag, parent in found.items() if "id=" in tag}
 
 
 def _nodes(unit: Unit) -> Counter[str]:

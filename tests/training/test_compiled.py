@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
@@ -18,16 +19,21 @@ from transduce.data import Batch, PairBatches
 from transduce.model import Transformer
 from transduce.tasks import prepare
 from transduce.tasks.objective import PairObjective
+from transduce.training import Trainer
 
 pytestmark = pytest.mark.merge
 N_BATCHES = 12
 
 
 @pytest.fixture(scope="module")
-def batches(tmp_path_factory: pytest.TempPathFactory) -> list[Batch]:
-    """Batches of many shapes."""
+def source(tmp_path_factory: pytest.TempPathFactory) -> PairBatches:
     prepared = prepare(DataConfig(n_pairs=300, vocab_size=300), tmp_path_factory.mktemp("store") / "store")
-    source = PairBatches(prepared.train, max_tokens=600, seed=1, device=torch.device("cpu"))  # type: ignore[arg-type]
+    return PairBatches(prepared.train, max_tokens=600, seed=1, device=torch.device("cpu"))  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def batches(source: PairBatches) -> list[Batch]:
+    """Batches of many shapes."""
     found = [source.batch(0, index) for index in range(N_BATCHES)]
     assert len({batch.src_BS.shape for batch in found}) > N_BATCHES // 2
     return found
@@ -44,8 +50,8 @@ def counters() -> Iterator[dict[str, Counter[str]]]:
     torch._dynamo.reset()
 
 
-def losses_and_gradients(batches: list[Batch], backend: str | None) -> list[torch.Tensor]:
-    """The loss of each batch, and the gradients of all weights summed over them."""
+def make_model(backend: str | None) -> Transformer:
+    """A model whose layers are compiled by a backend, if there is one."""
     torch.manual_seed(3)
     model = Transformer(
         ModelConfig(n_encoder_layers=2, n_decoder_layers=2, d_model=32, d_ff=64, n_heads=2, d_k=16, d_v=16, p_drop=0.0,
@@ -55,6 +61,12 @@ def losses_and_gradients(batches: list[Batch], backend: str | None) -> list[torc
     if backend is not None:
         for layer in [*model.encoder, *model.decoder]:
             layer.compile(dynamic=True, backend=backend)
+    return model
+
+
+def losses_and_gradients(batches: list[Batch], backend: str | None) -> list[torch.Tensor]:
+    """The loss of each batch, and the gradients of all weights summed over them."""
+    model = make_model(backend)
     objective = PairObjective(model, TrainingConfig())
     found = []
     for update, batch in enumerate(batches):
@@ -77,6 +89,22 @@ def test_traced_layers_compute_the_same_in_few_graphs(batches: list[Batch], coun
     assert not counters["graph_break"]
     # Torch compiles a function for at most this many kinds of arguments; more of them run uncompiled.
     assert 0 < counters["stats"]["unique_graphs"] < torch._dynamo.config.recompile_limit
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_training_compiles_layers_after_the_memory_preflight(
+    source: PairBatches, counters: dict[str, Counter[str]], tmp_path: Path
+) -> None:
+    config, model = TrainingConfig(max_updates=1, max_tokens_per_batch=600), make_model("aot_eager")
+    Trainer(
+        model=model,
+        objective=PairObjective(model, config),
+        batches=source,
+        learning_rate=lambda step: 1e-3,
+        config=config,
+        checkpoints=tmp_path / "checkpoints",
+    ).run()
+    assert counters["stats"]["unique_graphs"] > 0
 
 
 @pytest.mark.slow

@@ -58,6 +58,14 @@ def paper(
             show_default=False,
         ),
     ] = None,
+    jobs: Annotated[
+        int,
+        Option(
+            metavar="N",
+            min=1,
+            help="Train up to N runs of table3 at once, each in a process; one model with small batches does not fill a GPU.",
+        ),
+    ] = 1,
     sentence: Annotated[
         str | None, Option(help="Show this sentence in the attention figures, beside the paper's.", show_default=False)
     ] = None,
@@ -85,6 +93,8 @@ def paper(
     rows = tuple(row or ())
     if rows:
         _require_table3_rows(name, rows)
+    if jobs > 1 and "table3" not in names:
+        raise ConfigError(f"--jobs {jobs} is for the runs of table3, got it with {quoted(name)}")
     _require_inputs(names, scale, treebank, sentence)
     reports = out if scale == "cpu" else out / scale
     for option, folder in (("--out", out), ("--work", work or out / "work")):
@@ -108,7 +118,7 @@ def paper(
     for each in names:
         echo(f"{each}:")
         try:
-            report = ARTEFACTS[each](experiments, Request(sentence, treebank, rows))
+            report = ARTEFACTS[each](experiments, Request(sentence, treebank, rows, jobs))
         except Stopped:
             echo(f"stopped; run the same command again to continue with {each}")
             return stop.exit_code
@@ -132,7 +142,7 @@ def paper(
 
 def _require_table3_rows(name: str, rows: tuple[str, ...]) -> None:
     """Raise ConfigError for --row with another table or figure, or for an unknown row."""
-    from transduce_paper.table3 import require_rows
+    from transduce_paper.table3_rows import require_rows
 
     if name != "table3":
         raise ConfigError(f"--row {quoted(rows[0])} selects a row of table3, got it with {quoted(name)}")

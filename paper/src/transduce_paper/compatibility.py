@@ -25,7 +25,7 @@ from transduce_paper.intervals import Interval, half_width_of_mean, interval_of_
 from transduce_paper.report import Cell, Claim, Report, Table, agreement, how_to_reproduce, picture
 from transduce_paper.request import Request
 from transduce_paper.sizes import size_description
-from transduce_paper.table3 import row_at_scale
+from transduce_paper.table3_rows import row_at_scale
 
 __all__ = [
     "Cost",

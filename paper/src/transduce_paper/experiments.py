@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from statistics import median
@@ -116,6 +117,7 @@ class RunRecord:
     starts_from: str | None = None  # name of the record whose weights the run has started from
     tokenizer_of: str | None = None  # name of the record whose tokenizer it has; None: its own, or that of starts_from
     rated_by: str | None = None  # name of the record of the reward model
+    runs_at_once: int = 1  # runs that shared the machine, this one included
 
     @property
     def bleu(self) -> float:
@@ -152,12 +154,19 @@ class Experiments:
         should_stop: Callable[[], bool] = lambda: False,
         while_training: AbstractContextManager[object] | None = None,
         log: Callable[[str], None] = lambda line: None,
+        flops: Mapping[Precision, float] | None = None,
+        runs_at_once: int = 1,
     ) -> None:
-        """``follow`` makes the progress display of a run; the other arguments are those of ``train``."""
+        """``follow`` makes the progress display of a run; the other arguments are those of ``train``, and for records:
+
+        ``flops`` are the FLOP/s of large matrix products, if they were measured before, and ``runs_at_once`` the number
+        of processes that train on this machine at a time.
+        """
         self.records, self.work, self.scale = records, work, scale
         self.data_folder, self.device, self.log = data_folder, torch.device(device), log
-        self._follow, self.should_stop, self._while_training = follow, should_stop, while_training
-        self._flops: dict[Precision, float] = {}  # FLOP/s of large matrix products, measured once
+        self._follow, self.should_stop = follow, should_stop
+        self.while_training: AbstractContextManager[object] = while_training or nullcontext()
+        self._flops, self._runs_at_once = dict(flops or {}), runs_at_once
 
     def experiment(
         self,
@@ -291,14 +300,30 @@ class Experiments:
         write(key, measured)
         return measured
 
+    def flops(self, precision: Precision) -> float:
+        """Return the FLOP/s of large matrix products on the device, measured once."""
+        if precision not in self._flops:
+            self._flops[precision] = sustained_flops(self.device, precision)
+        return self._flops[precision]
+
+    def in_another_process(self, *, runs_at_once: int) -> partial[Experiments]:
+        """Return what makes the same experiments in another process, without displays and signal handlers."""
+        return partial(
+            Experiments,
+            self.records,
+            self.work,
+            scale=self.scale,
+            data_folder=self.data_folder,
+            device=self.device,
+            flops=self._flops,
+            runs_at_once=runs_at_once,
+        )
+
     def _train(self, experiment: Experiment) -> RunRecord:
         """Train a model, score it and write its record."""
         folder, config = self.run_folder(experiment), self._located(experiment)
         self.log(f"{experiment.name}: training")
-        precision = config.training.precision
-        if precision not in self._flops:
-            self._flops[precision] = sustained_flops(self.device, precision)
-        flops = self._flops[precision]
+        flops = self.flops(config.training.precision)
         with self._follow(config) if self._follow else nullcontext() as follower:
             result = train(
                 config,
@@ -309,7 +334,7 @@ class Experiments:
                 also=TOKENISED_BLEUS.keys(),
                 listeners=[follower] if follower else [],
                 should_stop=self.should_stop,
-                while_training=self._while_training,
+                while_training=self.while_training,
                 log=follower.log if follower else self.log,
             )
         if result.reason == "interrupted" or result.model_folder is None:
@@ -487,6 +512,7 @@ class Experiments:
             starts_from=_name_of(experiment.starts_from),
             tokenizer_of=_name_of(experiment.tokenizer_of),
             rated_by=_name_of(experiment.rated_by),
+            runs_at_once=self._runs_at_once,
         )
 
 

@@ -15,3 +15,4 @@ class Request:
     sentence: str | None = None  # shown in the attention figures
     treebank: Path | None = None  # folder of the Penn Treebank, for Table 4 at the paper's scale
     rows: tuple[str, ...] = ()  # of Table 3; empty: all
+    jobs: int = 1  # runs of Table 3 that are trained at once

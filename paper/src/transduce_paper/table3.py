@@ -6,15 +6,11 @@ from collections.abc import Mapping, Sequence
 from math import ceil, floor, sqrt
 from pathlib import Path
 from statistics import mean, stdev
-from typing import Any, assert_never
 
-from transduce.config import RunConfig, nearest_name
-from transduce.errors import ConfigError, quoted
 from transduce.model import cost_of
-from transduce.recipes import TABLE_3, with_settings
-from transduce_paper.experiments import Experiment, Experiments, RunRecord, Scale, machines
+from transduce.recipes import TABLE_3
+from transduce_paper.experiments import Experiments, RunRecord, Scale, machines
 from transduce_paper.intervals import student_t
-from transduce_paper.printed import PRINTED
 from transduce_paper.report import (
     Cell,
     Claim,
@@ -27,42 +23,35 @@ from transduce_paper.report import (
 )
 from transduce_paper.request import Request
 from transduce_paper.sizes import size_description
+from transduce_paper.table3_rows import (
+    ROWS,
+    learning_rate_description,
+    require_rows,
+    row_at_scale,
+    row_experiments,
+    row_records,
+)  # fmt: skip
 from transduce_paper.table_plots import RowPoint, draw_perplexities
 
-__all__ = [
-    "learning_rate_description", "make_table3", "require_rows", "row_at_scale", "row_experiment", "verdict",
-    "vocabularies_that_fit",
-]  # fmt: skip
+__all__ = ["make_table3", "verdict", "vocabularies_that_fit"]
 
-
-ROWS = PRINTED.table3
 # Vocabulary sizes for which the parameter formula gives the printed counts: one for big, another for the other rows.
 VOCABULARIES = (37_000, 41_100, 36_000)
 
-# Section 6.2: no checkpoint averaging. Validation BLEU is off, so the minutes measure training alone.
-AS_IN_SECTION_6_2 = ("training.average_last=1", "training.validation_bleu=false")
-
-# Only base has several seeds; they give the interval of seed noise. With 4 seeds an effect would have to exceed 3.6
-# standard deviations, with 8 it is 2.5.
-N_BASE_SEEDS = 8
 # Differences in the paper up to these count as no effect: it has one run per row and calls E "nearly identical".
 NEGLIGIBLE_PPL, NEGLIGIBLE_BLEU = 0.02, 0.1
-UPDATES_AT_CPU_SCALE = 1_500
-# All English-German text of the data folder; the dev set is newstest2013, as in the paper.
-MIXTURE = (
-    "newstest", "wmt-sample10k", "tatoeba", "multi30k", "libreoffice-help", "debian_ddtp", "debian_handbook",
-)  # fmt: skip
 
 
 def make_table3(experiments: Experiments, request: Request) -> Report:
     """Train every row, or those of the request, and compare them with the paper's."""
     if request.rows:
         return _report_of_rows(experiments, request)
-    records = _records(experiments, experiments.pick(list(ROWS), test=["base", "C-N2"]))
+    records = row_records(experiments, experiments.pick(list(ROWS), test=["base", "C-N2"]), jobs=request.jobs)
     return Report(
         "Table 3: variations on the Transformer",
         (
             _sizes({"base": records["base"]}),
+            *_about_training(experiments.scale, records["base"][0]),
             _effects(records, records["base"]),
             picture("table3", "Perplexity of each row against base: ours with the interval of seeds, the paper's"),
             how_to_reproduce(
@@ -136,32 +125,17 @@ def _claim_on_smoothing(records: Mapping[str, Sequence[RunRecord]]) -> Claim:
     )
 
 
-def require_rows(names: Sequence[str]) -> None:
-    """Raise ConfigError if a name is not that of a row of Table 3."""
-    for name in names:
-        if name not in ROWS:
-            raise ConfigError(f"Table 3 has no row {quoted(name)}; {nearest_name(name, list(ROWS))}")
-
-
-def _records(experiments: Experiments, names: Sequence[str]) -> dict[str, list[RunRecord]]:
-    """Train or read rows: every seed of base, one of the others."""
-    return {name: list(map(experiments.run, _experiments_of(experiments, name))) for name in names}
-
-
-def _experiments_of(experiments: Experiments, name: str) -> list[Experiment]:
-    n_seeds = experiments.pick(N_BASE_SEEDS, test=2) if name == "base" else 1
-    return [row_experiment(experiments, name, seed=seed) for seed in range(1, 1 + n_seeds)]
-
-
 def _report_of_rows(experiments: Experiments, request: Request) -> Report:
     """Report some rows alone. They are compared with base only if all its seeds have been trained."""
     require_rows(request.rows)
     names = tuple(dict.fromkeys(request.rows))
-    records = _records(experiments, names)
-    seeds = _experiments_of(experiments, "base")
+    records = row_records(experiments, names, jobs=request.jobs)
+    seeds = row_experiments(experiments, "base")
     has_base = all(experiments.record_path(each).exists() for each in seeds)
     base = [experiments.run(each) for each in seeds] if has_base else None
-    sections: list[str | Table] = [_sizes(records), _effects(records, base)]
+    first = next(iter(records.values()))[0]
+    sections: list[str | Table] = [_sizes(records), *_about_training(experiments.scale, first)]
+    sections.append(_effects(records, base))
     if base is None:
         sections.append(
             f"Base has not been trained here, so effects are unknown: `transduce paper table3 --row base` trains its"
@@ -207,6 +181,20 @@ def _sizes(records: Mapping[str, Sequence[RunRecord]]) -> str:
     )
 
 
+def _about_training(scale: Scale, record: RunRecord) -> list[str | Table]:
+    """Say what models of the paper's sizes cannot show after so little training; nothing at other scales."""
+    if scale != "gpu":
+        return []
+    paper = TABLE_3["base"]().training
+    return [
+        f"The models have the paper's sizes, but not its training: {record.updates:,} updates of"
+        f" {record.tgt_tokens / record.updates:,.0f} target tokens instead of {paper.max_updates:,} of about"
+        f" {paper.max_tokens_per_batch:,}; big has no more updates than the others. None has converged. So a row shows"
+        " how a change alters the beginning of training; it is no test of what the paper says about capacity and"
+        " over-fitting (rows C, D and big)."
+    ]
+
+
 def _draw(records: Mapping[str, Sequence[RunRecord]], path: Path) -> None:
     base, first = _perplexities(records["base"]), records["base"][0]
     margin = _margin(base)
@@ -236,69 +224,6 @@ def _draw(records: Mapping[str, Sequence[RunRecord]], path: Path) -> None:
         ),
         path=path,
     )
-
-
-def row_at_scale(name: str, scale: Scale, *, seed: int = 1) -> RunConfig:
-    """Return the run of a row at a scale.
-
-    paper: the paper's own run; gpu: its model sizes on less text; cpu: the same ratios of sizes, trained in minutes;
-    test: as cpu, to be shortened.
-    """
-    row = with_settings(TABLE_3[name](), [f"training.seed={seed}", *AS_IN_SECTION_6_2])
-    match scale:
-        case "paper":
-            return with_settings(row, ['data.corpus="wmt14-en-de"', "training.checkpoint_every_updates=1400"])
-        case "gpu":
-            return with_settings(row, _at_gpu_scale(row))
-        case "cpu" | "test":
-            return with_settings(row, _at_cpu_scale(row))
-        case _:
-            assert_never(scale)
-
-
-def _at_gpu_scale(row: RunConfig) -> list[str]:
-    """Use the paper's sizes for a tenth of its updates, on all English-German text of the data folder."""
-    max_updates = row.training.max_updates // 10
-    return [
-        f"data.corpus={{{', '.join(f'{name}=1.0' for name in MIXTURE)}}}",
-        "data.vocab_size=16000",
-        f"training.max_updates={max_updates}",
-        f"training.warmup_steps={row.training.warmup_steps // 4}",
-        f"training.checkpoint_every_updates={max_updates // 50}",
-        f"training.validate_every_updates={max_updates // 5}",
-        "training.precision=bf16",
-    ]
-
-
-def _at_cpu_scale(row: RunConfig) -> list[str]:
-    """Use half the layers, an eighth of each width and the same number of heads, on captions instead of news.
-
-    The learning rate decays linearly to zero. With the paper's schedule, still high after so few updates, the time at
-    which a model learns to align would depend on the seed (perplexity of base 14.6 to 17.8; with decay 10.2 to 11.6).
-    """
-    model, training = row.model, row.training
-    n_encoder, n_decoder = model.layer_counts
-    widths = {name: getattr(model, name) // 8 for name in ("d_model", "d_ff", "d_k", "d_v")}
-    max_updates = UPDATES_AT_CPU_SCALE * training.max_updates // 100_000
-    return [
-        *(f"model.{name}={width}" for name, width in widths.items()),
-        f"model.n_encoder_layers={n_encoder // 2}",
-        f"model.n_decoder_layers={n_decoder // 2}",
-        "data.corpus=multi30k",
-        "data.vocab_size=2000",
-        f"training.max_updates={max_updates}",
-        "training.max_tokens_per_batch=3000",
-        "training.warmup_steps=400",
-        "training.decay=linear",
-        f"training.validate_every_updates={max_updates}",
-        "training.checkpoint_every_updates=100",
-        "training.precision=bf16",
-    ]
-
-
-def row_experiment(experiments: Experiments, name: str, *, seed: int) -> Experiment:
-    """Return the run of a row under the name of its record."""
-    return experiments.experiment(f"table3-{name}-seed{seed}", row_at_scale(name, experiments.scale, seed=seed))
 
 
 def _bleu(record: RunRecord, metric: str = "sacrebleu") -> float:
@@ -331,7 +256,7 @@ def _details(scale: Scale, base: Sequence[RunRecord]) -> str:
             f" parameters, on {corpora} ({data['direction']}, vocabulary {model['tgt_vocab_size']:,}).",
             f"- Training: {first.updates:,} updates, {training['warmup_steps']:,} of them warm-up"
             f"{learning_rate_description(training)}, {first.tgt_tokens:,} target tokens, {training['precision']},"
-            f" {first.minutes:.1f} minutes. No checkpoint is averaged (section 6.2).",
+            f" {first.minutes:.1f} minutes{_beside(first.runs_at_once - 1)}. No checkpoint is averaged (section 6.2).",
             f"- PPL and BLEU are of {first.dev_text}, the paper's of newstest2013. PPL is per token, without label"
             " smoothing.",
             f"- BLEU: `{first.dev_scores['sacrebleu']['signature']}`. Tokenised BLEU with compounds split, like the"
@@ -342,9 +267,8 @@ def _details(scale: Scale, base: Sequence[RunRecord]) -> str:
     )
 
 
-def learning_rate_description(training: Mapping[str, Any]) -> str:
-    """Describe the learning rate after warm-up; empty for the paper's schedule."""
-    return ", then linear decay to zero" if training["decay"] == "linear" else ""
+def _beside(n_others: int) -> str:
+    return f", beside {n_others} other runs, so minutes say little about speed" if n_others else ""
 
 
 def _effects(records: Mapping[str, Sequence[RunRecord]], base: Sequence[RunRecord] | None) -> Table:

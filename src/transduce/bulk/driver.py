@@ -12,7 +12,15 @@ from pathlib import Path
 from typing import Protocol
 
 from transduce.bulk.job import BulkJob, Shard, open_job
-from transduce.bulk.shards import Claims, done_shards, write_final_manifest
+from transduce.bulk.shards import (
+    Claims,
+    ShardResult,
+    done_shards,
+    is_done,
+    read_result,
+    remove_parts,
+    write_final_manifest,
+)
 from transduce.errors import DataError, TransduceError
 from transduce.worker_pool import Worker, WorkerDied
 
@@ -21,6 +29,7 @@ __all__ = ["BulkReport", "Executor", "ExecutorDied", "translate_shards"]
 HEARTBEAT_S = 10.0
 POLL_S = 1.0  # while others hold what is left
 MAX_DEATHS = 3  # of workers with the same shard in hand
+MAX_WARNED = 20  # shards whose warnings are logged; all are in the manifest
 
 
 class ExecutorDied(Exception):
@@ -64,6 +73,7 @@ class BulkReport:
 
     n_shards: int  # of the job
     n_translated: int  # by this process; the others were done before or by others
+    results: Sequence[ShardResult] = ()  # of all shards
 
 
 def translate_shards(
@@ -102,7 +112,7 @@ class _Driver:
         self._done = done_shards(out, shards)
         self._failed: dict[str, TransduceError] = {}
         self._deaths = Counter[str]()
-        self._n_translated = 0
+        self._n_translated = self._n_warned = 0
         self._fatal: BaseException | None = None
 
     def run(self, n_workers: int) -> BulkReport:
@@ -128,8 +138,8 @@ class _Driver:
         if self._failed:
             name, error = min(self._failed.items())
             raise DataError(f"{len(self._failed):,} of {len(self.shards):,} shards failed; the first, {name}: {error}")
-        write_final_manifest(self.out, self.shards)
-        return BulkReport(len(self.shards), self._n_translated)
+        results = write_final_manifest(self.out, self.shards)
+        return BulkReport(len(self.shards), self._n_translated, results)
 
     @contextmanager
     def _heartbeat(self) -> Iterator[None]:
@@ -170,6 +180,7 @@ class _Driver:
     def _translate(self, executor: Executor, shard: Shard) -> Executor | None:
         """Translate a claimed shard; return the worker, None if it has died."""
         try:
+            remove_parts(self.out, shard.name)
             executor.translate(shard, self.out)
         except ExecutorDied as error:
             executor.close()
@@ -194,7 +205,16 @@ class _Driver:
             self._done.add(shard.name)
             self._n_translated += 1
             self._on_progress(len(self._done))
+            self._warn(shard)
         return executor
+
+    def _warn(self, shard: Shard) -> None:
+        """Log what is missing from a translation."""
+        warnings = read_result(self.out, shard.name).warnings()
+        self._n_warned += bool(warnings)
+        if self._n_warned <= MAX_WARNED:
+            for warning in warnings:
+                self._log(f"warning: {warning}")
 
     def _next(self) -> Shard | None:
         """Claim a shard; None if there is none to claim now."""
@@ -203,7 +223,7 @@ class _Driver:
                 if shard.name in self._done or shard.name in self._failed:
                     continue
                 if self._claims.take(shard.name):
-                    if (self.out / shard.name).exists():  # done by another process since the listing
+                    if is_done(self.out, shard):  # by another process, since the listing
                         self._claims.give_back(shard.name)
                         self._done.add(shard.name)
                         self._on_progress(len(self._done))
@@ -214,7 +234,7 @@ class _Driver:
     def _look(self) -> None:
         """List what other processes have done."""
         with self._lock:
-            self._done |= done_shards(self.out, self.shards)
+            self._done |= done_shards(self.out, self.shards, known=self._done)
             self._on_progress(len(self._done))
 
     def _all_settled(self) -> bool:

@@ -5,18 +5,23 @@ from __future__ import annotations
 import glob
 import hashlib
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+import os
+import stat
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
 from transduce.errors import CheckpointError, ConfigError, DataError, shown
 from transduce.files import MANIFEST_NAME, migrated, read_json, write_json
 
-__all__ = ["CLAIMS", "DONE", "JOB_FILE", "BulkJob", "Shard", "digest_of_folder", "find_shards", "open_job"]
+__all__ = [
+    "CLAIMS", "DONE", "JOB_FILE", "RESULT_ENDING", "BulkJob", "Shard", "digest_of_folder", "find_shards", "open_job",
+]  # fmt: skip
 
 JOB_FILE = "bulk.json"
 DONE, CLAIMS = "done", "claims"  # folders of the output
+RESULT_ENDING = ".json"  # of the files in ``done``, after the name of the shard
 FORMAT = 1
 CHUNK_LINES = 2000  # of a shard that are translated together
 THREADS = 1  # of a worker: with another number, sums may be rounded differently
@@ -42,6 +47,7 @@ class BulkJob:
     prefix: str = ""
     split: bool = True
     shortlist: Path | None = None
+    limits: Mapping[str, int] = field(default_factory=dict)  # of outputs: max_length, ...
 
     def as_json(self) -> dict[str, Any]:
         """Return what decides the bytes of the translations; no paths."""
@@ -49,7 +55,7 @@ class BulkJob:
             "models": [digest_of_folder(folder) for folder in self.folders],
             "shortlist": None if self.shortlist is None else digest_of_folder(self.shortlist),
             "precision": self.precision, "beam": self.beam, "alpha": self.alpha, "prefix": self.prefix,
-            "split": self.split, "threads_per_worker": THREADS, "chunk_lines": CHUNK_LINES,
+            "split": self.split, "threads_per_worker": THREADS, "chunk_lines": CHUNK_LINES, **self.limits,
         }  # fmt: skip
 
     def as_message(self) -> str:
@@ -71,17 +77,17 @@ def digest_of_folder(folder: Path) -> str:
 
 
 def find_shards(pattern: str, out: Path) -> list[Shard]:
-    """Return the files that match a pattern, in order; those in the output folder are none of them.
+    """Return the files that match a pattern, in order; folders and files in the output folder are none of them.
 
-    Raises ConfigError if there is none, or two have one name.
+    Raises ConfigError if there is none, one cannot be a shard, or two have one name.
     """
-    matches = [Path(each) for each in sorted(glob.glob(pattern, recursive=True)) if Path(each).is_file()]
+    matches = [path for path in map(Path, sorted(glob.glob(pattern, recursive=True))) if _is_file(path)]
     if not matches:
         raise ConfigError(f"--in {pattern} matches no file; put the pattern in quotes, as in --in 'shards/*.gz'")
     paths = [path for path in matches if out.resolve() not in path.resolve().parents] if out.exists() else matches
     if not paths or any(path.parent.resolve() == out.resolve() for path in paths):
         raise ConfigError(f"--out {out} holds the shards themselves; name another folder")
-    by_name = dict[str, Path]()
+    by_name, longest = dict[str, Path](), _longest_name(out)
     for path in paths:
         if path.name in by_name:
             raise ConfigError(f"{by_name[path.name]} and {path} have the same name; give each shard its own")
@@ -89,8 +95,38 @@ def find_shards(pattern: str, out: Path) -> list[Shard]:
             raise ConfigError(f"{path} has the name of another file of the output; rename it")
         if any("\ud800" <= character <= "\udfff" for character in path.name):  # as Python reads other bytes
             raise ConfigError(f"the name of {shown(path.name)} is not UTF-8; rename it")
+        if len(os.fsencode(path.name)) > longest:
+            raise ConfigError(
+                f"the name of {path} has {len(os.fsencode(path.name)):,} bytes, at most {longest} can be translated to"
+                f" {out}; rename it"
+            )
         by_name[path.name] = path
     return [Shard(name, path) for name, path in by_name.items()]
+
+
+def _is_file(path: Path) -> bool:
+    """Return whether a path is a file, or a link to one; False for a folder.
+
+    Raises ConfigError for what matches and cannot be read as a shard.
+    """
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:
+        what = "a link to nothing" if path.is_symlink() else error.strerror or str(error)
+        raise ConfigError(f"{path} cannot be translated: {what}; remove it, or change the pattern") from error
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise ConfigError(f"{path} is a pipe, a socket or a device, not a file; remove it, or change the pattern")
+    return stat.S_ISREG(mode)
+
+
+def _longest_name(out: Path) -> int:
+    """Return the bytes of the longest name of a shard: ``done`` has one that is longer by an ending."""
+    where = next((each for each in (out, *out.absolute().parents) if each.exists()), Path("/"))
+    try:
+        most = os.pathconf(where, "PC_NAME_MAX")
+    except (OSError, ValueError, AttributeError):  # another system
+        most = 255
+    return most - len(RESULT_ENDING)
 
 
 def open_job(job: BulkJob, shards: Sequence[Shard], out: Path) -> None:

@@ -7,21 +7,25 @@ touched any more is taken over. Two processes that translate the same shard lose
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import socket
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from transduce.bulk.job import CLAIMS, DONE, JOB_FILE, Shard
+from transduce.bulk.job import CLAIMS, DONE, JOB_FILE, RESULT_ENDING, Shard
 from transduce.errors import DataError
-from transduce.files import MANIFEST_NAME, is_running, read_json, write_json
+from transduce.files import MANIFEST_NAME, is_running, read_json, remove, sha256_of_file, write_json
 
-__all__ = ["Claims", "ShardResult", "done_shards", "part_path", "record_result", "write_final_manifest"]
+__all__ = [
+    "Claims", "ShardResult", "done_shards", "is_done", "part_path", "read_result", "record_result", "remove_parts",
+    "write_final_manifest",
+]  # fmt: skip
 
 STALE_S = 60.0  # a claim that was not touched for so long belongs to nobody
 FORMAT = 1
@@ -33,43 +37,95 @@ class ShardResult:
 
     name: str
     lines: int
-    truncated_lines: int  # longer than the model reads
+    truncated_lines: int  # longer than what is read of a line, or than the model reads
     input_bytes: int
     input_sha256: str
     output_bytes: int
     output_sha256: str
+    invalid_lines: int = 0  # not UTF-8: bytes were replaced; earlier versions did not count them
+    first_truncated: int | None = None  # number of the first such line
+    first_invalid: int | None = None
+
+    def warnings(self) -> list[str]:
+        """Describe what is missing from the translation, a line for each kind."""
+        kinds = (
+            (
+                self.truncated_lines,
+                self.first_truncated,
+                "longer than what can be translated; their ends were cut off",
+            ),
+            (self.invalid_lines, self.first_invalid, "not UTF-8; the invalid bytes were replaced"),
+        )
+        return [
+            f"{self.name}: {n:,} of {self.lines:,} lines are {what}{f' (first: line {first:,})' if first else ''}"
+            for n, first, what in kinds
+            if n
+        ]
 
 
 def part_path(out: Path, name: str) -> Path:
     """Return the name of a translation that is being written, by this process alone."""
-    return out / f".{name}.{socket.gethostname()}.{os.getpid()}.part"
+    return out / f"{_part_prefix(name)}.{socket.gethostname()}.{os.getpid()}.part"
+
+
+def remove_parts(out: Path, name: str) -> None:
+    """Remove the unfinished translations of a shard, which killed workers have left; its claim must be held."""
+    for entry in os.scandir(out):
+        if entry.name.startswith(_part_prefix(name)) and entry.name.endswith(".part"):
+            remove(out / entry.name)
+
+
+def _part_prefix(name: str) -> str:
+    """Return how the name of an unfinished translation begins: short, whatever the name of the shard."""
+    return f".{hashlib.sha256(name.encode()).hexdigest()[:16]}"
 
 
 def record_result(out: Path, result: ShardResult) -> None:
     """Write the checksums of a shard, before it gets its name."""
     (out / DONE).mkdir(exist_ok=True)
-    path = out / DONE / f"{result.name}.json"
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
+    temporary = out / DONE / f".{uuid.uuid4().hex}.tmp"
     write_json(temporary, asdict(result))
-    temporary.replace(path)
+    temporary.replace(_result_path(out, result.name))
 
 
-def done_shards(out: Path, shards: Sequence[Shard]) -> set[str]:
-    """Return the names of the shards that are done: a listing, and a look at the sizes.
+def done_shards(out: Path, shards: Sequence[Shard], *, known: Collection[str] = ()) -> set[str]:
+    """Return the names of the shards that are done; those that are ``known`` to be are not looked at again.
 
-    Raises DataError for a file that the job has not written, or one that has changed.
+    Raises DataError as ``is_done``.
     """
-    present = {entry.name: entry.stat().st_size for entry in os.scandir(out) if entry.is_file(follow_symlinks=False)}
-    done = {shard.name for shard in shards if shard.name in present}
-    for name in done:
-        size = _result(out, name).output_bytes
-        if present[name] != size:
-            raise DataError(f"{out / name} has {present[name]:,} bytes, it was written with {size:,}; remove it")
-    return done
+    present = {entry.name for entry in os.scandir(out)}
+    return {shard.name for shard in shards if shard.name in known or (shard.name in present and is_done(out, shard))}
 
 
-def _result(out: Path, name: str) -> ShardResult:
-    path = out / DONE / f"{name}.json"
+def is_done(out: Path, shard: Shard) -> bool:
+    """Return whether a shard has its translation.
+
+    Raises DataError for a translation that the job has not written, or if it or the shard has changed since.
+    """
+    translation = out / shard.name
+    if not os.path.lexists(translation):
+        return False
+    result = read_result(out, shard.name)
+    if _changed(translation, result.output_bytes, result.output_sha256):
+        raise DataError(f"{translation} is not what was written there; remove it, and it is translated again")
+    if _changed(shard.path, result.input_bytes, result.input_sha256, may_be_link=True):
+        raise DataError(
+            f"{shard.path} has changed since it was translated; remove {translation}, and it is translated again"
+        )
+    return True
+
+
+def _changed(path: Path, n_bytes: int, sha256: str, *, may_be_link: bool = False) -> bool:
+    """Return whether the content of a file is another one. Raises DataError if it is no regular file."""
+    try:
+        return path.stat().st_size != n_bytes or sha256_of_file(path, may_be_link=may_be_link) != sha256
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def read_result(out: Path, name: str) -> ShardResult:
+    """Return what was recorded of a translated shard. Raises DataError if nothing was, or it is damaged."""
+    path = _result_path(out, name)
     if not path.exists():
         raise DataError(f"{out / name} was not written by this job; remove it, or name another folder for --out")
     values = read_json(path)
@@ -79,19 +135,27 @@ def _result(out: Path, name: str) -> ShardResult:
         raise DataError(f"{path} is damaged; remove it and {out / name}") from error
 
 
-def write_final_manifest(out: Path, shards: Sequence[Shard]) -> None:
-    """Write ``manifest.json``: the job, and the checksums of all shards. It has no times and no names of machines."""
+def _result_path(out: Path, name: str) -> Path:
+    return out / DONE / f"{name}{RESULT_ENDING}"
+
+
+def write_final_manifest(out: Path, shards: Sequence[Shard]) -> list[ShardResult]:
+    """Write ``manifest.json``: the job, and the checksums of all shards. It has no times and no names of machines.
+
+    Then nothing else is left in the folder. Returns the results.
+    """
     job: dict[str, Any] = read_json(out / JOB_FILE)
-    results = [asdict(_result(out, shard.name)) for shard in sorted(shards, key=lambda shard: shard.name)]
-    temporary = out / f".{MANIFEST_NAME}.{uuid.uuid4().hex}.tmp"
+    results = [read_result(out, shard.name) for shard in sorted(shards, key=lambda shard: shard.name)]
+    temporary = out / f".{uuid.uuid4().hex}.tmp"
     del job["shards"]
-    write_json(temporary, {**job, "format": FORMAT, "shards": results})
+    write_json(temporary, {**job, "format": FORMAT, "shards": list(map(asdict, results))})
     temporary.replace(out / MANIFEST_NAME)
-    for folder in (out / CLAIMS,):
-        with suppress(OSError):  # another process may still be in it
-            for leftover in folder.iterdir():
-                leftover.unlink()
-            folder.rmdir()
+    remove(out / CLAIMS)
+    for folder in (out, out / DONE):  # killed processes have left them; a slower one finds that all is done
+        for path in folder.glob(".*"):
+            if path.suffix in (".part", ".tmp"):
+                remove(path)
+    return results
 
 
 class Claims:
@@ -164,7 +228,7 @@ class Claims:
             probe.unlink(missing_ok=True)
 
     def _remove_stale(self, path: Path) -> None:
-        aside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+        aside = path.with_name(f".{uuid.uuid4().hex}")
         with suppress(OSError):
             path.rename(aside)  # one of several processes succeeds
             aside.unlink()

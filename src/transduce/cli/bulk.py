@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from transduce.cli.machine import chosen_device, chosen_precision
 from transduce.cli.output import STANDARD
 from transduce.cli.progress import ShardProgress
 from transduce.errors import ConfigError
+from transduce.files import MANIFEST_NAME
 
 __all__ = ["is_pattern", "translate_pattern"]
 
@@ -28,6 +29,7 @@ def translate_pattern(
     ray: str | None,
     beam: int | None,
     alpha: float | None,
+    limits: Mapping[str, int],
     prefix: str,
     split: bool,
     shortlist: Path | None,
@@ -50,7 +52,7 @@ def translate_pattern(
     device = chosen_device(device)
     job = BulkJob(
         [folder.resolve() for folder in folders], chosen_precision(precision, device), device, beam, alpha, prefix,
-        split, None if shortlist is None else shortlist.resolve(),
+        split, None if shortlist is None else shortlist.resolve(), limits,
     )  # fmt: skip
     job.as_json()  # a folder without a manifest is reported before anything is started
     make_executor: Callable[[BulkJob], Executor] = LocalExecutor
@@ -64,3 +66,9 @@ def translate_pattern(
         n_others = report.n_shards - report.n_translated
         others = f"; {n_others:,} were done before, or by others" if n_others else ""
         progress.log(f"{report.n_translated:,} shards translated{others}: {out}")
+        for what in ("truncated", "invalid"):
+            counts = [n for each in report.results if (n := getattr(each, f"{what}_lines"))]
+            if counts:
+                progress.log(
+                    f"warning: {sum(counts):,} {what} lines in {len(counts):,} shards; {out / MANIFEST_NAME} has them"
+                )

@@ -10,7 +10,7 @@ from typer import Option
 
 from transduce.cli import options
 from transduce.cli.model_folders import require_model_folders
-from transduce.cli.models import load_translator, requested_search
+from transduce.cli.models import SearchOptions, load_translator, requested_search
 from transduce.cli.output import STANDARD, print_json, print_line
 from transduce.cli.paths import require_writable
 from transduce.cli.progress import LineProgress
@@ -63,9 +63,10 @@ def distil(
     with ExitStack() as stack:
         if workers > 1:
             job = TranslationJob(
-                folders, device, precision, rerank=None, rerank_weight=0.0, n_best=None, beam=beam, alpha=alpha,
-                shortlist=None, prefix="", split=False, is_scored=False, chunk_lines=max(1, CHUNK_LINES // workers),
-                n_workers=workers, sample_seed=sample_seed,
+                folders, device, precision, rerank=None, rerank_weight=0.0,
+                search_options=SearchOptions(beam=beam, alpha=alpha, sample_seed=sample_seed), shortlist=None,
+                prefix="", split=False, is_scored=False, is_linked=False, chunk_lines=max(1, CHUNK_LINES // workers),
+                n_workers=workers,
             )  # fmt: skip
             team = stack.enter_context(TranslationWorkers(job))
             team.wait_until_loaded()

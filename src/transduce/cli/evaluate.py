@@ -15,7 +15,7 @@ from transduce.cli.line_warnings import LineWarnings
 from transduce.cli.machine import chosen_device, chosen_precision
 from transduce.cli.model_folders import require_model_folders
 from transduce.cli.models import load_translator, requested_search
-from transduce.cli.output import STANDARD, print_json, print_scores
+from transduce.cli.output import STANDARD, echo, print_json, print_scores
 from transduce.cli.paths import require_writable
 from transduce.cli.progress import LineProgress
 from transduce.cli.scoring import Tokenizer, named_references, warn_of_moses_rules, warn_of_tokenised_text
@@ -160,7 +160,11 @@ def _evaluate_media(
     device = chosen_device(device)
     model = task.user.load(folders[0], device=device, precision=chosen_precision(precision, device))
     search = requested_search(model.search, n_best=None, beam=beam, alpha=alpha)
-    found = [each.text for each in model.find_texts((path for path, _ in listed), search=search)]
+    found = list[str]()
+    for each in model.find_texts((path for path, _ in listed), search=search):
+        found.append(each.text)
+        for warning in each.warnings:
+            echo(f"warning: {warning}")
     direction = f"{model.src_language}-{model.tgt_language}"
     names, references = [str(path) for path, _ in listed], [text for _, text in listed]
     scores = media_scores(found, references, names=names, kind=task.kind, direction=direction)

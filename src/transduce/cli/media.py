@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from transduce.cli.models import requested_search
-from transduce.cli.output import STANDARD, print_json
+from transduce.cli.output import STANDARD, echo, echo_error, print_json
 from transduce.cli.paths import require_writable
 
 if TYPE_CHECKING:
@@ -26,17 +26,31 @@ def print_texts(
     alpha: float | None,
     sample_seed: int | None,
     json: bool,
-) -> None:
-    """Print the text of each file: a line, an n-best list (number TAB score TAB text), or a JSON object."""
+) -> int:
+    """Print the text of each file: a line, an n-best list (number TAB score TAB text), or a JSON object.
+
+    A file that cannot be used has an empty line, or its error in the object. Returns the exit code: 1 if there was one.
+    """
     require_writable("stdout", STANDARD)
     search = requested_search(model.search, n_best=n_best, beam=beam, alpha=alpha, sample_seed=sample_seed)
-    for number, found in enumerate(model.find_texts(files, n_best=search.n_best, search=search), start=1):
-        if json:
+    code = 0
+    texts = model.find_texts(files, n_best=search.n_best, search=search, keep_going=True)
+    for number, found in enumerate(texts, start=1):
+        for warning in found.warnings:
+            echo(f"warning: {warning}")
+        if found.error is not None:
+            echo_error(found.error)
+            code = 1
+        if json and found.error is not None:
+            print_json({"file": found.source, "error": found.error, "warnings": list(found.warnings)})
+        elif json:
             best = [{"text": each.text, "score": each.score} for each in found.n_best]
-            print_json({"file": found.source, "text": found.text, "score": found.score, "n_best": best})
+            values = {"file": found.source, "text": found.text, "score": found.score, "n_best": best}
+            print_json(values | {"warnings": list(found.warnings)})
         elif n_best is not None:
             for each in found.n_best:
                 print(f"{number}\t{each.score:.4f}\t{each.text}")
         else:
             print(found.text)
         sys.stdout.flush()
+    return code

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from transduce.cli.imports import command_imports
 from transduce.cli.machine import chosen_device, chosen_precision
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from transduce.config import SearchConfig
     from transduce.tasks import BestOfSamples, Reranker, Translator
 
-__all__ = ["load_translator", "requested_search"]
+__all__ = ["SearchOptions", "load_translator", "requested_search"]
 
 
 def load_translator(
@@ -55,26 +55,29 @@ def load_translator(
     return Reranker(translator, Translator.load(rerank, device=device, precision=precision), weight=weight)
 
 
-def requested_search(
-    search: SearchConfig,
-    *,
-    n_best: int | None,
-    beam: int | None,
-    alpha: float | None,
-    sample_seed: int | None = None,
-    temperature: float | None = None,
-    n_iterations: int | None = None,
-) -> SearchConfig:
-    """Return a model's search settings with command-line overrides. Raises ConfigError for invalid ones.
+class SearchOptions(TypedDict, total=False):
+    """The command line's overrides of a model's search settings; None keeps the model's."""
 
-    ``sample_seed`` and ``temperature``: sample with these; ``n_iterations``: of mask-predict.
-    """
+    n_best: int | None
+    beam: int | None
+    alpha: float | None
+    limits: Mapping[str, int]  # of outputs, as options.output_limits returns them
+    sample_seed: int | None  # sample with this seed
+    temperature: float | None
+    n_iterations: int | None  # of mask-predict
+
+
+def requested_search(search: SearchConfig, **options: Unpack[SearchOptions]) -> SearchConfig:
+    """Return a model's search settings with command-line overrides. Raises ConfigError for invalid ones."""
     from transduce.tasks.translator import sampling_like, search_with
 
-    if n_iterations is not None:
+    if (n_iterations := options.get("n_iterations")) is not None:
         if not isinstance(search, MaskPredictSearchConfig):
             raise ConfigError(f"--iterations is for models of mask-predict, got search.kind = {search.kind!r}")
         search = search.model_copy(update={"n_iterations": n_iterations})
-    if sample_seed is not None:
-        search = sampling_like(search, seed=sample_seed, temperature=temperature)
-    return search_with(search, n_best=n_best, beam_size=beam, alpha=alpha)
+    if (seed := options.get("sample_seed")) is not None:
+        search = sampling_like(search, seed=seed, temperature=options.get("temperature"))
+    return search_with(
+        search, n_best=options.get("n_best"), beam_size=options.get("beam"), alpha=options.get("alpha"),
+        limits=options.get("limits", {}),
+    )  # fmt: skip

@@ -101,6 +101,12 @@ def check_minutes(minutes: float | None) -> float | None:
     return minutes
 
 
+def output_limits(*, min_length: int | None, max_length: int | None, no_repeat_ngram: int | None) -> dict[str, int]:
+    """Return the search settings that the options for outputs change."""
+    given = {"min_length": min_length, "max_length": max_length, "no_repeat_ngram": no_repeat_ngram}
+    return {name: value for name, value in given.items() if value is not None}
+
+
 DEFAULT_RERANK_WEIGHT, MAX_RERANK_WEIGHT = 0.3, 1000.0
 MAX_BUFFER_LINES = 10**7
 
@@ -149,6 +155,37 @@ NBestOfFiles = Annotated[
 Alpha = Annotated[
     float | None,
     Option("--alpha", min=0, max=MAX_ALPHA, help="Use this length penalty exponent. Default: the model's."),
+]
+MAX_OUTPUT_TOKENS = 10_000
+MinLength = Annotated[
+    int | None,
+    Option(
+        "--min-length",
+        min=0,
+        max=MAX_OUTPUT_TOKENS,
+        help="Write at least this many tokens for each sentence.",
+        show_default=False,
+    ),
+]
+MaxLength = Annotated[
+    int | None,
+    Option(
+        "--max-length",
+        min=1,
+        max=MAX_OUTPUT_TOKENS,
+        help="Write at most this many tokens for each sentence, its end included.",
+        show_default=False,
+    ),
+]
+NoRepeatNgram = Annotated[
+    int | None,
+    Option(
+        "--no-repeat-ngram",
+        min=1,
+        max=MAX_OUTPUT_TOKENS,
+        help="Write no sequence of this many tokens twice in a sentence.",
+        show_default=False,
+    ),
 ]
 Rerank = Annotated[
     Path | None,

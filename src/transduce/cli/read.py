@@ -29,7 +29,7 @@ def read(
     device: options.Device = "auto",
     precision: options.Precision = "fp32",
     json: options.Json = False,
-) -> None:
+) -> int:
     """Read the text of images with a model of image-to-text, a line for each image."""
     with command_imports():
         from transduce.tasks import Reader
@@ -38,4 +38,4 @@ def read(
     sample_seed = options.sample_seed(is_sampled=sample, seed=seed, beam=beam, n_best=n_best)
     device = chosen_device(device)
     model = Reader.load(folder, device=device, precision=chosen_precision(precision, device))
-    print_texts(model, images, n_best=n_best, beam=beam, alpha=alpha, sample_seed=sample_seed, json=json)
+    return print_texts(model, images, n_best=n_best, beam=beam, alpha=alpha, sample_seed=sample_seed, json=json)

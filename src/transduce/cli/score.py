@@ -1,4 +1,4 @@
-"""``transduce score``. Imports no torch."""
+"""``transduce score``. Imports no torch, unless a model scores."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from typing import Annotated
 from typer import Argument, Option
 
 from transduce.cli import options
-from transduce.cli.output import print_json, print_line, print_scores
+from transduce.cli.imports import command_imports
+from transduce.cli.machine import chosen_device, chosen_precision
+from transduce.cli.model_folders import require_model_folders
+from transduce.cli.output import echo, json_line, print_json, print_line, print_scores
 from transduce.cli.scoring import Tokenizer, named_references, warn_of_moses_rules, warn_of_tokenised_text
 from transduce.cli.stdin import aligned_lines, name_of, require_stdin_once
 from transduce.config import MAX_SEED, canonical_code
@@ -24,13 +27,23 @@ def score(
         Path, Argument(metavar="HYP", help="Translations, one per line; - is stdin.", show_default=False)
     ],
     ref: Annotated[
-        list[Path],
+        list[Path] | None,
         Option(
             help="Score against these references, aligned line by line (plain, .gz or .xz); repeat it for several "
             "references of each line.",
             show_default=False,
         ),
-    ],
+    ] = None,
+    model: Annotated[
+        Path | None,
+        Option(
+            help="Instead, print how probable this model finds each translation of --src: its log-probability in nats.",
+            show_default=False,
+        ),
+    ] = None,
+    src: Annotated[
+        Path | None, Option(help="With --model: the sources, aligned line by line.", show_default=False)
+    ] = None,
     against: Annotated[
         Path | None,
         Option(help="Compare with the translations of another system by paired bootstrap.", show_default=False),
@@ -48,9 +61,21 @@ def score(
         ),
     ] = None,
     tokenize: Tokenizer = None,
+    device: options.Device = "auto",
+    precision: options.Precision = "fp32",
     json: options.Json = False,
 ) -> None:
-    """Score translations against references with sacreBLEU and chrF, and on request with tokenised BLEUs."""
+    """Score translations against references with sacreBLEU and chrF, and on request with tokenised BLEUs.
+
+    With --model and --src, by the model's log-probabilities instead, a line for each translation.
+    """
+    if model is not None or src is not None:
+        if model is None or src is None or any((ref, against, paper_bleu, multi30k_bleu, language, tokenize)):
+            raise ConfigError("--model and --src belong together, without references and their options")
+        _print_forced_scores(hypotheses, model, src, device=device, precision=precision, is_json=json)
+        return
+    if not ref:
+        raise ConfigError("name the references with --ref, or a model and the sources with --model and --src")
     from transduce.corpora.languages import language_in_name
     from transduce.metrics import paired_bootstrap, require_bleu_tokenizer, score_translations
 
@@ -86,3 +111,24 @@ def score(
         )
         print_line(f"95% interval of the difference: {low:+.2f} to {high:+.2f}; p = {test.p_value:.4f} (two-sided)")
         print_line(f"paired bootstrap, {test.n_resamples:,} resamples, seed {test.seed}")
+
+
+def _print_forced_scores(
+    hypotheses: Path, model: Path, src: Path, *, device: str, precision: str, is_json: bool
+) -> None:
+    """Print the log-probability of each translation."""
+    require_stdin_once({"HYP": hypotheses, "--src": src})
+    require_model_folders([model], text_usage="--src {}")
+    pairs = list(zip(*aligned_lines(src, hypotheses), strict=True))
+    with command_imports():
+        from transduce.tasks import Translator, forced_scores
+
+    device = chosen_device(device)
+    translator = Translator.load(model, device=device, precision=chosen_precision(precision, device))
+    for number, score in enumerate(forced_scores(translator, pairs), start=1):
+        if score.is_truncated:
+            echo(f"warning: line {number} is longer than the model reads; its end is not scored")
+        if is_json:
+            print_line(json_line({"line": number, "log_prob": score.log_prob, "tokens": score.n_tokens}))
+        else:
+            print_line(f"{score.log_prob:.4f}")

@@ -6,12 +6,21 @@ import sys
 from collections import deque
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 from transduce.cli.history import line_history
 from transduce.cli.output import STANDARD, echo
 from transduce.errors import ConfigError, DataError
-from transduce.files import MAX_LINE_BYTES, READ_ERRORS, decoded_lines, open_binary, raw_lines, read_lines
+from transduce.files import (
+    MAX_LINE_BYTES,
+    READ_ERRORS,
+    LineFault,
+    decoded_lines,
+    open_binary,
+    raw_lines,
+    read_lines,
+    repaired_lines,
+)
 
 if TYPE_CHECKING:
     from transduce.trees import Tree
@@ -79,28 +88,23 @@ def plain_trees(path: Path) -> Iterator[Tree | None]:
 def piped_lines() -> Iterator[str]:
     """Yield the lines of stdin, split at line feeds only.
 
-    Invalid UTF-8 becomes U+FFFD, and a line is truncated to ``MAX_LINE_BYTES``, each with a warning.
+    Invalid UTF-8 becomes U+FFFD, and a line is truncated to ``MAX_LINE_BYTES``, each with a warning. Raises DataError
+    for what is no text, such as an office document.
     """
-    return _decoded(sys.stdin.buffer)
+    return repaired_lines(sys.stdin.buffer, "stdin", _warn)
 
 
 def input_lines(path: Path | None) -> Iterator[str]:
     """Yield the lines of a file (plain, .gz or .xz) or of stdin; every line gets an output, so none is rejected.
 
-    Invalid UTF-8 and long lines are handled as in ``piped_lines``. Raises DataError for a damaged compressed file.
+    Faults are handled as in ``piped_lines``. Raises DataError also for a damaged compressed file.
     """
     if path in (None, STANDARD):
         yield from piped_lines()
         return
     assert path is not None
-    n_lines = 0
     with open_binary(path) as stream:
-        try:
-            for line in _decoded(stream):
-                n_lines += 1
-                yield line
-        except READ_ERRORS as error:
-            raise DataError(f"{path} cannot be read after line {n_lines:,}: {error}") from error
+        yield from repaired_lines(stream, str(path), _warn)
 
 
 def number_of_lines(path: Path | None) -> int | None:
@@ -117,16 +121,12 @@ def number_of_lines(path: Path | None) -> int | None:
         return None
 
 
-def _decoded(stream: IO[bytes]) -> Iterator[str]:
-    for number, (raw, is_complete) in enumerate(raw_lines(stream), start=1):
-        line = raw.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", "replace")
-        line = line.removeprefix("\ufeff") if number == 1 else line
-        if not is_complete:
-            line = line.rstrip("\ufffd")  # a cut multi-byte character
-            echo(f"warning: line {number} is longer than {MAX_LINE_BYTES:,} bytes; its end was cut off")
-        if "\ufffd" in line and "\ufffd".encode() not in raw:
-            echo(f"warning: line {number} is not UTF-8; the invalid bytes are replaced")
-        yield line
+def _warn(number: int, fault: LineFault) -> None:
+    message = {
+        "cut": f"is longer than {MAX_LINE_BYTES:,} bytes; its end was cut off",
+        "not UTF-8": "is not UTF-8; the invalid bytes are replaced",
+    }[fault]
+    echo(f"warning: line {number} {message}")
 
 
 def typed_lines(prompt: str, *, history: str) -> Iterator[str]:

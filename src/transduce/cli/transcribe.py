@@ -30,7 +30,7 @@ def transcribe(
     device: options.Device = "auto",
     precision: options.Precision = "fp32",
     json: options.Json = False,
-) -> None:
+) -> int:
     """Write down what is said in recordings, or its translation, with a model of speech-to-text, a line for each."""
     with command_imports():
         from transduce.tasks import Transcriber
@@ -39,4 +39,4 @@ def transcribe(
     sample_seed = options.sample_seed(is_sampled=sample, seed=seed, beam=beam, n_best=n_best)
     device = chosen_device(device)
     model = Transcriber.load(folder, device=device, precision=chosen_precision(precision, device))
-    print_texts(model, audio, n_best=n_best, beam=beam, alpha=alpha, sample_seed=sample_seed, json=json)
+    return print_texts(model, audio, n_best=n_best, beam=beam, alpha=alpha, sample_seed=sample_seed, json=json)

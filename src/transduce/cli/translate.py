@@ -14,7 +14,7 @@ from transduce.cli import options
 from transduce.cli.bulk import is_pattern, translate_pattern
 from transduce.cli.line_warnings import LineWarnings
 from transduce.cli.model_folders import require_model_folders
-from transduce.cli.models import load_translator, requested_search
+from transduce.cli.models import SearchOptions, load_translator, requested_search
 from transduce.cli.output import STANDARD, json_line
 from transduce.cli.paths import require_writable
 from transduce.cli.progress import LineProgress
@@ -60,6 +60,17 @@ def translate(
     ] = None,
     beam: options.Beam = None,
     alpha: options.Alpha = None,
+    min_length: options.MinLength = None,
+    max_length: options.MaxLength = None,
+    no_repeat_ngram: options.NoRepeatNgram = None,
+    alignment: Annotated[
+        bool,
+        Option(
+            "--alignment",
+            help="Write after each translation a TAB and which of its words belong to which of the source: pairs such "
+            "as 0-0 1-2, source-target, of words between spaces (Pharaoh format).",
+        ),
+    ] = False,
     buffer: Annotated[
         int | None,
         Option(
@@ -161,14 +172,15 @@ def translate(
     )  # fmt: skip
     if temperature is not None and not sample and best_of is None:
         raise ConfigError("--temperature is for --sample and --best-of")
+    limits = options.output_limits(min_length=min_length, max_length=max_length, no_repeat_ngram=no_repeat_ngram)
     if ray is not None or (source is not None and is_pattern(source)):
-        if any((rerank, draft, sample, best_of, iterations, json, n_best, buffer, warnings)):
+        if any((rerank, draft, sample, best_of, iterations, json, n_best, buffer, warnings, alignment)):
             raise ConfigError(
                 "files of a pattern are translated without --rerank, --draft, --sample, --best-of, --iterations,"
-                " --json, --n-best, --buffer and --warnings"
+                " --json, --n-best, --buffer, --warnings and --alignment"
             )
         translate_pattern(
-            folders, source, out, n_workers=workers, ray=ray, beam=beam, alpha=alpha, prefix=prefix,
+            folders, source, out, n_workers=workers, ray=ray, beam=beam, alpha=alpha, limits=limits, prefix=prefix,
             split=not no_split, shortlist=shortlist, device=device, precision=precision,
         )  # fmt: skip
         return
@@ -188,14 +200,18 @@ def translate(
         require_not_read(warnings, source, written="--warnings")
     shows_bar = not is_interactive(source) and not is_terminal(out)
     is_scored = json or n_best is not None
+    search_options = SearchOptions(
+        n_best=n_best, beam=beam, alpha=alpha, limits=limits, sample_seed=sample_seed, temperature=temperature,
+        n_iterations=iterations,
+    )  # fmt: skip
+    if alignment and n_best is not None and not json:
+        raise ConfigError("--alignment is of the best translation; leave out --n-best, or add --json")
     with ExitStack() as stack:
         if workers > 1 and not is_interactive(source):
             job = TranslationJob(
-                folders, device, precision, rerank, rerank_weight, n_best, beam, alpha, shortlist, prefix,
-                split=not no_split, is_scored=is_scored, chunk_lines=buffer or BUFFER_LINES_OF_WORKER,
-                n_workers=workers, draft=draft, n_drafted=draft_tokens,
-                draft_probability=draft_probability, sample_seed=sample_seed, temperature=temperature,
-                n_iterations=iterations,
+                folders, device, precision, rerank, rerank_weight, search_options, shortlist, prefix,
+                split=not no_split, is_scored=is_scored, is_linked=alignment,
+                chunk_lines=buffer or BUFFER_LINES_OF_WORKER, n_workers=workers, draft=draft, n_drafted=draft_tokens, draft_probability=draft_probability,
             )  # fmt: skip
             team = stack.enter_context(TranslationWorkers(job))
             max_source_tokens = team.wait_until_loaded()
@@ -206,10 +222,7 @@ def translate(
                 draft=draft, n_drafted=draft_tokens, draft_probability=draft_probability, best_of=best_of,
                 reward_model=reward_model,
             )  # fmt: skip
-            search = requested_search(
-                translator.search, n_best=n_best, beam=beam, alpha=alpha, sample_seed=sample_seed,
-                temperature=temperature, n_iterations=iterations,
-            )  # fmt: skip
+            search = requested_search(translator.search, **search_options)
             max_source_tokens = translator.max_source_tokens
             is_typed = is_interactive(source)
             lines = typed_lines(translator.src_language, history="translate") if is_typed else input_lines(source)
@@ -221,6 +234,7 @@ def translate(
                 split=not no_split,
                 is_scored=is_scored,
                 prefixes=repeat(prefix),
+                is_linked=alignment,
                 report=lambda n_lines: progress.reach(n_lines),
             )
         write = stack.enter_context(line_writer(out))
@@ -233,7 +247,10 @@ def translate(
         )
         for number, translation in enumerate(translations, start=1):
             line_warnings.observe(translation)
-            for line in _output_lines(number, translation, is_n_best=n_best is not None, is_json=json):
+            output = _output_lines(
+                number, translation, is_n_best=n_best is not None, is_json=json, is_linked=alignment
+            )
+            for line in output:
                 write(line)
             progress.advance()
         line_warnings.log_counts()
@@ -260,8 +277,12 @@ def _require_one_hypothesis(
         raise ConfigError(f"--rerank chooses from a beam; leave out {'--draft' if draft is not None else '--sample'}")
 
 
-def _output_lines(number: int, translation: Translation, *, is_n_best: bool, is_json: bool) -> Iterator[str]:
+def _output_lines(
+    number: int, translation: Translation, *, is_n_best: bool, is_json: bool, is_linked: bool
+) -> Iterator[str]:
     """Yield the output lines for one input line."""
+    from transduce.tasks.word_links import pharaoh
+
     if is_json:
         yield json_line(
             {
@@ -272,9 +293,12 @@ def _output_lines(number: int, translation: Translation, *, is_n_best: bool, is_
                 "warnings": translation.warnings,
                 "n_best": [{"translation": best.text, "score": best.score} for best in translation.n_best],
             }
+            | ({"alignment": pharaoh(translation.links)} if is_linked else {})
         )
     elif is_n_best:
         for hypothesis in translation.n_best:
             yield f"{number}\t{hypothesis.score:.4f}\t{normalise(hypothesis.text)}"  # no tab of its own
+    elif is_linked:
+        yield f"{translation.text}\t{pharaoh(translation.links)}"
     else:
         yield translation.text

@@ -17,6 +17,7 @@ from transduce.text.chunks import chunks
 from transduce.worker_pool import Answer, Message, Worker, WorkerPool, serve
 
 if TYPE_CHECKING:
+    from transduce.cli.models import SearchOptions
     from transduce.tasks import Translation
 
 __all__ = ["TranslationJob", "TranslationWorkers", "main"]
@@ -31,21 +32,17 @@ class TranslationJob:
     precision: str
     rerank: Path | None
     rerank_weight: float
-    n_best: int | None
-    beam: int | None
-    alpha: float | None
+    search_options: SearchOptions
     shortlist: Path | None
     prefix: str
     split: bool
     is_scored: bool
+    is_linked: bool
     chunk_lines: int
     n_workers: int  # they share the cores
     draft: Path | None = None
     n_drafted: int = N_DRAFTED
     draft_probability: float = MIN_DRAFT_PROBABILITY
-    sample_seed: int | None = None
-    temperature: float | None = None
-    n_iterations: int | None = None
 
     def as_message(self) -> Message:
         """Return the description for a worker."""
@@ -88,7 +85,8 @@ def _translate(worker: Worker, lines: Sequence[str]) -> list[Translation]:
 
     def translation(result: dict[str, Any]) -> Translation:
         n_best = tuple(ScoredText(**best) for best in result["n_best"])
-        return Translation(**result | {"n_best": n_best, "warnings": tuple(result["warnings"])})
+        links = tuple((source, target) for source, target in result["links"])
+        return Translation(**result | {"n_best": n_best, "warnings": tuple(result["warnings"]), "links": links})
 
     [reply] = worker.ask([json.dumps(lines).encode()])
     return [translation(result) for result in json.loads(reply)]
@@ -118,17 +116,14 @@ def _start(description: list[bytes]) -> Answer:
         n_drafted=job.n_drafted,
         draft_probability=job.draft_probability,
     )
-    search = requested_search(
-        translator.search, n_best=job.n_best, beam=job.beam, alpha=job.alpha, sample_seed=job.sample_seed,
-        temperature=job.temperature, n_iterations=job.n_iterations,
-    )  # fmt: skip
+    search = requested_search(translator.search, **job.search_options)
 
     def answer(request: list[bytes]) -> Message:
         if not request:
             return [b"%d" % translator.max_source_tokens]
         translations = translator.translate_lines(
             json.loads(request[0]), search=search, chunk_lines=job.chunk_lines, split=job.split,
-            is_scored=job.is_scored, prefixes=repeat(job.prefix),
+            is_scored=job.is_scored, is_linked=job.is_linked, prefixes=repeat(job.prefix),
         )  # fmt: skip
         return [json.dumps([asdict(each) for each in translations]).encode()]
 

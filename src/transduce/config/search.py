@@ -29,6 +29,7 @@ class SearchConfig(Tagged):
     kind: str
     alpha: PenaltyExponent = 0.6  # exponent of the length penalty ((5 + length) / 6) ^ alpha
     max_extra_tokens: ExtraTokens = 50  # an output has at most input length + this many tokens
+    max_length: Count | None = None  # nor more than this many, EOS included
     max_tokens_per_batch: Count = 4000  # rows x longest source sentence of a search batch
 
     if TYPE_CHECKING:  # calling the base accepts the fields of its members; all members have these properties
@@ -43,8 +44,26 @@ class SearchConfig(Tagged):
         def n_best(self) -> int:
             """The number of hypotheses returned per sentence."""
 
+    def max_output_tokens(self, n_source_tokens: int) -> int:
+        """Return the maximum length of an output, EOS included, for a source of so many tokens."""
+        limit = n_source_tokens + self.max_extra_tokens
+        return limit if self.max_length is None else min(limit, self.max_length)
 
-class BeamSearchConfig(SearchConfig):
+
+class _ProcessedSearchConfig(SearchConfig):
+    """The fields of searches in which the log-probabilities of each step may be changed."""
+
+    min_length: Annotated[int, Field(ge=0, le=10_000)] = 0  # an output has at least this many tokens, EOS left out
+    no_repeat_ngram: Count | None = None  # no n-gram of this many tokens occurs twice in an output
+
+    @model_validator(mode="after")
+    def _lengths_are_in_order(self) -> Self:
+        if self.max_length is not None and self.min_length > self.max_length:
+            raise ValueError(f"min_length must be at most max_length, got {self.min_length} > {self.max_length}")
+        return self
+
+
+class BeamSearchConfig(_ProcessedSearchConfig):
     """Beam search. Section 6.1."""
 
     kind: Literal["beam"] = "beam"
@@ -58,7 +77,7 @@ class BeamSearchConfig(SearchConfig):
         return self
 
 
-class GreedySearchConfig(SearchConfig):
+class GreedySearchConfig(_ProcessedSearchConfig):
     """Greedy search: the most probable token at each step. A model with several heads proposes blocks of tokens."""
 
     kind: Literal["greedy"] = "greedy"

@@ -5,7 +5,7 @@ Your own are listed in a text file: each line is a file name, relative to the fo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
@@ -49,6 +49,7 @@ class MediaReport:
 
     n_read: int = 0
     n_kept: int = 0
+    partly_read: list[str] = field(default_factory=list)  # messages about files of several pages
     left_out: dict[WhyNot, list[str]] = field(default_factory=lambda: {"unreadable": [], "empty": [], "too long": []})
     n_left_out: dict[WhyNot, int] = field(default_factory=lambda: {"unreadable": 0, "empty": 0, "too long": 0})
 
@@ -69,6 +70,12 @@ class MediaReport:
             for reason, n in self.n_left_out.items()
             if n
         ]
+
+    def notes(self) -> list[str]:
+        """Describe what was read in part only: one line, or none."""
+        more = len(self.partly_read) - N_NAMED
+        named = "; ".join(self.partly_read[:N_NAMED])
+        return [f"{named}; and {more:,} more files" if more > 0 else named] if named else []
 
 
 class MediaText:
@@ -125,8 +132,13 @@ class MediaText:
             else:
                 report.leave_out("too long", f"{item.name} is {why}")
 
-    def items(self, split: Split, reader: FeaturesReader) -> Iterator[MediaItem]:
-        """Yield the items of dev or test. Raises DataError for a file that cannot be used: scores count every line."""
+    def items(
+        self, split: Split, reader: FeaturesReader, log: Callable[[str], object] = lambda line: None
+    ) -> Iterator[MediaItem]:
+        """Yield the items of dev or test; ``log`` is told what was read in part.
+
+        Raises DataError for a file that cannot be used: scores count every line.
+        """
         path = self.config.media_of(split)
         if path is None:
             yield from next(iter(self._generated.values())).items(split, reader)
@@ -135,6 +147,8 @@ class MediaText:
         yield from examined_items(Path(path), reader, report)
         if problems := report.lines():
             raise DataError(f"{path}, {split}: {problems[0].removeprefix('left out ')}; repair or remove them")
+        for line in report.notes():
+            log(f"{split}: {line}")
 
     def _generator(self, name: str) -> GeneratedMedia:
         match name:
@@ -173,7 +187,7 @@ def examined_items(path: Path, reader: FeaturesReader, report: MediaReport) -> I
             report.leave_out("empty", f"{file} has no text")
             continue
         try:
-            features = reader.read(file)
+            features = reader.read(file, report.partly_read.append)
         except DataError as error:
             report.leave_out("empty" if str(error).endswith(("blank", "no sound")) else "unreadable", str(error))
             continue

@@ -29,6 +29,7 @@ __all__ = ["OcrLines", "find_font", "font_folders", "rendered_line"]
 DEV_LINES, TEST_LINES = 200, 1000  # half of them noisy
 NOISY_SHARE = 0.6  # of the training lines
 MIN_SIZE, MAX_SIZE = 18, 44  # of the font, in pixels
+MIN_NOISY_CONTRAST = 16  # of 255: noise that leaves less is not added
 
 
 class OcrLines:
@@ -91,7 +92,7 @@ def rendered_line(text: str, font: Path, random: Random, *, noise: Sequence[Nois
     pixels = grey_image(image)
     for kind in noise:
         changed = noisy(pixels, kind, np.random.default_rng(random.getrandbits(63)))
-        pixels = pixels if is_blank(changed) else changed
+        pixels = pixels if is_blank(changed, min_contrast=MIN_NOISY_CONTRAST) else changed
     return pixels
 
 

@@ -73,9 +73,11 @@ def hint_at_columns(path: Path) -> str:
 
     The first two columns that are neither numbers, addresses nor a few values are taken for the text.
     """
-    if not path.is_file():
+    try:
+        lines = list(islice(read_lines(path, escape_invalid=True), SAMPLED_LINES)) if path.is_file() else []
+    except DataError:  # who reads the whole file reports it
         return ""
-    rows = [line.split("\t") for line in islice(read_lines(path, escape_invalid=True), SAMPLED_LINES)]
+    rows = [line.split("\t") for line in lines]
     (n_columns, n_rows), *_ = Counter(map(len, rows)).most_common(1) or [(0, 0)]
     if n_columns < 3 or 2 * n_rows <= len(rows):
         return ""

@@ -111,13 +111,16 @@ def _of_corpora(config: DataConfig) -> DataConfig:
 
 
 def _files_in(path: Path) -> list[Path]:
-    """Return a file, or the files of a folder. Raises DataError if there is none, or one cannot be read."""
+    """Return a file, or the files of a folder.
+
+    Raises DataError if there is none, or one cannot be read, such as a link to nothing.
+    """
     files = [path]
     if path.is_dir():
         files = sorted(
             each
             for each in path.rglob("*")
-            if each.is_file() and not any(part.startswith(".") for part in each.relative_to(path).parts)
+            if not each.is_dir() and not any(part.startswith(".") for part in each.relative_to(path).parts)
         )
         if not files:
             raise DataError(f"{path} has no files; give a folder of text files")

@@ -52,6 +52,8 @@ def examine_media_list(path: Path, reader: FeaturesReader | None = None) -> Iter
             named = f"{'; '.join(report.left_out[reason])}{more}"
             finding = note if reason == "too long" else problem
             yield finding(path, f"{counted(n, 'file')} {reason}: {named}; {ADVICE[reason]}")
+    for line in report.notes():
+        yield note(path, line)
     if not report.n_kept:
         yield problem(path, "has no file that can be used; each line should be a file name TAB its text")
         return

@@ -86,7 +86,7 @@ def _examine_file(path: Path, data_folder: Path | None) -> Iterator[Finding]:
     elif is_media_list(path):
         yield from examine_media_list(path)
     elif text.is_tab_separated(path):
-        yield good(path, "text in two columns, source TAB target")
+        yield good(path, "text in columns, read as source TAB target")
         yield from text.examine_column_file(path)
     else:
         yield from text.examine_file(path)

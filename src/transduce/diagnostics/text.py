@@ -27,10 +27,8 @@ __all__ = [
     "as_finding", "examine_column_file", "examine_file", "examine_line_pairs", "examine_two_files", "is_tab_separated",
 ]  # fmt: skip
 
-SAMPLED_BYTES = 1 << 16
 SAMPLED_LINES = 1000
 TRUNCATED_LINE_BYTES = 1000  # examined of a line that is too long
-MANY_CONTROLS = 0.05  # fraction of control characters: binary files have more, damaged text has less
 
 
 class _Reader:
@@ -276,16 +274,7 @@ def _why_no_text(path: Path) -> str | None:
     try:
         if path.exists() and not path.is_file():
             return "is not a regular file; text is read more than once"
-        with open_binary(path) as stream:
-            sample = stream.read(SAMPLED_BYTES)
+        open_binary(path).close()
     except DataError as error:
         return str(error).removeprefix(f"{path} ")
-    except READ_ERRORS:
-        return None  # the reader reports how far it can be read
-    if (reason := foreign_format(path)) is not None:
-        return reason
-    n_controls = sum(byte < 9 or 13 < byte < 32 for byte in sample)
-    if n_controls > MANY_CONTROLS * len(sample):
-        hint = "UTF-16 or UTF-32?" if sample.count(0) > len(sample) / 5 else "a binary file?"
-        return f"is not text: {n_controls / len(sample):.0%} of its first bytes are control characters; {hint}"
-    return None
+    return foreign_format(path)

@@ -10,7 +10,9 @@ from typing import Any
 from transduce.config import LanguageModelConfig, ModelConfig, TransformerConfig, split_direction
 from transduce.exchange.refusals import CAUSAL_TASKS
 from transduce.tasks.model_folder import ModelFolder
+from transduce.tasks.segment_text import MIN_CAPS_FRACTION
 from transduce.text import SentencePieceTokenizer
+from transduce.text.masks import MASKS
 
 __all__ = ["export_card"]
 
@@ -45,6 +47,7 @@ def export_card(
             "## What is different",
             "",
             *_differences(target, config, loaded, is_causal=is_causal),
+            *_strings_that_stay(measured, loaded),
             "",
             *_own_card(card),
         ]
@@ -179,6 +182,31 @@ def _differences(target: str, config: ModelConfig, loaded: ModelFolder, *, is_ca
         yield "- transformers.js has no beam search, and reads `</s>` in a text as the end."
     if not is_causal:
         yield "- Lines are translated as they are; transduce also splits them into sentences."
+
+
+def _strings_that_stay(measured: Mapping[str, Any], loaded: ModelFolder) -> Iterator[str]:
+    """Yield what happens to strings that no translation may change, and what to do."""
+    if "sentences_with_losses" not in measured:
+        return
+    lost = measured["sentences_with_losses"]
+    yield (
+        "- URLs, e-mail addresses, placeholders, file names, numbers with units, emoji: transduce copies them around"
+        f" the model. Here the model reads them like words: {lost['lost']} of {lost['sentences']} sentences lost some"
+        " in the greedy output. Translate such text with transduce (`transduce serve` for other programs), or take"
+        " these strings out before and put them back after."
+    )
+    if loaded.tokenizers.src.has_masks:
+        first, last = (f"U+{ord(each):04X}" for each in (MASKS[0], MASKS[-1]))
+        yield (
+            f"- This model was trained to keep the place of such strings: put one of the characters {first} to {last}"
+            " in place of each, equal strings the same one, and in the translation the strings back in their places."
+        )
+    statistics = loaded.statistics
+    if statistics is not None and statistics.caps < MIN_CAPS_FRACTION:
+        yield (
+            "- Sentences in capitals: the model has hardly read any; transduce gives it lower-case letters and writes"
+            " the translation in capitals. Do the same here."
+        )
 
 
 def _own_card(card: str) -> list[str]:

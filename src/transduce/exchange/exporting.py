@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,7 +19,15 @@ from transduce.exchange.hugging_face_causal import check_hugging_face_causal, wr
 from transduce.exchange.libraries import library
 from transduce.exchange.onnx import check_onnx, write_onnx
 from transduce.exchange.opus_layout import check_opus_folder, compare_marian_tokenizer, write_opus_folder
-from transduce.exchange.probes import N_SENTENCES, ODD_TEXTS, Comparison, Probes, sentences_of_tokens
+from transduce.exchange.probes import (
+    KEPT_TEXTS,
+    N_SENTENCES,
+    ODD_TEXTS,
+    Comparison,
+    Probes,
+    n_with_losses,
+    sentences_of_tokens,
+)
 from transduce.exchange.refusals import CAUSAL_TASKS, FORMAT_NAMES, Target, require_exportable
 from transduce.files import atomic_folder, write_text
 from transduce.tasks.model_folder import ModelFolder, read_model_config, read_model_folder
@@ -33,6 +41,7 @@ NEEDED: Mapping[Target, Sequence[str]] = {
 }  # fmt: skip
 INT8_FOLDER = "int8"  # of CTranslate2, within the exported folder
 CARD_FILE = "README.md"
+TRANSLATION = "translation"  # the task whose strings must stay
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +53,7 @@ class ExportReport:
     quantised: Comparison | None  # in int8
     odd_texts: int  # that the tokenizer of the export encodes and decodes as ours does
     odd_texts_differing: tuple[str, ...] = field(default=())
+    kept_texts_lost: int | None = None  # of ``KEPT_TEXTS`` that lose a string in the greedy output; None: no translator
 
     @property
     def is_good(self) -> bool:
@@ -53,6 +63,8 @@ class ExportReport:
     def as_json(self) -> dict[str, Any]:
         """Return the JSON values that the command line prints."""
         values = {"format": self.target, **self.comparison.as_json(), "odd_texts_equal": self.odd_texts}
+        if self.kept_texts_lost is not None:
+            values["sentences_with_losses"] = {"sentences": len(KEPT_TEXTS), "lost": self.kept_texts_lost}
         return values | ({"int8": self.quantised.as_json()} if self.quantised else {})
 
 
@@ -78,17 +90,34 @@ def export_model(
     loaded = read_model_folder(folder, device=torch.device("cpu"))
     model = loaded.model.float()
     texts = sentences_of_tokens(loaded.tokenizers.src, N_SENTENCES) if texts is None else list(texts)[:N_SENTENCES]
+    probes = _probes(loaded, model, texts)
     with atomic_folder(out) as temporary:
         export = _EXPORTS[target, loaded.task in CAUSAL_TASKS]
-        report = export(temporary, loaded, model, config, texts)
+        report = export(temporary, loaded, model, config, probes)
         if not report.is_good:
             raise TransduceError(_failure(report, folder))
+        if loaded.task == TRANSLATION:
+            report = replace(report, kept_texts_lost=n_with_losses(probes, loaded.tokenizers.tgt))
         card = (folder / CARD_FILE).read_text(encoding="utf-8") if (folder / CARD_FILE).is_file() else ""
         write_text(temporary / CARD_FILE, export_card(report.as_json(), config, loaded, card, license_id=license_id))
     log(f"{FORMAT_NAMES[target]}: {report.comparison.in_words()}")
     if report.quantised is not None:
         log(f"int8: {report.quantised.in_words()}")
+    if report.kept_texts_lost is not None:
+        log(
+            "warning: there, nothing copies URLs, placeholders and numbers around the model:"
+            f" {report.kept_texts_lost} of {len(KEPT_TEXTS)} sentences lost some; {out / CARD_FILE} says what to do"
+        )
     return report
+
+
+def _probes(loaded: ModelFolder, model: Any, texts: Sequence[str]) -> Probes:
+    """Run our model on texts; a translator also on those whose strings must stay."""
+    tokenizers = loaded.tokenizers
+    if loaded.task in CAUSAL_TASKS:
+        return Probes.of_language_model(model, tokenizers.src, texts, suppressed=tokenizers.src.language_model_ids)
+    more = KEPT_TEXTS if loaded.task == TRANSLATION else ()
+    return Probes.of_translator(model, tokenizers, [*texts, *more], suppressed=tokenizers.tgt.suppressed_ids)
 
 
 def _failure(report: ExportReport, folder: Path) -> str:
@@ -100,11 +129,8 @@ def _failure(report: ExportReport, folder: Path) -> str:
     return f"{folder} was written for {name}, but {what}; nothing was kept"
 
 
-def _to_hugging_face(
-    out: Path, loaded: ModelFolder, model: Any, config: ModelConfig, texts: Sequence[str]
-) -> ExportReport:
+def _to_hugging_face(out: Path, loaded: ModelFolder, model: Any, config: ModelConfig, probes: Probes) -> ExportReport:
     suppressed = loaded.tokenizers.tgt.suppressed_ids
-    probes = Probes.of_translator(model, loaded.tokenizers, texts, suppressed=suppressed)
     src, tgt = loaded.tokenizers.src, loaded.tokenizers.tgt
     if isinstance(src, SentencePieceTokenizer) and isinstance(tgt, SentencePieceTokenizer):
         write_opus_folder(out, model, loaded.tokenizers, loaded.search, direction=loaded.direction)
@@ -116,21 +142,17 @@ def _to_hugging_face(
 
 
 def _to_hugging_face_causal(
-    out: Path, loaded: ModelFolder, model: Any, config: ModelConfig, texts: Sequence[str]
+    out: Path, loaded: ModelFolder, model: Any, config: ModelConfig, probes: Probes
 ) -> ExportReport:
     tokenizer = loaded.tokenizers.src
-    probes = Probes.of_language_model(model, tokenizer, texts, suppressed=tokenizer.language_model_ids)
     lm_config = cast(LanguageModelConfig, config)
     write_hugging_face_causal(out, model, lm_config, tokenizer, suppressed=tokenizer.language_model_ids)
     same, differing = _compare_causal_tokenizer(out, loaded.tokenizers)
     return ExportReport("hf", check_hugging_face_causal(out, probes), None, same, differing)
 
 
-def _to_ctranslate2(
-    out: Path, loaded: ModelFolder, model: Any, config: ModelConfig, texts: Sequence[str]
-) -> ExportReport:
+def _to_ctranslate2(out: Path, loaded: ModelFolder, model: Any, config: ModelConfig, probes: Probes) -> ExportReport:
     suppressed = loaded.tokenizers.tgt.suppressed_ids
-    probes = Probes.of_translator(model, loaded.tokenizers, texts, suppressed=suppressed)
     src_tokens, tgt_tokens = (token_names(side.vocabulary) for side in (loaded.tokenizers.src, loaded.tokenizers.tgt))
     (out / INT8_FOLDER).mkdir()
     comparisons: list[Comparison] = []
@@ -144,11 +166,10 @@ def _to_ctranslate2(
     return ExportReport("ct2", exact, quantised, len(ODD_TEXTS))  # the same tokenizer file
 
 
-def _to_onnx(out: Path, loaded: ModelFolder, model: Any, config: ModelConfig, texts: Sequence[str]) -> ExportReport:
+def _to_onnx(out: Path, loaded: ModelFolder, model: Any, config: ModelConfig, probes: Probes) -> ExportReport:
     if isinstance(loaded.tokenizers.src, SentencePieceTokenizer):
         raise ConfigError("its tokenizer is a SentencePiece model, which is no tokenizer.json; use --to hf or --to ct2")
     suppressed = loaded.tokenizers.tgt.suppressed_ids
-    probes = Probes.of_translator(model, loaded.tokenizers, texts, suppressed=suppressed)
     write_onnx(out, model, loaded.tokenizers, loaded.search, suppressed=suppressed)
     transformer = cast(TransformerConfig, config)
     exact, quantised = (

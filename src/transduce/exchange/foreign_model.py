@@ -23,11 +23,12 @@ from transduce.files.regular import open_regular
 from transduce.text import BOS_ID, PAD_ID, Tokenizers
 
 __all__ = [
-    "ForeignModel", "NumberedVocabulary", "TensorSource", "read_bounded", "renumbered", "whole_number",
+    "UNNAMED", "ForeignModel", "NumberedVocabulary", "TensorSource", "read_bounded", "renumbered", "whole_number",
 ]  # fmt: skip
 
 MAX_TOKENIZER_BYTES = 64 * 2**20  # of a SentencePiece model or a vocabulary file
 MAX_NUMBER = 2**63 - 1
+UNNAMED = "<unnamed_"  # begins the names of rows that a vocabulary does not name
 SUPPRESSED = -1e4  # logit bias of a row that the other model does not have
 
 
@@ -63,10 +64,17 @@ class TensorSource:
         self._tensors, self._where = dict(tensors), where
 
     def take(self, name: str, *shape: int) -> Tensor:
-        """Remove and return a tensor in fp32. Raises CheckpointError if it is missing, of another shape, not finite."""
+        """Remove and return a tensor in fp32.
+
+        Raises CheckpointError if it is missing, of another shape or kind, or not finite.
+        """
         tensor = self._tensors.pop(name, None)
         if tensor is None:
             raise CheckpointError(f"{self._where} has no tensor {name}; it is no complete model of this kind")
+        if not _is_plain(tensor):
+            raise CheckpointError(
+                f"{self._where}: tensor {name} is not a plain array of floating-point numbers, but {_kind(tensor)}"
+            )
         if tuple(tensor.shape) != shape:
             raise CheckpointError(
                 f"{self._where}: tensor {name} has the shape {tuple(tensor.shape)}, its configuration asks for {shape}"
@@ -90,6 +98,18 @@ class TensorSource:
         if self._tensors:
             some = ", ".join(shown(name) for name in sorted(self._tensors)[:3])
             raise CheckpointError(f"{self._where} has {len(self._tensors)} tensors without a place here: {some}")
+
+
+def _is_plain(tensor: Tensor) -> bool:
+    is_dense = tensor.layout is torch.strided and not tensor.is_nested and not tensor.is_quantized
+    return is_dense and not tensor.is_meta and tensor.is_floating_point()
+
+
+def _kind(tensor: Tensor) -> str:
+    if tensor.is_meta:
+        return "without values (on the device 'meta')"
+    layout = "nested" if tensor.is_nested else str(tensor.layout).removeprefix("torch.").replace("strided", "")
+    return f"{layout} {str(tensor.dtype).removeprefix('torch.')}".strip()
 
 
 def renumbered(model: PlainModel, tokenizers: Tokenizers) -> PlainModel:

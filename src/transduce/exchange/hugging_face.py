@@ -32,6 +32,7 @@ from transduce.exchange.plain_weights import (
 from transduce.exchange.probes import MAX_NEW_TOKENS, Comparison, Probes, compared
 from transduce.files import write_json
 from transduce.model import Transformer
+from transduce.model.embedding import sinusoid
 from transduce.text import BOS_ID, EOS_ID, PAD_ID, Tokenizers
 from transduce.training import write_tensors
 
@@ -66,6 +67,8 @@ def write_hugging_face(
         plain = reordered(plain, sine_first(config.d_model))
     model_type, class_name = MODEL_TYPES[config.norm, config.positions]
     values = encoder_decoder_config(config) | {"model_type": model_type, "architectures": [class_name]}
+    if model_type == "pegasus":  # its class computes sinusoids, but tells at every load that the file has none
+        plain = _with_sinusoids(plain, values["max_position_embeddings"], config.d_model)
     if model_type != "marian":  # one size for both vocabularies
         size = max(config.src_vocab_size, config.tgt_vocab_size)
         plain = _with_vocabulary(plain, size)
@@ -144,6 +147,14 @@ def write_hugging_face_tokenizers(folder: Path, tokenizers: Tokenizers, *, max_l
             write_json(where / name, values)
 
 
+def _with_sinusoids(plain: PlainModel, n_positions: int, d_model: int) -> PlainModel:
+    """Put the sinusoids of both sides into the weights."""
+    table_PD = sinusoid(n_positions, d_model).float()[:, sine_first(d_model)]
+    assert plain.encoder is not None
+    encoder, decoder = (replace(side, positions_PD=table_PD.clone()) for side in (plain.encoder, plain.decoder))
+    return replace(plain, encoder=encoder, decoder=decoder)
+
+
 def _with_vocabulary(plain: PlainModel, size: int) -> PlainModel:
     """Fill embeddings and output up to ``size`` rows; the new tokens are never written."""
 
@@ -169,6 +180,8 @@ def named_tensors(plain: PlainModel, config: TransformerConfig, *, class_name: s
     else:
         yield "model.encoder.embed_tokens.weight", plain.encoder.embedding_VD
         yield "model.decoder.embed_tokens.weight", plain.decoder.embedding_VD
+        if class_name != "MarianMTModel":  # the class has it in any case, and tells at every load that it is missing
+            yield "model.shared.weight", plain.decoder.embedding_VD.clone()
         if config.embeddings == "separate" or class_name != "MarianMTModel":
             yield "lm_head.weight", plain.output.weight_OI
     yield from named_stack("model.encoder", plain.encoder)

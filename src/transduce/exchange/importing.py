@@ -9,12 +9,12 @@ from typing import Any
 
 import torch
 
-from transduce.errors import CheckpointError, ConfigError, DataError
+from transduce.errors import CheckpointError, ConfigError, DataError, TransduceError, quoted, shown
 from transduce.exchange.foreign_model import ForeignModel
 from transduce.exchange.libraries import is_installed
 from transduce.exchange.marian_npz import find_npz, read_marian_npz
 from transduce.exchange.opus_folder import is_opus_folder, read_opus_folder
-from transduce.exchange.opus_layout import check_opus_folder
+from transduce.exchange.opus_layout import check_opus_folder, differing_texts
 from transduce.exchange.plain_weights import assign_plain
 from transduce.exchange.probes import N_SENTENCES, Comparison, Probes, sentences_of_tokens
 from transduce.imports import without_collection
@@ -106,7 +106,7 @@ def model_of(foreign: ForeignModel) -> Transformer:
 
 
 def _checked(source: Path, foreign: ForeignModel, model: Transformer, log: Callable[[str], None]) -> Comparison | None:
-    """Compare logits, greedy outputs and token ids with those of transformers, where it can read the source."""
+    """Compare logits, greedy outputs and texts with those of transformers, where it can read the source."""
     if not is_opus_folder(source):
         log("not checked against another library: transformers does not read Marian's own files")
         return None
@@ -118,10 +118,22 @@ def _checked(source: Path, foreign: ForeignModel, model: Transformer, log: Calla
     assert isinstance(tgt, SentencePieceTokenizer)
     texts = sentences_of_tokens(src, N_SENTENCES)
     probes = Probes.of_translator(model, foreign.tokenizers, texts, suppressed=tgt.suppressed_ids)
-    comparison = check_opus_folder(source, probes, src.original_ids, tgt.original_ids)
+    try:
+        comparison = check_opus_folder(source, probes, src.original_ids, tgt.original_ids)
+        differing = differing_texts(source, tgt)
+    except (TransduceError, MemoryError):
+        raise
+    except Exception as error:  # whatever a damaged setting makes transformers raise
+        reason = shown(" ".join(str(error).split()))
+        raise CheckpointError(
+            f"{source} cannot be checked, since transformers cannot use it: {type(error).__name__}: {reason}"
+        ) from error
     log(f"checked against transformers: {comparison.in_words()}")
     if not comparison.is_same_function:
         raise CheckpointError(f"{source} does not compute here what transformers does: {comparison.in_words()}")
+    if differing:
+        ours, theirs = map(quoted, differing[0])
+        raise CheckpointError(f"{source} writes other texts here than in transformers: {ours}, and there {theirs}")
     return comparison
 
 

@@ -19,6 +19,7 @@ from torch import Tensor
 from transduce.config import SearchConfig, TransformerConfig, canonical_direction, config_from_mapping
 from transduce.errors import CheckpointError, quoted, shown
 from transduce.exchange.foreign_model import (
+    UNNAMED,
     ForeignModel,
     NumberedVocabulary,
     TensorSource,
@@ -154,13 +155,14 @@ def _tokenizers(source: Path, values: Mapping[str, Any], sizes: tuple[int, int],
     for name, id in special.items():
         if not 0 <= id < min(sizes):
             raise CheckpointError(f"{where}: {_NAMES[name]} {id} is not a row of the embeddings, 0 to {min(sizes) - 1}")
+    suppressed = _suppressed(source, values, n_rows=sizes[1])
     names = ["vocab.json", "vocab.json" if is_shared else "target_vocab.json"]
     vocabularies = []
     for name, size in zip(names, sizes, strict=True):
         pieces = _vocabulary(source / name, size)
-        vocabularies.append(
-            NumberedVocabulary(pieces, **special, unk_id=pieces["<unk>"], suppressed=_suppressed(source, values))
-        )
+        if special["eos_id"] in (pad_id, pieces["<unk>"]):
+            raise CheckpointError(f"{where}: eos_token_id {special['eos_id']} is also that of padding or of <unk>")
+        vocabularies.append(NumberedVocabulary(pieces, **special, unk_id=pieces["<unk>"], suppressed=suppressed))
     return sentencepiece_tokenizers((source / "source.spm", source / "target.spm"), vocabularies)
 
 
@@ -179,7 +181,7 @@ def _vocabulary(path: Path, size: int) -> dict[str, int]:
     if size > 10 * len(pieces) + 1000:
         raise CheckpointError(f"{path} names {len(pieces):,} pieces, but the model has {size:,} rows")
     unnamed = sorted(set(range(size)) - set(pieces.values()))
-    return pieces | {f"<unnamed_{id}>": id for id in unnamed}
+    return pieces | {f"{UNNAMED}{id}>": id for id in unnamed}
 
 
 def sentencepiece_tokenizers(models: Sequence[Path], vocabularies: Sequence[NumberedVocabulary]) -> Tokenizers:
@@ -287,8 +289,11 @@ def _search(source: Path, values: Mapping[str, Any]) -> SearchConfig:
     return config_from_mapping(SearchConfig, {"beam_size": beam_size}, where=source, error=CheckpointError)
 
 
-def _suppressed(source: Path, values: Mapping[str, Any]) -> tuple[int, ...]:
-    """Return the tokens that are never written. Raises CheckpointError for a sequence of several tokens."""
+def _suppressed(source: Path, values: Mapping[str, Any], *, n_rows: int) -> tuple[int, ...]:
+    """Return the tokens that are never written.
+
+    Raises CheckpointError for a sequence of several tokens, and for a number that is no row of the output.
+    """
     words = _generation(source, values).get("bad_words_ids") or []
     if not isinstance(words, list) or not all(isinstance(word, list) for word in words):
         raise CheckpointError(f"{source}: bad_words_ids should be lists of numbers, got {quoted(words)}")
@@ -296,6 +301,9 @@ def _suppressed(source: Path, values: Mapping[str, Any]) -> tuple[int, ...]:
         raise CheckpointError(
             f"{source}: bad_words_ids has sequences of several tokens, which search here does not suppress"
         )
+    beyond = next((id for [id] in words if not 0 <= id < n_rows), None)
+    if beyond is not None:
+        raise CheckpointError(f"{source}: bad_words_ids has {quoted(beyond)}, the model has rows 0 to {n_rows - 1}")
     return tuple(id for [id] in words)
 
 

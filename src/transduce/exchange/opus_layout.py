@@ -12,11 +12,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from transduce.config import SearchConfig, TransformerConfig, split_direction
 from transduce.errors import ConfigError
+from transduce.exchange.foreign_model import UNNAMED
 from transduce.exchange.hugging_face import (
     WEIGHTS_FILE,
     encoder_decoder_config,
@@ -34,7 +36,9 @@ from transduce.model import Transformer
 from transduce.text import BOS_ID, EOS_ID, PAD_ID, SPECIAL_TOKENS, UNK_ID, SentencePieceTokenizer, Tokenizers, normalise
 from transduce.training import write_tensors
 
-__all__ = ["check_opus_folder", "compare_marian_tokenizer", "write_opus_folder"]
+__all__ = ["check_opus_folder", "compare_marian_tokenizer", "differing_texts", "write_opus_folder"]
+
+PIECES_AT_ONCE = 16  # of a vocabulary, decoded together: how words are joined shows, too
 
 
 def write_opus_folder(
@@ -140,6 +144,23 @@ def check_opus_folder(source: Path, probes: Probes, src: Sequence[int], tgt: Seq
         output = [our_id[id] for id in written[1:]]
         outputs.append(output[: output.index(EOS_ID)] if EOS_ID in output else output)
     return compared(probes, difference, outputs)
+
+
+def differing_texts(folder: Path, ours: SentencePieceTokenizer) -> list[tuple[str, str]]:
+    """Decode all pieces of a target vocabulary by ``MarianTokenizer``, some at a time.
+
+    Returns the texts that differ: ours and theirs. Rows without a piece are left out. Raises what transformers raises.
+    """
+    with quiet_transformers() as transformers:
+        theirs = transformers.MarianTokenizer.from_pretrained(folder)
+    ids = [id for id in range(len(SPECIAL_TOKENS), ours.size) if not ours.piece([id]).startswith(UNNAMED)]
+    shuffled = np.random.default_rng(1).permutation(ids).tolist()
+    rows = (shuffled[start : start + PIECES_AT_ONCE] for start in range(0, len(shuffled), PIECES_AT_ONCE))
+    texts = (
+        (ours.decode(row), theirs.decode([ours.original_ids[id] for id in row], skip_special_tokens=True))
+        for row in rows
+    )
+    return [(mine, other) for mine, other in texts if normalise(mine) != normalise(other)]
 
 
 def compare_marian_tokenizer(folder: Path, ours: SentencePieceTokenizer) -> tuple[int, tuple[str, ...]]:

@@ -17,11 +17,20 @@ from torch import Tensor
 from transduce.errors import DataError
 from transduce.model import Transformer, TransformerLM
 from transduce.search import greedy_search
-from transduce.text import BOS_ID, EOS_ID, PAD_ID, SPECIAL_TOKENS, Tokenizer, Tokenizers, normalise
+from transduce.text import (
+    BOS_ID,
+    EOS_ID,
+    PAD_ID,
+    SPECIAL_TOKENS,
+    Tokenizer,
+    Tokenizers,
+    find_verbatim,
+    normalise,
+)
 
 __all__ = [
-    "MAX_DIFFERENCE", "MAX_NEW_TOKENS", "N_SENTENCES", "ODD_TEXTS", "Comparison", "Greedy", "Probes", "compared",
-    "sentences_of_tokens",
+    "KEPT_TEXTS", "MAX_DIFFERENCE", "MAX_NEW_TOKENS", "N_SENTENCES", "ODD_TEXTS", "Comparison", "Greedy", "Probes",
+    "compared", "n_with_losses", "sentences_of_tokens",
 ]  # fmt: skip
 
 N_SENTENCES = 16
@@ -39,9 +48,20 @@ ODD_TEXTS = (
     "日本語 と 한국어 и русский",
     "a👩‍👩‍👧z 🙂",
     "no\u00a0break\u2003space",
+    "\ufeffin\u00advisible\u200b ☎\ufe0f می\u200cخواهم किताब",
     "1234567890 3.14 1,000,000",
+    "masks \ue000 and \ue009, \ue000again",
     "x" * 80,
     "",
+)
+
+# Sentences with what transduce copies around a model, and a model by itself may lose.
+KEPT_TEXTS = (
+    "Open https://example.org/a?b=1 and click OK.",
+    "Write to jane.doe@example.org and wait.",
+    "The file has 12.5 kg, %s and {name}.",
+    "Run setup.exe in C:\\tools for ${count} seconds.",
+    "Click OK. 😆",
 )
 
 
@@ -184,6 +204,15 @@ def compared(probes: Probes, difference: float, outputs: Sequence[Sequence[int]]
             first = next(step for step, (mine, other) in pairs if mine != other)
             ties += ours.margins[first] <= TIE
     return Comparison(difference, len(outputs), equal, ties)
+
+
+def n_with_losses(probes: Probes, tokenizer: Tokenizer) -> int:
+    """Return how many of ``KEPT_TEXTS``, the last sentences of the probes, lose a string in the greedy output."""
+    outputs = [tokenizer.decode(each.ids) for each in probes.greedy[-len(KEPT_TEXTS) :]]
+    return sum(
+        any(string not in output for string in find_verbatim(text))
+        for text, output in zip(KEPT_TEXTS, outputs, strict=True)
+    )
 
 
 def sentences_of_tokens(tokenizer: Tokenizer, n: int = N_SENTENCES, *, seed: int = 1) -> list[str]:

@@ -21,10 +21,10 @@ __all__ = [
 
 def remove(path: Path) -> None:
     """Remove a file, a link or a folder tree, ignoring errors."""
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        with suppress(OSError):
+    with suppress(OSError):  # also of the look at it, such as a name that is too long
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
             path.unlink(missing_ok=True)
 
 

@@ -72,9 +72,9 @@ def require_regular(path: Path, *, error: type[TransduceError] = DataError, may_
     raise error(f"{path} is {kind}, not a regular file; move it away, or put the file itself there")
 
 
-def sha256_of_file(path: Path) -> str:
-    """Return the SHA-256 of a regular file, in hexadecimal."""
-    with open_regular(path) as stream:
+def sha256_of_file(path: Path, *, may_be_link: bool = False) -> str:
+    """Return the SHA-256 of a regular file, in hexadecimal. Raises as ``open_regular``."""
+    with open_regular(path, may_be_link=may_be_link) as stream:
         return sha256_of_stream(stream)
 
 

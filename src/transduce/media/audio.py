@@ -3,7 +3,7 @@
 Each band is normalised to mean 0 and variance 1 over the recording, so that loudness and the sound of a room matter
 less.
 
-Shapes: R samples, P padded samples of a window, Z frames, X mel bands, J frequencies of a spectrum.
+Shapes: R samples, Y channels, P padded samples of a window, Z frames, X mel bands, J frequencies of a spectrum.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transduce.errors import DataError, shown
-from transduce.media.libraries import library
+from transduce.media.libraries import library, require_file
 
 __all__ = [
-    "FRAMES_PER_SECOND", "SAMPLE_RATE", "Samples", "frames_of_samples", "mel_filters", "read_audio", "resampled",
+    "FRAMES_PER_SECOND", "SAMPLE_RATE", "Samples", "frames_of_samples", "mel_filters", "mixed", "read_audio",
+    "resampled",
 ]  # fmt: skip
 
 Samples = NDArray[np.float32]
@@ -30,28 +31,48 @@ FRAMES_PER_SECOND = SAMPLE_RATE // STEP
 DYNAMIC_RANGE = 8.0  # powers of ten below the loudest value; quieter ones are raised to it
 MAX_SECONDS = 3600
 SILENCE = 1e-5  # a peak below it, of 1, is no sound
+MIN_MIXED = 0.25  # power of a mixture, relative to that of unrelated channels: below it, the channels cancel
 MAX_FREQUENCY = SAMPLE_RATE / 2
 
 
 def read_audio(path: Path) -> Samples:
-    """Read a recording as samples (R,) from -1 to 1 at 16,000 a second; the mean of several channels.
+    """Read a recording as samples (R,) from -1 to 1 at 16,000 a second, of one channel (``mixed``).
 
     Raises DataError if the file cannot be read or is longer than an hour, ConfigError if soundfile is missing.
     """
     soundfile = library("soundfile", needed_for="reading audio")
-    if not path.is_file():
-        raise DataError(f"{path} cannot be read: there is no such file")
+    require_file(path)
     try:
-        with soundfile.SoundFile(path) as file:
+        # Opened here: given a name, the library also looks for a file of the same name with a prefix.
+        with path.open("rb") as stream, soundfile.SoundFile(stream) as file:
             seconds = file.frames / file.samplerate
             if seconds > MAX_SECONDS:
                 raise DataError(f"{path} has {seconds:,.0f} seconds, at most {MAX_SECONDS:,} are read; cut it")
             samples = file.read(dtype="float32", always_2d=True)
-            return resampled(samples.mean(axis=1), file.samplerate)
+            return resampled(mixed(samples), file.samplerate)
     except DataError:
         raise
-    except Exception as error:  # libsndfile's wrapper raises several kinds for damaged files
+    except soundfile.LibsndfileError as error:
+        raise DataError(f"{path} is not audio that can be read: {shown(error.error_string)}") from error
+    except Exception as error:  # the library's wrapper raises several other kinds for damaged files
         raise DataError(f"{path} is not audio that can be read: {shown(str(error))}") from error
+
+
+def mixed(samples_RY: Samples) -> Samples:
+    """Return the mean of the channels (R,); the loudest one if they cancel, as when one is inverted.
+
+    >>> tone = np.array([0.5, -0.5, 0.25], np.float32)
+    >>> mixed(np.stack([tone, -0.9 * tone], axis=1)).tolist()
+    [0.5, -0.5, 0.25]
+    """
+    mean_R: Samples = samples_RY.mean(axis=1)
+    if not len(mean_R):
+        return mean_R
+    power_Y = np.square(samples_RY, dtype=np.float64).mean(axis=0)
+    unrelated = power_Y.sum() / samples_RY.shape[1] ** 2  # the power of the mean of channels without correlation
+    if np.square(mean_R, dtype=np.float64).mean() >= MIN_MIXED * unrelated:
+        return mean_R
+    return samples_RY[:, int(power_Y.argmax())]
 
 
 def resampled(samples_R: Samples, rate: int, *, to: int = SAMPLE_RATE) -> Samples:

@@ -5,6 +5,7 @@ Shapes: Z columns or frames, X width of a feature.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -21,6 +22,7 @@ __all__ = [
     "FeaturesReader",
     "ImageReader",
     "MediaKind",
+    "Warn",
     "is_audio_name",
     "is_media_name",
     "reader_of",
@@ -28,6 +30,7 @@ __all__ = [
 
 Features = NDArray[Any]  # (Z, X): uint8 columns of pixels, or float16 frames
 MediaKind = Literal["image", "audio"]
+Warn = Callable[[str], object]  # is called with a message that names the file
 
 IMAGE_ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".pbm", ".pgm", ".ppm", ".pnm")
 AUDIO_ENDINGS = (".wav", ".flac", ".ogg", ".oga", ".opus", ".mp3", ".aiff", ".aif", ".au")
@@ -48,14 +51,20 @@ class FeaturesReader(Protocol):
     def dtype(self) -> Literal["uint8", "float16"]:
         """The dtype of features."""
 
-    def read(self, path: Path) -> Features:
-        """Return the features of a file. Raises DataError, naming the file, if it cannot be read or is empty."""
+    def read(self, path: Path, warn: Warn = ..., /) -> Features:
+        """Return the features of a file; ``warn`` is told if only a part of it is read.
+
+        Raises DataError, naming the file, if it cannot be read or is empty.
+        """
 
     def features(self, content: Any) -> Features:
         """Return the features of a decoded image or recording. Raises DataError if there is nothing in it."""
 
     def too_long(self, features: Features) -> str | None:
         """Return why features are too long for training, or None."""
+
+    def length_in_words(self, n_columns: int) -> str:
+        """Return a number of columns or frames in words: "15.0 seconds"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +76,13 @@ class ImageReader:
     kind: MediaKind = "image"
     dtype: Literal["uint8"] = "uint8"
 
-    def read(self, path: Path) -> Pixels:
-        """Return the columns of an image file. Raises DataError if it cannot be read or is blank."""
+    def read(self, path: Path, warn: Warn = lambda message: None, /) -> Pixels:
+        """Return the columns of an image file; ``warn`` is told of further pages.
+
+        Raises DataError if it cannot be read or is blank.
+        """
         try:
-            return self.features(read_image(path))
+            return self.features(read_image(path, warn=warn))
         except DataError as error:
             raise DataError(str(error) if str(path) in str(error) else f"{path} {error}") from error
 
@@ -82,7 +94,11 @@ class ImageReader:
         """Return why an image is too wide for training, or None."""
         if len(features) <= self.max_columns:
             return None
-        return f"{len(features):,} pixels wide at a height of {self.width}, at most {self.max_columns:,}"
+        return f"{self.length_in_words(len(features))}, at most {self.max_columns:,}"
+
+    def length_in_words(self, n_columns: int) -> str:
+        """Return a number of columns in words."""
+        return f"{n_columns:,} pixels wide at a height of {self.width}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +110,11 @@ class AudioReader:
     kind: MediaKind = "audio"
     dtype: Literal["float16"] = "float16"
 
-    def read(self, path: Path) -> Features:
-        """Return the frames of an audio file. Raises DataError if it cannot be read or has no sound."""
+    def read(self, path: Path, warn: Warn = lambda message: None, /) -> Features:
+        """Return the frames of an audio file, which is read as a whole.
+
+        Raises DataError if it cannot be read or has no sound.
+        """
         samples = read_audio(path)
         try:
             return self.features(samples)
@@ -110,8 +129,11 @@ class AudioReader:
         """Return why a recording is too long for training, or None."""
         if len(features) <= self.max_columns:
             return None
-        seconds, most = (n / FRAMES_PER_SECOND for n in (len(features), self.max_columns))
-        return f"{seconds:.1f} seconds long, at most {most:g}"
+        return f"{self.length_in_words(len(features))}, at most {self.max_columns / FRAMES_PER_SECOND:g}"
+
+    def length_in_words(self, n_columns: int) -> str:
+        """Return a number of frames in words."""
+        return f"{n_columns / FRAMES_PER_SECOND:.1f} seconds long"
 
 
 def reader_of(kind: MediaKind, *, width: int, max_columns: int = 1 << 20) -> FeaturesReader:

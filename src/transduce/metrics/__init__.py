@@ -7,7 +7,7 @@ Imports no torch. Every score has a signature: the settings that produced it.
 from __future__ import annotations
 
 from transduce.metrics.bleu import Score, chrf_score, sacrebleu_score, sentence_chrf_scores
-from transduce.metrics.bleu_tokenizers import bleu_tokenizer, require_bleu_tokenizer
+from transduce.metrics.bleu_tokenizers import bleu_tokenizer, has_spaces, require_bleu_tokenizer
 from transduce.metrics.calibration import ReliabilityBin, expected_calibration_error, overconfidence, reliability_bins
 from transduce.metrics.error_rates import (
     ErrorRates,
@@ -32,7 +32,7 @@ from transduce.preprocessed import looks_tokenised
 __all__ = [
     "TOKENISED_BLEUS", "ErrorRates", "PairedBootstrap", "Parseval", "ReliabilityBin", "Score", "TokenisedBleu",
     "TranslationScores", "bleu_tokenizer", "character_error_rate", "chrf_score", "customary_bleus", "edit_distance",
-    "error_rates", "expected_calibration_error", "has_moses_rules", "looks_tokenised", "multi30k_bleu",
+    "error_rates", "expected_calibration_error", "has_moses_rules", "has_spaces", "looks_tokenised", "multi30k_bleu",
     "overconfidence", "paired_bootstrap", "paper_bleu", "parseval", "perplexity", "reliability_bins",
     "require_bleu_tokenizer", "sacrebleu_score", "score_translations", "sentence_chrf_scores", "word_error_rate",
 ]  # fmt: skip

@@ -23,7 +23,7 @@ from transduce.errors import ConfigError, quoted
 if TYPE_CHECKING:  # sacrebleu is imported when something is scored
     from sacrebleu import BLEU
 
-__all__ = ["bleu_tokenizer", "bleu_with", "require_bleu_tokenizer"]
+__all__ = ["bleu_tokenizer", "bleu_with", "has_spaces", "require_bleu_tokenizer"]
 
 DEFAULT = "13a"
 _OF_LANGUAGE = {
@@ -61,6 +61,15 @@ def bleu_tokenizer(language: str | None, references: Iterable[str]) -> str:
     ('13a', 'zh', 'char')
     """
     return _OF_LANGUAGE.get(base_language(language or "")) or _tokenizer_of_script(references)
+
+
+def has_spaces(language: str) -> bool:
+    """Whether the words of a language are counted between its spaces.
+
+    >>> has_spaces("de"), has_spaces("ja")
+    (True, False)
+    """
+    return bleu_tokenizer(language, ()) == DEFAULT
 
 
 def _tokenizer_of_script(lines: Iterable[str]) -> str:

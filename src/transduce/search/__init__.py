@@ -7,7 +7,7 @@ from transduce.search.greedy import greedy_search
 from transduce.search.hypothesis import Hypothesis
 from transduce.search.length_penalty import length_penalty
 from transduce.search.mask_predict import mask_predict
-from transduce.search.processor import Constrained, LogProbsProcessor, Prefixes
+from transduce.search.processor import Chain, Constrained, LogProbsProcessor, MinLength, Prefixes
 from transduce.search.protocol import (
     DecodingState,
     ExtendFunction,
@@ -16,6 +16,7 @@ from transduce.search.protocol import (
     StateT,
     StepFunction,
 )
+from transduce.search.repetition import MAX_UNIT, NoLoops, NoRepeatNgrams, n_repeats
 from transduce.search.sampling import Sampling
 from transduce.search.speculative import (
     Drafter,
@@ -28,8 +29,9 @@ from transduce.search.speculative import (
 )
 
 __all__ = [
-    "Constrained", "Constraint", "DecodingState", "DraftLength", "Drafter", "Drafts", "ExtendFunction",
-    "ForcedPrefix", "HeadsDrafter", "Hypothesis", "LogProbsProcessor", "ModelDrafter", "PassCounts", "Prefixes",
-    "RewindableState", "RewindableT", "Sampling", "StateT", "StepFunction", "beam_search", "greedy_search",
-    "length_penalty", "mask_predict", "speculative_search",
+    "MAX_UNIT", "Chain", "Constrained", "Constraint", "DecodingState", "DraftLength", "Drafter", "Drafts",
+    "ExtendFunction", "ForcedPrefix", "HeadsDrafter", "Hypothesis", "LogProbsProcessor", "MinLength", "ModelDrafter",
+    "NoLoops", "NoRepeatNgrams", "PassCounts", "Prefixes", "RewindableState", "RewindableT", "Sampling", "StateT",
+    "StepFunction", "beam_search", "greedy_search", "length_penalty", "mask_predict", "n_repeats",
+    "speculative_search",
 ]  # fmt: skip

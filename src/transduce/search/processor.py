@@ -5,6 +5,7 @@ Shapes: N rows of the decoding batch, V vocabulary, T tokens so far including BO
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -13,7 +14,7 @@ from torch import Tensor
 
 from transduce.search.constraint import Constraint
 
-__all__ = ["Constrained", "LogProbsProcessor", "Prefixes"]
+__all__ = ["Chain", "Constrained", "LogProbsProcessor", "MinLength", "Prefixes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,3 +57,35 @@ class Constrained:
             allowed = self.constraint(sentence, tuple(ids[1:])) if is_alive else range(log_probs_NV.shape[1])
             is_blocked_NV[row, list(allowed)] = False
         return is_blocked_NV.to(log_probs_NV.device)
+
+
+@dataclass(frozen=True, slots=True)
+class MinLength:
+    """A processor by which an output has at least so many tokens before EOS.
+
+    >>> prefixes = Prefixes(torch.tensor([0]), torch.tensor([[1, 5]]), torch.tensor([True]))
+    >>> MinLength(2, eos_id=2)(torch.zeros(1, 4), prefixes).tolist()
+    [[0.0, 0.0, -inf, 0.0]]
+    """
+
+    n_tokens: int
+    eos_id: int
+
+    def __call__(self, log_probs_NV: Tensor, prefixes: Prefixes, /) -> Tensor:
+        """Set the log-probability of an early EOS to -inf, in place."""
+        if prefixes.ids_NT.shape[1] <= self.n_tokens:
+            log_probs_NV[:, self.eos_id] = -torch.inf
+        return log_probs_NV
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Several processors, one after the other. What forces a token comes last."""
+
+    processors: Sequence[LogProbsProcessor]
+
+    def __call__(self, log_probs_NV: Tensor, prefixes: Prefixes, /) -> Tensor:
+        """Apply each in turn."""
+        for process in self.processors:
+            log_probs_NV = process(log_probs_NV, prefixes)
+        return log_probs_NV

@@ -41,7 +41,7 @@ from transduce.serving.models import (
     ServedTranslator,
     TranslateJob,
 )
-from transduce.serving.routing import AUTO, direction_of, languages_of, target_of
+from transduce.serving.routing import AUTO, direction_of, languages_of, stays, target_of
 from transduce.serving.state import ServerState
 from transduce.serving.translating import MAX_ALTERNATIVES, translate_texts, warnings_header
 from transduce.tasks import Continuation, Parse, ScoredText
@@ -84,7 +84,7 @@ class Native:
         fields = await _read(request, "sentences")
         with self._counted(request, fields) as (text, _):
             source, target = await self._direction(fields, text)
-            if source == target:
+            if stays(self.state, source, target):
                 unchanged = {"source": text, "space": "", "translation": text}
                 return json_response({"source": source, "target": target, "sentences": [unchanged]})
             served = self.state.translators[source, target]
@@ -143,7 +143,7 @@ class Native:
             yield text, n_characters
 
     async def _direction(self, fields: Fields, text: str) -> tuple[str, str]:
-        """Return source and target language, which are equal if the text stays as it is. Raises ApiError."""
+        """Return source and target language. Raises ApiError."""
         source, target = fields.filled("source", AUTO), fields.filled("target")
         if source.lower() != AUTO:
             return direction_of(self.state, source, target)
@@ -153,7 +153,7 @@ class Native:
 
     async def _translator(self, fields: Fields, text: str) -> ServedTranslator:
         source, target = await self._direction(fields, text)
-        if source == target:
+        if stays(self.state, source, target):
             raise ApiError(400, f"Invalid request: the text is in the target language, {target}")
         return self.state.translators[source, target]
 

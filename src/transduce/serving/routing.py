@@ -15,7 +15,7 @@ from transduce.serving.languages import LanguageTag, served_codes
 from transduce.serving.state import ServerState
 from transduce.serving.translating import TranslatedText, translate_texts
 
-__all__ = ["AUTO", "direction_of", "languages_of", "name_of", "target_of", "translated"]
+__all__ = ["AUTO", "direction_of", "languages_of", "name_of", "stays", "target_of", "translated"]
 
 AUTO = "auto"
 
@@ -67,19 +67,24 @@ async def languages_of(state: ServerState, texts: Sequence[str], target: str) ->
         ) from error  # fmt: skip
 
 
+def stays(state: ServerState, source: str, target: str) -> bool:
+    """Whether a text stays as it is: it is in the target language, and no model works within that, as in correction."""
+    return source == target and (source, target) not in state.translators
+
+
 async def translated(
     state: ServerState, texts: Sequence[str], sources: Sequence[str], target: str, **options: Any
 ) -> list[TranslatedText]:
     """Translate texts of several source languages, with the options of ``translate_texts``; raises as it does.
 
-    Those in the target language stay as they are.
+    Those in the target language stay as they are, unless a model works within it.
     """
     indices_of = defaultdict[str, list[int]](list)
     for index, source in enumerate(sources):
         indices_of[source].append(index)
     results = [TranslatedText(text) for text in texts]
     for source, indices in indices_of.items():
-        if source == target:
+        if stays(state, source, target):
             continue
         found = await translate_texts(
             state.translators[source, target], [texts[index] for index in indices],

@@ -8,6 +8,7 @@ from transduce.tasks.causal_lm import CausalLanguageModelling as _CausalLanguage
 from transduce.tasks.distillation import DistilledCounts, distilled_pairs
 from transduce.tasks.dpo import DirectPreferenceOptimisation as _DPO  # noqa: F401  (likewise)
 from transduce.tasks.evaluation import Evaluation, evaluate
+from transduce.tasks.forced_scores import ForcedScore, forced_scores, log_probabilities
 from transduce.tasks.language_model import Continuation, FilledText, LanguageModel, SpanFill, TextScore
 from transduce.tasks.mask_predict import MaskPredict as _MaskPredict  # noqa: F401  (likewise)
 from transduce.tasks.masked_lm import MaskedLanguageModelling as _MaskedLanguageModelling  # noqa: F401  (likewise)
@@ -23,7 +24,7 @@ from transduce.tasks.ppo import PolicyOptimisation as _PPO  # noqa: F401  (likew
 from transduce.tasks.preparation import Prepared, new_prepared, open_prepared, prepare
 from transduce.tasks.ranked_translations import RankedCounts, ranked_translations
 from transduce.tasks.registry import TASKS, register, task_named, task_of
-from transduce.tasks.reranking import Reranker, log_probabilities
+from transduce.tasks.reranking import Reranker
 from transduce.tasks.response_model import ResponseModel, RewardModel, best_of_n, encode_prompt
 from transduce.tasks.reward import RewardModelling as _RewardModelling  # noqa: F401  (it registers itself)
 from transduce.tasks.run import RunResult, train
@@ -39,11 +40,11 @@ from transduce.tasks.translator import Translator, greedy_unless_sampled, sampli
 
 __all__ = [
     "CHECKPOINTS", "TASKS", "WEIGHTS_FILE", "BestOfSamples", "Continuation", "DistilledCounts", "Evaluation",
-    "FilledText", "FoundText", "LanguageModel", "MediaModel", "NewRecipe", "OwnText", "Parse", "Parser",
+    "FilledText", "ForcedScore", "FoundText", "LanguageModel", "MediaModel", "NewRecipe", "OwnText", "Parse", "Parser",
     "ParsingScores", "PixelModel", "Prepared", "RankedCounts", "Reader", "Reranker", "ResponseModel", "RewardModel",
     "RunResult", "ScoredText", "SpanFill", "Task", "TextScore", "Transcriber", "Translation", "Translator",
     "average_run", "best_of_n", "dev_perplexity", "distilled_pairs", "drawn_segments", "encode_prompt", "evaluate",
-    "evaluate_parser", "greedy_unless_sampled", "holds_run", "log_probabilities", "new_prepared", "new_recipe",
+    "evaluate_parser", "forced_scores", "greedy_unless_sampled", "holds_run", "log_probabilities", "new_prepared", "new_recipe",
     "open_prepared", "prepare", "ranked_translations", "read_model_folder", "read_run_config", "read_saved_weights",
     "register", "resume_config", "rewards_of_translations", "run_lock", "sampling_like", "seeds_of_draws",
     "tagged_words", "task_named", "task_of", "train", "write_shortlist",

@@ -34,18 +34,24 @@ from transduce.model import BlockDecoder, EncoderDecoder, Ensemble, MaskedTransf
 from transduce.model.masked_transformer import MASK_ID
 from transduce.model.shortlist import Shortlist, ShortlistDecoder
 from transduce.search import (
+    MAX_UNIT,
+    Chain,
     Drafter,
     DraftLength,
     HeadsDrafter,
     Hypothesis,
     LogProbsProcessor,
+    MinLength,
     ModelDrafter,
+    NoLoops,
+    NoRepeatNgrams,
     PassCounts,
     RewindableT,
     Sampling,
     beam_search,
     greedy_search,
     mask_predict,
+    n_repeats,
     speculative_search,
 )
 from transduce.text import BOS_ID, EOS_ID, PAD_ID, Tokenizer, normalise
@@ -148,13 +154,15 @@ class BatchSearch:
         processor: ProcessorMaker | None = None,
         min_tokens: Sequence[int] | None = None,
         is_scored: bool = True,
+        has_loops: bool = True,
         report: Callable[[int], object] = lambda n_done: None,
     ) -> list[SearchResult] | None:
         """Return one result per text; None if ``should_stop``, checked before each batch, is true.
 
         ``min_tokens``: for each text, the least value of its maximum output length, EOS included. Without
-        ``is_scored``, the hypotheses of greedy search have no scores. ``report`` gets the number of texts done, after
-        each batch. Raises ConfigError if model and search do not go together.
+        ``is_scored``, the hypotheses of greedy search have no scores. Without ``has_loops``, few tokens do not follow
+        each other again and again, unless they do so in the source; for beam search and greedy search. ``report`` gets
+        the number of texts done, after each batch. Raises ConfigError if model and search do not go together.
         """
         if self._is_masked != isinstance(search, MaskPredictSearchConfig):
             needed = "search.kind = 'mask-predict'" if self._is_masked else "another search.kind"
@@ -168,14 +176,15 @@ class BatchSearch:
             if should_stop():
                 return None
             batch = [nonempty[row] for row in rows]
-            max_lengths = [min(lengths[row] + search.max_extra_tokens, self._max_positions) for row in rows]
+            max_lengths = [min(search.max_output_tokens(lengths[row]), self._max_positions) for row in rows]
             if min_tokens is not None:
                 max_lengths = [max(length, min_tokens[index]) for length, index in zip(max_lengths, batch, strict=True)]
             process = None if processor is None else processor(batch, max_lengths)
             src_BS = pad_rows([[*sources[index], EOS_ID] for index in batch]).to(self._device)
             max_lengths_B = torch.tensor(max_lengths, device=self._device)
             generators = _generators(search, [sources[index] for index in batch])
-            hypotheses = self._search(src_BS, max_lengths_B, search, process, generators, is_scored=is_scored)
+            loops = None if has_loops else NoLoops([_max_repeats(sources[index]) for index in batch])
+            hypotheses = self._search(src_BS, max_lengths_B, search, process, loops, generators, is_scored=is_scored)
             results |= {index: tuple(n_best) for index, n_best in zip(batch, hypotheses, strict=True)}
             report(len(results))
         return [
@@ -189,19 +198,24 @@ class BatchSearch:
         max_lengths_B: Tensor,
         search: SearchConfig,
         process: LogProbsProcessor | None,
+        loops: NoLoops | None,
         generators: Sequence[torch.Generator],
         *,
         is_scored: bool,
     ) -> list[list[Hypothesis]]:
         if isinstance(search, MaskPredictSearchConfig):
             return self._mask_predict(src_BS, max_lengths_B, search)
+        if process is not None and self._shortlist is not None:  # it would see the shortlist's numbers of the tokens
+            raise ConfigError("a prefix cannot be used with a shortlist; leave one of them out")
+        if loops is not None:
+            process = loops if process is None else Chain((loops, process))
         if self._shortlist is None:
-            draft, decoder = self._draft, self._decoder
+            draft, decoder = None if loops is not None else self._draft, self._decoder
             drafter: Drafter[Any] | None = None
             # A model with a short table of positions drafts nothing for long sentences.
             if draft is not None and max(src_BS.shape[1], int(max_lengths_B.max())) <= draft._max_positions:
                 drafter = draft._drafter(src_BS, self._draft_length)
-            elif process is None and _has_blocks(decoder, search):
+            elif process is None and not _requested_processors(search) and _has_blocks(decoder, search):
                 decoder = BlockDecoder(cast(Transformer, decoder), block_size=getattr(search, "block_size", None))
                 drafter = HeadsDrafter(decoder.ahead)
             return run_search(
@@ -209,11 +223,9 @@ class BatchSearch:
                 is_scored=is_scored, drafter=drafter, generators=generators, counts=self.counts,
             )  # fmt: skip
         # Its tokens occur in translations, which have none of the suppressed ones.
-        if process is not None:  # it would see the shortlist's numbers of the tokens
-            raise ConfigError("a prefix cannot be used with a shortlist; leave one of them out")
         decoder = ShortlistDecoder(cast(EncoderDecoder, self._decoder), self._shortlist, src_BS)
         hypotheses = run_search(
-            self._attended(decoder), src_BS, max_lengths_B, search, is_scored=is_scored, generators=generators,
+            self._attended(decoder), src_BS, max_lengths_B, search, process, is_scored=is_scored, generators=generators,
             counts=self.counts,
         )  # fmt: skip
         return [[replace(each, ids=decoder.ids(each.ids)) for each in n_best] for n_best in hypotheses]
@@ -321,8 +333,13 @@ def run_search(
     """
     state = model.start(src_BS)
     suppressed_ids = (PAD_ID, BOS_ID, *suppressed_ids)
+    if requested := _requested_processors(search):
+        process = Chain(requested if process is None else (*requested, process))
     if process is not None and (drafter is not None or isinstance(search, SampledSearchConfig)):
-        raise ConfigError("constraints need beam search or greedy search, without a draft")
+        raise ConfigError(
+            "a prefix, another constraint, min_length and no_repeat_ngram need beam search or greedy search, without a"
+            " draft"
+        )
     match cast(AnySearchConfig, search):
         case BeamSearchConfig(beam_size=beam_size) if beam_size > 1:
             if drafter is not None:
@@ -378,6 +395,20 @@ def _has_blocks(model: Decoder[Any], search: SearchConfig) -> bool:
     if not isinstance(model, Transformer) or model.further_heads is None or isinstance(search, SampledSearchConfig):
         return False
     return search.beam_size == 1 and getattr(search, "block_size", None) != 1
+
+
+def _requested_processors(search: SearchConfig) -> tuple[LogProbsProcessor, ...]:
+    """What changes the log-probabilities of each step by the search's own settings."""
+    if not isinstance(search, BeamSearchConfig | GreedySearchConfig):
+        return ()
+    least = MinLength(search.min_length, EOS_ID) if search.min_length else None
+    once = NoRepeatNgrams(search.no_repeat_ngram) if search.no_repeat_ngram else None
+    return tuple(each for each in (least, once) if each is not None)
+
+
+def _max_repeats(source: Sequence[int]) -> list[int]:
+    """How often 1, 2, ... tokens may follow each other in the translation of a source: as in it, but at least twice."""
+    return [max(2 + (unit == 1), n_repeats(source, unit)) for unit in range(1, MAX_UNIT + 1)]
 
 
 def _sampling(search: SearchConfig) -> Sampling | None:

@@ -51,6 +51,7 @@ class BestOfSamples:
         split: bool = True,
         is_scored: bool = True,
         prefixes: Iterable[str] = repeat(""),
+        is_linked: bool = False,
         report: Callable[[int], object] = lambda n_lines: None,
     ) -> Iterator[Translation]:
         """Translate a stream of lines, in order; empty lines stay empty. Each segment of a line has its own draws.
@@ -77,7 +78,7 @@ class BestOfSamples:
 
         return self.translator.translate_lines(
             lines, search=_with_seed(config, first), chunk_lines=chunk_lines, split=split, rerank=choose,
-            is_scored=is_scored, prefixes=prefixes, report=report,
+            is_scored=is_scored, prefixes=prefixes, is_linked=is_linked, report=report,
         )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from transduce.search.sampling import Sampling
 from transduce.tasks.batch_search import require_sequence
 from transduce.tasks.devices import usable_device
 from transduce.tasks.model_folder import ModelFolder, read_model_folder
+from transduce.tasks.process_bound import ProcessBound
 from transduce.text import SPECIAL_TOKENS, Tokenizer
 from transduce.text.documents import DocumentCodec
 
@@ -79,7 +80,7 @@ class TextScore:
         }  # fmt: skip
 
 
-class LanguageModel(ABC):
+class LanguageModel(ProcessBound, ABC):
     """A language model. ``LanguageModel.load(folder).generate(["..."])`` is all that most users need.
 
     A text is a document, or the beginning of one: lines that end with a newline. A causal model continues texts
@@ -155,7 +156,8 @@ class LanguageModel(ABC):
     def score(self, documents: Iterable[Sequence[str]], *, stride: int | None = None) -> TextScore:
         """Return the cross-entropy of documents, each given by its lines. Raises DataError if there is no text.
 
-        ``stride``: by how many tokens the window of a causal model slides; a masked one has none (ConfigError).
+        ``stride``: by how many tokens the window of a causal model slides, at most its length; a masked one has none.
+        Raises ConfigError for another stride.
         """
         nats, n_tokens, n_bytes = 0.0, 0, 0
         for lines in documents:

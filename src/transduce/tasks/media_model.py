@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypedDict, Unpack
 
@@ -11,15 +12,19 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from transduce.config import InferencePrecision, SearchConfig, split_direction
+from transduce.config import DataConfig, InferencePrecision, SearchConfig, split_direction
 from transduce.errors import DataError
 from transduce.media import Features, MediaKind, reader_of
+from transduce.media.audio import FRAMES_PER_SECOND
+from transduce.media.features import Warn
 from transduce.model import Transformer
+from transduce.search import Hypothesis
 from transduce.tasks.batch_search import require_sequence
 from transduce.tasks.devices import usable_device
 from transduce.tasks.media_search import MAX_SOURCE_POSITIONS, MediaSearch
 from transduce.tasks.model_folder import read_model_folder
-from transduce.tasks.translation_parts import ScoredText
+from transduce.tasks.process_bound import ProcessBound
+from transduce.tasks.translation_parts import ScoredText, distinct_texts
 from transduce.tasks.translator import search_with
 from transduce.text import Tokenizers, normalise
 from transduce.text.chunks import chunks
@@ -29,6 +34,11 @@ __all__ = ["FoundText", "MediaModel", "Reader", "Transcriber"]
 FILES_AT_ONCE = 64  # decoded before the first is searched: enough to batch those of similar length
 
 Media = str | Path | NDArray[Any]  # a file, or a decoded image or recording
+
+# Columns or frames of the longest training source of recipes, for model folders that do not say theirs.
+_LONGEST: Mapping[MediaKind, int] = {
+    "image": DataConfig().max_image_width, "audio": int(DataConfig().max_seconds * FRAMES_PER_SECOND),
+}  # fmt: skip
 
 
 class SearchOptions(TypedDict, total=False):
@@ -45,20 +55,32 @@ class FoundText:
     """The text found in a file."""
 
     source: str  # the file as given; "" for an array
-    n_best: tuple[ScoredText, ...]  # best first; never empty
+    n_best: tuple[ScoredText, ...]  # best first; empty if there is an error
+    warnings: tuple[str, ...] = ()  # why the text may be incomplete or poor; each names the file
+    error: str | None = None  # why there is no text
 
     @property
     def text(self) -> str:
-        """The best text."""
-        return self.n_best[0].text
+        """The best text; "" if there is an error."""
+        return self.n_best[0].text if self.n_best else ""
 
     @property
     def score(self) -> float:
-        """Score of the best text: log-probability over length penalty."""
-        return self.n_best[0].score
+        """Score of the best text: log-probability over length penalty; NaN if there is an error."""
+        return self.n_best[0].score if self.n_best else math.nan
 
 
-class MediaModel:
+@dataclass(slots=True)
+class _Source:
+    """A file or an array as the model reads it."""
+
+    name: str  # "" for an array
+    features: Features | None = None
+    warnings: list[str] = field(default_factory=list)
+    error: str | None = None
+
+
+class MediaModel(ProcessBound):
     """A model from images or audio to text. Several threads may share one."""
 
     task: ClassVar[str]
@@ -72,10 +94,13 @@ class MediaModel:
         *,
         direction: str,
         precision: InferencePrecision = "fp32",
+        longest_source: int | None = None,
     ) -> None:
+        """``longest_source``: columns or frames of the longest training source, by default the limit of recipes."""
         self.model, self.tokenizers, self.search, self.precision = model, tokenizers, search, precision
         self.src_language, self.tgt_language = split_direction(direction)
         self.reader = reader_of(self.kind, width=model.config.source_width)
+        self.longest_source = longest_source or _LONGEST[self.kind]
         self._search = MediaSearch(model, tokenizers.tgt, precision=precision)
 
     def __repr__(self) -> str:
@@ -93,26 +118,62 @@ class MediaModel:
         """
         read = read_model_folder(Path(folder), device=usable_device(device))
         read.require_task(cls.task, Path(folder))
-        return cls(read.model, read.tokenizers, read.search, direction=read.direction, precision=precision)
+        return cls(
+            read.model, read.tokenizers, read.search, direction=read.direction, precision=precision,
+            longest_source=read.longest_source,
+        )  # fmt: skip
 
     def find_texts(
-        self, sources: Iterable[Media], *, n_best: int | None = None, **options: Unpack[SearchOptions]
+        self,
+        sources: Iterable[Media],
+        *,
+        n_best: int | None = None,
+        keep_going: bool = False,
+        **options: Unpack[SearchOptions],
     ) -> Iterator[FoundText]:
         """Yield the text of each file, or of each decoded image or recording, in order; some files are read ahead.
 
-        Raises DataError, naming the file, for one that cannot be read, has nothing in it, or is too long.
+        Raises DataError, naming the file, for one that cannot be read, has nothing in it, or is too long; with
+        ``keep_going``, such a file yields an error in place of a text.
         """
         search = self._search_with(n_best, options)
         for chunk in chunks(sources, FILES_AT_ONCE, lambda source: 1):
-            hypotheses = self._search([self.features(each) for each in chunk], search)
+            read = [self._read(each, keep_going=keep_going) for each in chunk]
+            hypotheses = self._search([each.features for each in read if each.features is not None], search)
             assert hypotheses is not None  # not interrupted
-            for source, found in zip(chunk, hypotheses, strict=True):
-                name = "" if isinstance(source, np.ndarray) else str(source)
-                scored = tuple(ScoredText(self._text(each.ids), each.score) for each in found)
-                yield FoundText(name, scored or (ScoredText("", 0.0),))
+            remaining = iter(hypotheses)
+            for source in read:
+                found = () if source.features is None else next(remaining)
+                yield self._found(source, found)
 
-    def features(self, source: Media) -> Features:
-        """Return what the model reads of a file, or of a decoded image or recording. Raises as ``find_texts``."""
+    def _read(self, source: Media, *, keep_going: bool) -> _Source:
+        read = _Source("" if isinstance(source, np.ndarray) else str(source))
+        try:
+            read.features = self.features(source, read.warnings.append)
+        except DataError as error:
+            if not keep_going:
+                raise
+            read.error = str(error)
+        return read
+
+    def _found(self, source: _Source, hypotheses: Sequence[Hypothesis]) -> FoundText:
+        if source.features is None:
+            return FoundText(source.name, (), tuple(source.warnings), source.error)
+        scored = distinct_texts(ScoredText(self._text(each.ids), each.score) for each in hypotheses)
+        name, warnings = source.name or "an array", list(source.warnings)
+        if len(source.features) > self.longest_source:
+            longest = self.reader.length_in_words(self.longest_source)
+            length = self.reader.length_in_words(len(source.features))
+            warnings.append(f"{name} is {length}, training had at most {longest}; expect a poor text, or cut it")
+        if hypotheses and not hypotheses[0].is_finished:
+            warnings.append(f"the text of {name} was cut off after {len(hypotheses[0].ids):,} tokens, its maximum")
+        return FoundText(source.name, scored or (ScoredText("", 0.0),), tuple(warnings))
+
+    def features(self, source: Media, warn: Warn = lambda message: None) -> Features:
+        """Return what the model reads of a file, or of a decoded image or recording.
+
+        ``warn`` is told if only a part of it is read. Raises as ``find_texts``.
+        """
         if isinstance(source, np.ndarray):
             name = "an array"
             try:
@@ -120,7 +181,7 @@ class MediaModel:
             except DataError as error:
                 raise DataError(f"{name} {error}") from error
         else:
-            name, features = str(source), self.reader.read(Path(source))
+            name, features = str(source), self.reader.read(Path(source), warn)
         n_positions = self.model.config.n_source_positions(len(features))
         if n_positions > MAX_SOURCE_POSITIONS:
             raise DataError(

@@ -58,7 +58,7 @@ class MediaSearch:
                 return None
             source_BZX = padded_features([features[row] for row in rows], stride=self.config.source_stride)
             lengths_B = np.array([lengths[row] for row in rows], np.int64)
-            max_lengths = [min(int(n) + search.max_extra_tokens, self._max_output) for n in lengths_B]
+            max_lengths = [min(search.max_output_tokens(int(n)), self._max_output) for n in lengths_B]
             padding = PaddingInfo.from_lengths(lengths_B, n_positions=int(lengths_B.max()), device=self._device)
             found = run_search(
                 _PaddedSource(self._model, padding),

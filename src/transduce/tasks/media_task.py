@@ -1,4 +1,7 @@
-"""The tasks from images and audio to text: preparation, batches, validation and evaluation by error rates."""
+"""The tasks from images and audio to text: preparation, batches, validation and evaluation by error rates.
+
+Shapes: R rows of a store.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,14 @@ from transduce.errors import ConfigError, DataError
 from transduce.files import write_lines
 from transduce.media import FeaturesReader, MediaKind, reader_of
 from transduce.media.audio import FRAMES_PER_SECOND
-from transduce.metrics import ErrorRates, TokenisedBleu, TranslationScores, error_rates, score_translations
+from transduce.metrics import (
+    ErrorRates,
+    TokenisedBleu,
+    TranslationScores,
+    error_rates,
+    has_spaces,
+    score_translations,
+)
 from transduce.model import EncoderDecoder, Transformer
 from transduce.tasks.media_model import MediaModel, Reader, Transcriber
 from transduce.tasks.objective import PairObjective
@@ -32,7 +42,6 @@ from transduce.training import DistributedContext, Score, Validation
 
 __all__ = ["ImageToText", "MediaTask", "SpeechToText", "media_scores"]
 
-FOR_PAIRS = ("masks", "bpe_dropout", "recombination", "max_pairs")  # settings of data
 MAX_ERROR_RATE = 90.0  # percent, of a model that has learnt something
 PARTS = ("clean", "noisy")  # of the test lines of generated images, by the beginning of their names
 
@@ -45,12 +54,25 @@ def media_scores(
     ``names`` are those of the items; generated images are scored in parts, clean and noisy ones. Words that were heard
     are compared without case and punctuation.
     """
-    spoken, written = split_direction(direction)
-    if kind == "audio" and spoken != written:
-        return score_translations(hypotheses, references, language=written)
+    if validated_score(kind, direction) == "bleu":
+        return score_translations(hypotheses, references, language=split_direction(direction)[1])
     parts = [name.partition("/")[0] for name in names]
     has_parts = len(set(parts)) > 1 and set(parts) <= set(PARTS)
     return error_rates(hypotheses, references, parts=parts if has_parts else (), plain_words=kind == "audio")
+
+
+def validated_score(kind: MediaKind, direction: str) -> str:
+    """Return the name of the score of a validation: words are counted where spaces separate them.
+
+    >>> [validated_score("image", "en-de"), validated_score("audio", "en-en"), validated_score("audio", "en-de")]
+    ['character_error_rate', 'word_error_rate', 'bleu']
+    >>> validated_score("audio", "ja-ja")
+    'character_error_rate'
+    """
+    spoken, written = split_direction(direction)
+    if kind == "audio" and spoken != written:
+        return "bleu"
+    return "word_error_rate" if kind == "audio" and has_spaces(written) else "character_error_rate"
 
 
 class MediaValidation(PairValidation):
@@ -72,12 +94,12 @@ class MediaValidation(PairValidation):
 
     def _validation(self, nll_nats: float, outputs: list[str]) -> Validation:
         direction, kind = self.run_config.data.direction, self.user.kind
+        name = validated_score(kind, direction)
         scores = media_scores(outputs, self._references, names=[], kind=kind, direction=direction)
         if isinstance(scores, TranslationScores):
-            return Validation(nll_nats, {"bleu": Score(scores.sacrebleu.score, scores.sacrebleu.signature)})
-        name = "word_error_rate" if kind == "audio" else "character_error_rate"
+            return Validation(nll_nats, {name: Score(scores.sacrebleu.score, scores.sacrebleu.signature)})
         rate = getattr(scores, name)
-        return Validation(nll_nats, {name: Score(rate.score, rate.signature)})
+        return Validation(nll_nats, {name: Score(rate.score, rate.signature, lower_is_better=True)})
 
 
 class ReaderValidation(MediaValidation):
@@ -141,9 +163,6 @@ class MediaTask(Task[Batch]):
         n_workers: int = 1,
     ) -> None:
         """Train the tokenizer on the training texts, and write the features and ids of all splits."""
-        for name in FOR_PAIRS:
-            if getattr(config, name):
-                raise ConfigError(f"data.{name} is for tasks on pairs of texts; leave it out for task = {self.name!r}")
         text, reader = MediaText(config, n_workers=n_workers), self.reader(config)
         names = {split: text.name_of(split) for split in EVALUATION_SPLITS if text.name_of(split)}
         reports = {corpus: MediaReport() for corpus in text.corpora}
@@ -156,7 +175,7 @@ class MediaTask(Task[Batch]):
             write = partial(write_store, columns=columns, tokenizer_fingerprint=tokenizers.fingerprint)
             for split in names:  # first: an error is reported before hours of work
                 kept = list[tuple[str, str]]()
-                rows = self._rows(text.items(split, reader), tokenizer, kept=kept)
+                rows = self._rows(text.items(split, reader, log), tokenizer, kept=kept)
                 write(temporary / split, {str(split): rows})
                 for ending, column in zip(("names", "txt"), zip(*kept, strict=True), strict=True):
                     write_lines(temporary / f"{split}.{ending}", column)
@@ -170,7 +189,7 @@ class MediaTask(Task[Batch]):
             }
             summary = write(temporary / "train", rows_of, max_length=max_length, left_out=left_out)
             for corpus, report in reports.items():
-                for line in report.lines():
+                for line in (*report.lines(), *report.notes()):
                     log(f"{corpus}: {line}")
             long = f", {left_out.n_too_long:,} left out (text too long)" if left_out.n_too_long else ""
             log(f"train: {summary.n_pairs:,} {self.rows}{long}")
@@ -202,15 +221,17 @@ class MediaTask(Task[Batch]):
         """Return the files of the names and of the texts of the items, aligned by line."""
         return f"{split}.names", f"{split}.txt"
 
+    def longest_source(self, prepared: Prepared) -> int | None:
+        """Return the columns or frames of the longest training source."""
+        return int(prepared.train.columns["features"].lengths_R.max())
+
     def n_counted_tokens(self, src_tokens: int, tgt_tokens: int) -> int | None:
         """Return None: an image or a recording has many more positions than its text has tokens."""
         return None
 
     def batches(self, store: Store, config: RunConfig, device: torch.device) -> MediaBatches:
-        """Return batches of approximately equal length. Raises ConfigError for training in both directions."""
+        """Return batches of approximately equal length."""
         training = config.training
-        if training.both_ways_epochs:
-            raise ConfigError(f"both_ways_epochs needs a task on pairs of texts, not {self.name!r}")
         return media_batches(
             store, config, device, max_tokens=training.max_tokens_per_batch, seed=training.seed,
             n_masks=training.feature_masks,
@@ -236,6 +257,10 @@ class MediaTask(Task[Batch]):
         return self.validation(
             get_model, prepared.tokenizers, prepared.dev, text, config, device=device, distributed=distributed
         )
+
+    def validated_scores(self, config: RunConfig) -> tuple[str, ...]:
+        """Return the name of the score of a validation."""
+        return (validated_score(self.kind, config.data.direction),) if config.training.validation_bleu else ()
 
     def load(self, model_folder: Path, *, device: str | torch.device = "cpu") -> MediaModel:
         """Load what reads images or listens to audio."""

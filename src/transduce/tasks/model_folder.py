@@ -49,7 +49,7 @@ from transduce.training import are_finite, assign_weights, read_tensors, write_t
 
 __all__ = [
     "ModelFolder", "SavedWeights", "read_model_config", "read_model_folder", "read_saved_weights", "read_tokenizers",
-    "write_model_card", "write_model_folder",
+    "require_task", "write_model_card", "write_model_folder",
 ]  # fmt: skip
 
 MIGRATIONS = (tables_of_format_1,)  # from format 1
@@ -68,11 +68,11 @@ class ModelFolder:
     direction: str  # "en-de"; a parser uses only the first language
     task: str  # name of the task
     statistics: LineStatistics | None = None  # of the training text; None in folders of earlier versions
+    longest_source: int | None = None  # columns or frames of images or audio in training; None in earlier versions
 
     def require_task(self, task: str, where: Path) -> None:
         """Raise CheckpointError if the model was trained for another task."""
-        if self.task != task:
-            raise CheckpointError(f"{where} holds a model for {self.task}, not for {task}; its card says how to use it")
+        require_task(self.task, task, where)
 
     def require_language_model_tokens(self) -> None:
         """Raise CheckpointError if the vocabulary has no mask token and no sentinels."""
@@ -80,6 +80,12 @@ class ModelFolder:
             raise CheckpointError(
                 f"the vocabulary of the model for {self.task} has no mask token and no sentinels; train it again"
             )
+
+
+def require_task(found: str, wanted: str, where: Path) -> None:
+    """Raise CheckpointError if a model was trained for another task."""
+    if found != wanted:
+        raise CheckpointError(f"{where} holds a model for {found}, not for {wanted}; its card says how to use it")
 
 
 def write_model_folder(
@@ -93,6 +99,7 @@ def write_model_folder(
     task: str,
     card: str,
     statistics: LineStatistics | None = None,
+    longest_source: int | None = None,
     ancestry: Sequence[Ancestor] = (),
 ) -> None:
     """Write a model folder atomically, replacing an older model. Raises DataError if ``folder`` holds anything else."""
@@ -100,9 +107,11 @@ def write_model_folder(
     with atomic_folder(folder, replace=is_older_model) as temporary:
         write_tensors(temporary / WEIGHTS_FILE, weights)
         tokenizers.save(temporary)
-        tables = {"model": config.model_dump(), "search": search.model_dump()}
+        tables: dict[str, Any] = {"model": config.model_dump(), "search": search.model_dump()}
         if statistics is not None:
             tables["lines"] = statistics.as_json()
+        if longest_source is not None:
+            tables["longest_source"] = longest_source
         values = {"format": FORMAT, "task": task, "direction": direction, **tables}
         if ancestry:
             values["ancestry"] = ancestry_as_json(ancestry)
@@ -133,6 +142,9 @@ def _read_model_folder(folder: Path, device: torch.device) -> ModelFolder:
         raise CheckpointError(f"{path}: direction should be like 'en-de' or 'en-pt-BR', got {quoted(direction)}")
     search = config_from_mapping(SearchConfig, _table(values, "search"), where=path, error=CheckpointError)
     statistics = LineStatistics.from_json(values.get("lines"), where=path)
+    longest_source = values.get("longest_source")
+    if longest_source is not None and (type(longest_source) is not int or longest_source < 1):
+        raise CheckpointError(f"{path}: longest_source should be a number from 1 on, got {quoted(longest_source)}")
     tokenizers = Tokenizers.load(folder)
     sizes = (tokenizers.src.size, tokenizers.tgt.size)
     if sizes != config.vocab_sizes:
@@ -148,7 +160,7 @@ def _read_model_folder(folder: Path, device: torch.device) -> ModelFolder:
     except (ConfigError, DataError) as error:
         raise CheckpointError(f"{folder}: {error}") from error
     assign_weights(model, weights, where=folder / WEIGHTS_FILE)
-    return ModelFolder(model.to(device).eval(), tokenizers, search, direction, task.name, statistics)
+    return ModelFolder(model.to(device).eval(), tokenizers, search, direction, task.name, statistics, longest_source)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from transduce.search import Constrained, Prefixes
 from transduce.tasks.batch_search import BatchSearch, SearchResult, require_sequence
 from transduce.tasks.devices import usable_device
 from transduce.tasks.model_folder import read_model_folder
+from transduce.tasks.process_bound import ProcessBound
 from transduce.text import UNK_ID, Tokenizers
 from transduce.text.bracket_grammar import BracketGrammar, TokenKinds
 from transduce.text.chunks import chunks
@@ -63,7 +64,7 @@ class TreeConstraint(Constrained):
         return log_probs_NV
 
 
-class Parser:
+class Parser(ProcessBound):
     """Parse sentences of whitespace-separated words, tokenized as in treebanks.
 
     ``Parser.load(folder).parse(["..."])`` is all that most users need. Search is constrained to balanced brackets and

@@ -18,6 +18,7 @@ from transduce.tasks.causal_language_model import CausalLanguageModel
 from transduce.tasks.devices import usable_device
 from transduce.tasks.language_model import AS_IT_IS, Continuation
 from transduce.tasks.model_folder import read_model_folder
+from transduce.tasks.process_bound import ProcessBound
 from transduce.text import BOS_ID, EOS_ID, Tokenizer
 from transduce.text.documents import DocumentCodec
 
@@ -69,7 +70,7 @@ class ResponseModel(CausalLanguageModel):
         return [replace(each, prompt=prompt) for each, prompt in zip(continued, prompts, strict=True)]
 
 
-class RewardModel:
+class RewardModel(ProcessBound):
     """A model that rates responses: ``RewardModel.load(folder).rate([("Negate: He sings.", "He does not sing.")])``."""
 
     task: ClassVar[str] = "reward"

@@ -111,7 +111,7 @@ class SpanLanguageModel(LanguageModel):
         (hypotheses,) = run_search(
             self._fast,
             pad_rows([[*source, EOS_ID]]).to(self.device),
-            torch.tensor([min(len(source) + search.max_extra_tokens, self.max_length)], device=self.device),
+            torch.tensor([min(search.max_output_tokens(len(source)), self.max_length)], device=self.device),
             BeamSearchConfig(beam_size=beam_size, n_best=beam_size, alpha=search.alpha),
             suppressed_ids=[UNK_ID, mask_id],
         )

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from transduce.config import DataConfig, ModelConfig, RunConfig, SearchConfig, Split
 from transduce.data import Store, open_store
+from transduce.errors import ConfigError
 from transduce.metrics import TokenisedBleu
 from transduce.model import Cost, cost_of, make_model
 from transduce.text import Tokenizers
@@ -51,6 +52,7 @@ class Task(ABC, Generic[BatchT]):
     name: ClassVar[str]  # in recipes (data.task) and in the config.json of model folders
     rows: ClassVar[str] = "pairs"  # what a store has, for messages
     is_parallel: ClassVar[bool] = True  # whether several processes can share its batches
+    is_of_tokens: ClassVar[bool] = True  # whether the loss of a validation is that of tokens, with a perplexity
     doing: ClassVar[str]  # the activity of its models, as a participle for messages: "translating"
 
     @abstractmethod
@@ -132,6 +134,34 @@ class Task(ABC, Generic[BatchT]):
         """
         return None
 
+    def with_objective(
+        self,
+        validate: Validate,
+        objective: Objective[BatchT],
+        model: Callable[[], nn.Module],
+        prepared: Prepared,
+        config: RunConfig,
+        *,
+        distributed: DistributedContext,
+    ) -> Validate:
+        """Return a validation of a run that also reads the state of its objective. By default, ``validate``."""
+        return validate
+
+    def validated_scores(self, config: RunConfig) -> Sequence[str] | None:
+        """Return the names of the scores of a validation, beside its loss; None if they are not known before."""
+        return None
+
+    def require_best_by(self, config: RunConfig) -> None:
+        """Raise ConfigError if ``training.best_by`` is no score of a validation."""
+        names, best_by = self.validated_scores(config), config.training.best_by
+        known = ("loss", *(("perplexity",) if self.is_of_tokens else ()), *(names or ()))
+        if names is not None and best_by not in known:
+            hint = "" if config.training.validation_bleu else "; with training.validation_bleu = true there may be more"
+            raise ConfigError(
+                f"training.best_by should be a score of the validation, {', '.join(map(repr, known))}, got {best_by!r}"
+                f"{hint}"
+            )
+
     @abstractmethod
     def load(self, model_folder: Path, *, device: str | torch.device = "cpu") -> Any:
         """Load what users call, such as a ``Translator``. Raises CheckpointError if the folder cannot be used."""
@@ -159,6 +189,10 @@ class Task(ABC, Generic[BatchT]):
     def use(self, data: DataConfig) -> Use:
         """Describe how to use a model of this task."""
         return Use(self.name, self.name, f"task_named({self.name!r}).load(folder)")
+
+    def longest_source(self, prepared: Prepared) -> int | None:
+        """Return the length of the longest training source for the model folder; None if it has it elsewhere."""
+        return None
 
     def line_statistics(self, prepared: Prepared, config: RunConfig) -> LineStatistics | None:
         """Return the statistics of the training lines for the model folder; None if the task needs none."""

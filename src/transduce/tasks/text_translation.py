@@ -30,6 +30,7 @@ from transduce.tasks.translation_parts import (
     distinct_texts,
     in_order,
 )
+from transduce.tasks.word_links import Link, word_links
 from transduce.text import spaces_between, word_spans
 from transduce.text.markup import Span
 
@@ -55,8 +56,9 @@ _Weights = Mapping[Pair, WordWeights]
 class TextTranslation:
     """What a model has to do for some texts, and the result."""
 
-    def __init__(self, texts: Sequence[DividedText], *, tgt_language: str) -> None:
-        self._texts, self._tgt_language = texts, tgt_language
+    def __init__(self, texts: Sequence[DividedText], *, tgt_language: str, is_linked: bool = False) -> None:
+        """``is_linked``: the result has the links between words."""
+        self._texts, self._tgt_language, self._is_linked = texts, tgt_language, is_linked
         sentences = chain.from_iterable(text.sentences for text in texts)
         self.sentences: list[Sentence] = list(dict.fromkeys(sentences))  # each once
 
@@ -67,7 +69,7 @@ class TextTranslation:
             (segment.text, best.text)
             for text in self._texts
             for unit in text.units
-            if unit.unit.nodes
+            if unit.unit.nodes or self._is_linked
             for segment, sentence in zip(unit.segments, unit.sentences, strict=True)
             if sentence is not None
             for best in results[sentence].n_best
@@ -89,12 +91,33 @@ class TextTranslation:
         flags: list[Flag] = [*chain.from_iterable(each.warnings for each in translated)]
         if text.is_cut:
             flags.append("source-cut")
+        choices = best_combinations([each.n_best for each in translated], n_best)
         versions = distinct_texts(
             ScoredText(self._version(text, choice, weights), sum((each.score for each in choice), start=0.0))
-            for choice in best_combinations([each.n_best for each in translated], n_best)
+            for choice in choices
         )
         n_segments = sum(len(unit.segments) for unit in text.units)
-        return Translation(text.source, versions, in_order(flags), max(1, n_segments))
+        links = self._links(text, versions[0].text, choices[0], weights) if self._is_linked else ()
+        return Translation(text.source, versions, in_order(flags), max(1, n_segments), links)
+
+    def _links(
+        self, text: DividedText, target: str, choice: Sequence[ScoredText], weights: _Weights
+    ) -> tuple[Link, ...]:
+        """Return the links of a text and one of its translations; none where tags stand within a sentence."""
+        chosen = iter(choice)
+        pairs = [
+            (segment.text, written)
+            for unit in text.units
+            for segment, written in zip(unit.segments, _targets(unit, chosen), strict=True)
+        ]
+        sources, targets = [source for source, _ in pairs], [written for _, written in pairs]
+        places = zip(pairs, _places(text.source, sources), _places(target, targets), strict=True)
+        blocks = []
+        for pair, in_source, in_target in places:
+            if min(in_source[0], in_target[0]) >= 0:
+                words = (_shifted(word_spans(pair[0]), in_source), _shifted(word_spans(pair[1]), in_target))
+                blocks.append((*words, _block(pair, (len(words[1]), len(words[0])), weights)))
+        return word_links(text.source, target, blocks)
 
     def _version(self, text: DividedText, choice: Sequence[ScoredText], weights: _Weights) -> str:
         """Return one of the translations of a text, from those of its sentences."""
@@ -141,12 +164,12 @@ def _targets(part: DividedUnit, chosen: Iterator[ScoredText]) -> list[str]:
 
 
 def _places(text: str, pieces: Sequence[str]) -> list[Span]:
-    """Return the (start, end) of pieces that follow each other in a text."""
+    """Return the (start, end) of pieces that follow each other in a text; (-1, -1) for one that is not there."""
     spans, position = list[Span](), 0
     for piece in pieces:
         start = text.find(piece, position)
-        position = start + len(piece)
-        spans.append((start, position))
+        position = max(position, start + len(piece))
+        spans.append((start, position) if start >= 0 else (-1, -1))
     return spans
 
 

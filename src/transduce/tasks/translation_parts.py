@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from transduce.tasks.word_links import Link
+
 __all__ = [
     "FLAGS", "Flag", "ScoredText", "TranslatedSegment", "Translation", "best_combinations", "distinct_texts",
     "in_order",
@@ -51,6 +53,7 @@ class Translation:
     n_best: tuple[ScoredText, ...]  # best first, equal texts once; never empty
     warnings: tuple[Flag, ...] = ()  # those of all its sentences
     n_segments: int = 1  # usually the number of sentences
+    links: tuple[Link, ...] = ()  # which of its words belong to which of the source, if asked for
 
     @property
     def text(self) -> str:

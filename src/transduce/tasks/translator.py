@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, repeat
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypedDict, Unpack, overload
 
 import torch
@@ -40,6 +41,7 @@ from transduce.tasks.line_statistics import LineStatistics
 from transduce.tasks.mask_statistics import MaskStatistics, mask_rules
 from transduce.tasks.model_folder import read_model_folder
 from transduce.tasks.prefixes import Prefix
+from transduce.tasks.process_bound import ProcessBound
 from transduce.tasks.progress import Progress, progress_callback
 from transduce.tasks.segment_text import ForcedIds, ReadSegment, SegmentText
 from transduce.tasks.segmentation import Segmenter
@@ -82,7 +84,7 @@ class _Options(TypedDict, total=False):
     progress: bool | Progress
 
 
-class Translator:
+class Translator(ProcessBound):
     """Translate raw text with a model or an ensemble.
 
     ``Translator.load(folder).translate(["..."])`` is all that most users need. ``precision="bf16"`` or ``"int8"`` (on
@@ -327,6 +329,7 @@ class Translator:
         is_scored: bool = True,
         prefixes: Iterable[str] = repeat(""),
         rules: MarkupRules | None = None,
+        is_linked: bool = False,
         report: Callable[[int], object] = lambda n_lines: None,
     ) -> Iterator[Translation]:
         """Translate a stream of lines, in order; what has no words stays as it is.
@@ -334,8 +337,8 @@ class Translator:
         A chunk has fewer than ``chunk_lines`` if lines are long; lines are truncated at ``MAX_LINE_BYTES``.
         Without ``split``, a line is one sentence. ``rules``: lines have tags, which the translations have, too.
         ``rerank`` gets each sentence with its whole beam and returns its n-best. Without ``is_scored``, the scores of
-        greedy search are NaN, which is faster. ``report`` gets the number of lines done, also within a chunk, of whose
-        sentences that share is done.
+        greedy search are NaN, which is faster. ``is_linked``: translations have the links between words. ``report``
+        gets the number of lines done, also within a chunk, of whose sentences that share is done.
 
         ``prefixes``: how the translation of each line begins. The last word of a prefix may be continued, unless a
         space follows it. If a line is split, the sentences of the prefix belong to its segments in order, and only the
@@ -351,7 +354,8 @@ class Translator:
         def translated(chunk: Sequence[tuple[str, str]]) -> list[Translation]:
             nonlocal n_done
             texts, beginnings = zip(*chunk, strict=True)
-            work = self.divided(texts, rules=rules, splitting="lines" if split else "none", prefixes=beginnings)
+            splitting: Splitting = "lines" if split else "none"
+            work = self.divided(texts, rules=rules, splitting=splitting, prefixes=beginnings, is_linked=is_linked)
             sources = [each.text for each in work.sentences]
             begun = [each.prefix for each in work.sentences]
             if rerank is not None and any(each.text for each in begun):
@@ -376,10 +380,11 @@ class Translator:
         rules: MarkupRules | None = None,
         splitting: Splitting = "lines",
         prefixes: Sequence[str] = (),
+        is_linked: bool = False,
     ) -> TextTranslation:
         """Divide texts into the sentences that are to be translated."""
         divided = self._divider(texts, rules=rules, splitting=splitting, prefixes=prefixes)
-        return TextTranslation(divided, tgt_language=self.tgt_language)
+        return TextTranslation(divided, tgt_language=self.tgt_language, is_linked=is_linked)
 
     def split_line(self, line: str) -> list[Segment]:
         """Return the segments of a line that are translated separately, at least one."""
@@ -458,13 +463,16 @@ class Translator:
         if prefixes is not None and any(each.text for each in prefixes):
             forced = [self._prefix_ids(*each) for each in zip(prefixes, inputs, strict=True)]
 
-        def found(indices: Sequence[int], config: SearchConfig) -> Iterator[tuple[int, SearchResult, list[Candidate]]]:
+        def found(
+            indices: Sequence[int], config: SearchConfig, *, has_loops: bool = True
+        ) -> Iterator[tuple[int, SearchResult, list[Candidate]]]:
             sources = [inputs[index] for index in indices]
             begun = None if forced is None else [forced[index] for index in indices]
             results = self._batch_search(
                 [each.masked.text for each in sources], config, should_stop=should_stop, is_scored=is_scored,
                 processor=None if begun is None else self._forcing(begun),
                 min_tokens=None if begun is None else self._min_tokens(begun, config),
+                has_loops=has_loops,
                 report=report if len(indices) == len(texts) else lambda n_done: None,
             )  # fmt: skip
             if results is None:
@@ -480,9 +488,14 @@ class Translator:
                 faulty.append(index)
         if len(segments) < len(texts):
             return None
+        # Only now, since they take longer: a search for the whole beam, and one that writes no loops.
+        beam = search_with(search, n_best=search.beam_size)
         if faulty and search.n_best < search.beam_size:
-            # Only now: a search for the whole beam takes longer.
-            for index, result, candidates in found(faulty, search_with(search, n_best=search.beam_size)):
+            for index, result, candidates in found(faulty, beam):
+                segments[index] = self._segment_text.chosen(inputs[index], result, candidates, n_best=search.n_best)
+        looping = [index for index in faulty if "repeated" in segments[index].warnings]
+        if looping and isinstance(search, BeamSearchConfig | GreedySearchConfig):
+            for index, result, candidates in found(looping, beam, has_loops=False):
                 segments[index] = self._segment_text.chosen(inputs[index], result, candidates, n_best=search.n_best)
         return [segments[index] for index in range(len(texts))]
 
@@ -536,9 +549,11 @@ def search_with(
     beam_size: int | None = None,
     alpha: float | None = None,
     max_tokens_per_batch: int | None = None,
+    limits: Mapping[str, int] = MappingProxyType({}),
 ) -> SearchConfig:
     """Override fields of a search configuration; the beam grows to ``n_best`` if needed. Raises ConfigError.
 
+    ``limits``: of outputs, such as ``max_length`` and ``no_repeat_ngram``.
     Greedy search becomes beam search if ``n_best`` or ``beam_size`` is above 1; no other search does.
     """
     n_best = 1 if n_best is None else n_best
@@ -548,6 +563,7 @@ def search_with(
         "beam_size": max(search.beam_size, min_beam) if beam_size is None else beam_size,
         "alpha": search.alpha if alpha is None else float(alpha) if isinstance(alpha, int) else alpha,
         "max_tokens_per_batch": search.max_tokens_per_batch if max_tokens_per_batch is None else max_tokens_per_batch,
+        **limits,
     }
     if not isinstance(search, BeamSearchConfig):
         if changes["n_best"] == changes["beam_size"] == 1:

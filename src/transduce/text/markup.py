@@ -207,7 +207,8 @@ def _unit(tokens: Sequence[Token], decode: Callable[[str], str], *, is_escaped: 
         previous, following = whole[max(0, raw_position - 1) : raw_position], whole[raw_position : raw_position + 1]
         is_pair = token.kind in ("start", "end") and (index in ends or index in starts)
         begins_another = token.kind == "start" and index > 0 and tokens[index - 1].kind == "end"
-        if (not is_pair or begins_another) and _are_words(previous, following):
+        shows_nothing = token.name == "wbr" or token.raw.startswith(("<!", "<?"))
+        if (not is_pair or begins_another) and not shows_nothing and _are_words(previous, following):
             pieces.append(" ")
             length += 1
         elif not is_pair and pieces and pieces[-1][-1:].isspace() and (following.isspace() or following in _FOLLOWING):

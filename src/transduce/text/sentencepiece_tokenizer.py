@@ -109,6 +109,7 @@ class SentencePieceTokenizer(Tokenizer):
         Raises DataError for an id outside the vocabulary.
         """
         text = str(self._library.decode([self._tokens[id] for id in self._without_special(ids)]))
+        text = text.replace(WORD_START, " ").lstrip()  # pieces of the other side's model keep their mark
         return text.replace(REPLACEMENT, "")
 
     def decode_batch(self, batch: Iterable[Iterable[int]]) -> list[str]:

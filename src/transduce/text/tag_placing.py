@@ -9,8 +9,9 @@ Shapes: X target words, Y source words.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -164,9 +165,8 @@ class Placing:
                 values_X = self.sums_XY[low:high, last] - self.sums_XY[low:high, first] - 0.5
                 if last - first == len(self.source_words):
                     values_X = np.ones_like(values_X)
-                elif marks := self._marks(first, last):
-                    is_equal_X = [self.target[start:end] in marks for start, end in self.target_words[low:high]]
-                    values_X = np.where(is_equal_X, values_X, TAKEN)
+                elif words := self._without_letters(first, last):
+                    values_X = np.where(self._may_be_X(words, values_X, low), values_X, TAKEN)
                 found.append((float(values_X.max(initial=-1)), node, values_X))
         found.sort(key=lambda each: -each[0])
         is_free_X, is_inside = np.ones(high - low, bool), np.zeros(high - low + 1, bool)
@@ -179,10 +179,20 @@ class Placing:
                 spans[id(node)] = (low + span[0], low + span[1])
         return spans, is_inside
 
-    def _marks(self, first: int, last: int) -> set[str]:
-        """Return the source words of a range if all are punctuation: tags around them surround nothing else."""
+    def _without_letters(self, first: int, last: int) -> set[str]:
+        """Return the source words of a range if none has a letter."""
         words = {self.source[start:end] for start, end in self.source_words[first:last]}
-        return words if all(map(_is_mark, words)) else set()
+        return set() if any(map(str.isalpha, chain.from_iterable(words))) else words
+
+    def _may_be_X(self, words: Collection[str], values_X: NDArray[np.float32], low: int) -> list[bool]:
+        """Return which target words from ``low`` may be the translation of words without letters.
+
+        Equal ones; of a number other numbers, which languages write differently, and words that clearly belong to it.
+        """
+        targets = [self.target[start:end] for start, end in self.target_words[low : low + len(values_X)]]
+        if not any(map(_has_digit, words)):
+            return [target in words for target in targets]
+        return [_has_digit(target) or value > 0 for target, value in zip(targets, values_X, strict=True)]
 
     def _place(self, node: Node, low: int, high: int, is_inside: NDArray[np.bool_]) -> int:
         """Return the number of the target word before which a single tag stands: the fewest words change sides.
@@ -204,6 +214,10 @@ class Placing:
         wrong[1:] += np.cumsum(1 - early_X)
         wrong[:-1] += np.cumsum(early_X[::-1])[::-1]
         return low + int(np.where(is_inside, np.inf, wrong).argmin())
+
+
+def _has_digit(word: str) -> bool:
+    return any(map(str.isdigit, word))
 
 
 TAKEN = -1e6  # the value of a word that belongs to another pair

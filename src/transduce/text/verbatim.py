@@ -87,7 +87,8 @@ _KINDS = {
     "private_use": "[\ue000-\uf8ff]+",  # no model is trained on these; includes the masks
 }
 _VERBATIM = re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in _KINDS.items()))
-_ADDRESS = re.compile("|".join(f"(?:{_KINDS[kind]})" for kind in ("url", "email", "placeholder", "emoji")))
+_ADDRESS_KINDS = ("tag", "url", "email", "placeholder", "path", "emoji")
+_ADDRESS = re.compile("|".join(f"(?:{_KINDS[kind]})" for kind in _ADDRESS_KINDS))
 # A fast filter: every match of _VERBATIM contains a hint.
 _HINT = re.compile(r"[<&/@%${\\\d\[_:]|\.\w|#[fF]{3}|[¼-¾⅐-⅞]|[^\x00-\u2121]")
 # Letters of scripts without spaces between words, and of Hangul, whose particles follow a word directly.
@@ -133,7 +134,7 @@ def verbatim_spans(text: str) -> list[tuple[int, int]]:
 
 
 def address_spans(text: str) -> list[tuple[int, int]]:
-    """Return the (start, end) of each URL, e-mail address, placeholder and emoji, which no model may change.
+    """Return the (start, end) of each tag, URL, address, file name, placeholder and emoji, which no model may change.
 
     >>> address_spans("see https://x.org, {name}")
     [(4, 17), (19, 25)]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from math import ceil
 
 import torch
@@ -77,11 +79,19 @@ def _measurements(n_rows: int) -> Iterator[tuple[tuple[int, int], float]]:
 
 def _measure(accumulator: GradientAccumulator[BatchT], batch_index: BatchIndex, n_parts: int) -> tuple[int, int]:
     """Measure (rows, peak bytes) of forward pass and loss on one part of a batch; with R-Drop, if configured."""
-    with PeakMemory() as peak:
+    with _eager_layers(), PeakMemory() as peak:
         accumulator.loss_of(
             accumulator.batches.batch(*batch_index, part=0, n_parts=n_parts), update=accumulator.config.max_updates
         )
     return ceil(accumulator.batches.n_rows(*batch_index) / n_parts), peak.bytes
+
+
+def _eager_layers() -> AbstractContextManager[object]:
+    """Run compiled layers uncompiled: torch would never compile what it first meets under a dispatch mode."""
+    if "torch._dynamo" not in sys.modules:  # nothing is compiled, and to load the compiler takes seconds
+        return nullcontext()
+    stance: AbstractContextManager[object] = torch.compiler.set_stance("force_eager")
+    return stance
 
 
 def _gradient_and_moment_bytes(accumulator: GradientAccumulator[BatchT], optimiser: torch.optim.Optimizer) -> int:

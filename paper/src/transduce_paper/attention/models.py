@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from transduce.config import DataConfig, RunConfig, TrainingConfig, TransformerConfig
 from transduce_paper.experiments import Experiment, Experiments
-from transduce_paper.table3 import row_experiment
+from transduce_paper.table3_rows import row_experiment
 
 __all__ = ["attention_experiment"]
 

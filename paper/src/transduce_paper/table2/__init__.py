@@ -17,7 +17,7 @@ from transduce_paper.request import Request
 from transduce_paper.sizes import size_description
 from transduce_paper.table2.papers_table import capacities_table, claims_of_the_paper, printed_table
 from transduce_paper.table2.systems import SYSTEMS, system_experiment, systems_at_scale
-from transduce_paper.table3 import learning_rate_description, row_at_scale
+from transduce_paper.table3_rows import learning_rate_description, row_at_scale
 from transduce_paper.table_plots import FlopsPoint, draw_bleu_over_flops
 from transduce_paper.training_curves import ValidationPoint, training_curve
 

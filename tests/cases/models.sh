@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# Trains the small models that tests/cases/run.py needs, one after the other, on one thread; what is there already is kept, and
+# an interrupted run is resumed.
+#   tests/cases/models.sh CASES DATA OUT [NAME...]
+# CASES: the folder of cases, DATA: the folder of corpora, OUT: where each model gets a folder NAME with a folder model.
+# MINUTES (default: 15): training time of the models of real text.
+set -euo pipefail
+[ $# -ge 3 ] || { echo "usage: tests/cases/models.sh CASES DATA OUT [NAME...]" >&2; exit 2; }
+transduce=${TRANSDUCE:-$(dirname "$0")/../../.venv/bin/transduce}
+python=$(dirname "$transduce")/python
+cases=$(realpath "$1") data=$(realpath "$2") out=$3
+shift 3
+mkdir -p "$out"
+out=$(realpath "$out")
+minutes=${MINUTES:-15}
+export OMP_NUM_THREADS=1
+
+finish() { # NAME: trains by NAME.toml
+  [ -e "$out/$1/model/manifest.json" ] && return
+  local options=(--out "$out/$1")
+  [ -e "$out/$1/run.json" ] && options+=(--resume)
+  (cd "$out" && "$transduce" train "$1.toml" "${options[@]}")
+}
+
+own() { # NAME SOURCE TARGET DIRECTION MINUTES: as someone with two files does
+  [ -e "$out/$1.toml" ] || (cd "$out" && "$transduce" init --src "$2" --tgt "$3" --direction "$4" --minutes "$5" --out "$1.toml")
+  finish "$1"
+}
+
+generated() { # NAME CASE SOURCE TARGET DIRECTION MINUTES: the text that the generator of a case writes
+  mkdir -p "$out/$1.text"
+  [ -e "$out/$1.text/$3" ] || (cd "$out/$1.text" && "$python" "$cases/$2/gen.py")
+  own "$1" "$out/$1.text/$3" "$out/$1.text/$4" "$5" "$6"
+}
+
+model() {
+  case "$1" in
+    demo) [ -e "$out/demo/model/manifest.json" ] || "$transduce" demo --out "$out/demo" ;;
+    help) own help "$data"/libreoffice_help/train.en-de.{en,de}.xz en-de "$minutes" ;;
+    packages) own packages "$data"/debian_ddtp/train.en-de.{en,de}.xz en-de "$minutes" ;;
+    everyday) own everyday "$data"/tatoeba/tatoeba-2021-08-07.en-fr.{en,fr}.xz en-fr 8 ;;
+    chinese) generated chinese join-zh zh.zh zh.en zh-en 4 ;;
+    arabic) generated arabic caps-unicase ar.ar ar.en ar-en 2 ;;
+    tags)  # the same English into German and French, as a tag in front says
+      mkdir -p "$out/tags.text"
+      for side in en xx; do
+        for language in de fr; do
+          if [ $side = en ]; then suffix=en tag="<$language> "; else suffix=$language tag=; fi
+          xz -dc "$data/tatoeba/tatoeba-2021-08-07.en-$language.$suffix.xz" | head -9000 | sed "s/^/$tag/"
+        done > "$out/tags.text/tag.$side"
+      done
+      own tags "$out"/tags.text/tag.{en,xx} en-de 5 ;;
+    long) generated long output-cut cut.en cut.xx en-de 4 ;;
+    *) echo "models.sh: unknown model $1" >&2; exit 2 ;;
+  esac
+}
+
+for name in "${@:-demo help packages everyday chinese arabic tags long}"; do
+  for one in $name; do model "$one"; done
+done
