@@ -3,7 +3,8 @@
     python benchmarks/fairness.py MODEL --text sentences.en --long 2000 --short 50
 
 A short request is one sentence. They are sent one after another, and then all at once; each time to an idle server, and
-while one request with ``--long`` sentences is under way. Prints one JSON object for each of these four.
+while one request with ``--long`` sentences is under way. Prints one JSON object for each of these four, and one for the
+long request.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ def main() -> None:
     parser.add_argument("--short", type=int, default=50, help="short requests")
     parser.add_argument("--precision", default="fp32", help="fp32 or int8")
     parser.add_argument("--beam", type=int, default=4, help="beam size")
+    parser.add_argument("--timeout-s", type=float, default=600.0, help="--timeout-s of the server")
     parser.add_argument("--batch", type=int, default=32, help="--batch of the server")
     arguments = parser.parse_args()
     sentences = [line for line in arguments.text.read_text(encoding="utf-8").splitlines() if line.strip()]
@@ -53,37 +55,40 @@ def main() -> None:
 
 def report(arguments: argparse.Namespace, direction: str, long: Sequence[str], short: Sequence[str], keys: str) -> None:
     """Start the server, measure, and print."""
-    with running("transduce", arguments, "--keys", keys) as (url, _):
-        for result in asyncio.run(measured(url, direction, long, short)):
+
+    async def show(url: str) -> None:
+        async for result in measured(url, direction, long, short):
             print(json.dumps(result), flush=True)
 
+    with running("transduce", arguments, "--keys", keys, "--timeout-s", str(arguments.timeout_s)) as (url, _):
+        asyncio.run(show(url))
 
-async def measured(url: str, direction: str, long: Sequence[str], short: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the times of short requests, alone and beside the long one."""
+
+async def measured(
+    url: str, direction: str, long: Sequence[str], short: Sequence[str]
+) -> AsyncIterator[dict[str, Any]]:
+    """Yield the times of short requests, alone and beside the long one, and then that of the long one."""
     source, target = split_direction(direction)
     ask = Client(url, source, target).ask
     for sentence in short[:5]:  # the first ones are slow
         await ask(sentence)
-    results, alone = [], {}
+    alone: dict[str, float] = {}
     for is_beside in (False, True):
+        under_way = asyncio.ensure_future(ask(list(long))) if is_beside else None
+        await asyncio.sleep(PAUSE_S)
         for how in ("one after another", "at once"):
-            begun = time.perf_counter()
-            under_way = asyncio.ensure_future(ask(list(long))) if is_beside else None
-            await asyncio.sleep(PAUSE_S)
             if how == "at once":
                 answers = await asyncio.gather(*(ask(sentence) for sentence in short))
             else:
                 answers = [await ask(sentence) for sentence in short]
             result: dict[str, Any] = {"short": how, "beside": len(long) if is_beside else 0, **_summary(answers)}
+            alone.setdefault(how, result["median_s"])
             if under_way is not None:
-                was_done = under_way.done()
-                status, _ = await under_way
-                result |= {"long_status": status, "long_s": round(time.perf_counter() - begun, 1)}
-                result |= {"long_was_done": was_done, "times_alone": round(result["median_s"] / alone[how], 2)}
-            else:
-                alone[how] = result["median_s"]
-            results.append(result)
-    return results
+                result |= {"times_alone": round(result["median_s"] / alone[how], 2), "was_beside": not under_way.done()}
+            yield result
+        if under_way is not None:
+            status, seconds = await under_way
+            yield {"long": len(long), "status": status, "s": round(seconds, 1)}
 
 
 class Client:

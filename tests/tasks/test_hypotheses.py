@@ -14,6 +14,7 @@ CHECK = HypothesisCheck(MaskRules("en", "de"))
 
 LOOPS = [
     ("behind", "derrière derrière derrière derrière"),
+    ("only", "Nur nur nur"),
     ("behind", "Prends derrière, derrière, derrière, derrière!"),
     ("You eat.", "Essen Sie für für für für Sie."),
     ("The cat sleeps here.", "die Katze die Katze die Katze schläft"),
@@ -27,6 +28,7 @@ LOOPS = [
 ]
 NO_LOOPS = [
     ("No, no, no!", "Nein, nein, nein!"),
+    ("bye", "Tschüss, tschüss"),
     ("very good", "sehr, sehr, sehr gut"),
     ("very, very good", "sehr, sehr gut"),
     ("Ha ha ha ha", "Ha ha ha ha"),

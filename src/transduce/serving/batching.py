@@ -8,10 +8,11 @@ long requests give way while they are done (``compute_thread.py``).
 
 from __future__ import annotations
 
+import heapq
 import math
 import threading
 import time
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -26,11 +27,10 @@ MAX_BATCH, MAX_WAIT_S, CAPACITY = 32, 0.010, 1024
 BRIEF = 8  # jobs: a request with more is a long one
 CANDIDATES = 4  # times the size of a batch: among so many of the most urgent jobs it is chosen by length
 MAX_RETRY_S = 60
-MEMORY = 0.9  # of running means
-MIN_BATCHES = 3  # full ones, after which times are predicted
+RATE_MEMORY = 0.9  # of the running mean of jobs a second
+MIN_BATCHES, MAX_BATCHES = 3, 6  # by the last full ones times are predicted
 FULL_BATCH = 16  # jobs: with fewer, the time of a job says little
 JOB_LENGTH = 20  # characters: what a job takes besides those that it has
-MARGIN = 1.25  # of a predicted time
 
 
 class QueueFull(Exception):
@@ -119,23 +119,18 @@ class _Lane(Generic[JobT]):
 
 
 class _Pace:
-    """How fast jobs of one type are done in full batches, in seconds for a character."""
+    """How fast jobs of one type are done: the best of the last full batches, since the first ones are slow."""
 
     def __init__(self) -> None:
-        self._n_batches, self._s_per_character = 0, 0.0
+        self._s_per_character = deque[float](maxlen=MAX_BATCHES)
 
     def measure(self, jobs: Sequence[Job], seconds: float) -> None:
         """Take a full batch into account."""
-        self._n_batches += 1
-        self._s_per_character = _running_mean(self._s_per_character, seconds / _work_of(jobs))
+        self._s_per_character.append(seconds / _work_of(jobs))
 
     def seconds(self, work: float) -> float:
-        """Predict how long so many characters take; 0 until enough was measured."""
-        return work * self._s_per_character if self._n_batches >= MIN_BATCHES else 0.0
-
-
-def _running_mean(mean: float, value: float) -> float:
-    return MEMORY * mean + (1 - MEMORY) * value if mean else value
+        """Return how long so many characters take at least; 0 until enough was measured."""
+        return work * min(self._s_per_character) if len(self._s_per_character) >= MIN_BATCHES else 0.0
 
 
 def _work_of(jobs: Sequence[Job]) -> float:
@@ -209,9 +204,10 @@ class Batcher(Generic[JobT]):
             thread.join(timeout_s)
 
     def _require_possible(self, request: _Request, pace: _Pace) -> None:
-        """Raise TooLong if a request, even alone, takes longer than it may."""
+        """Raise TooLong if a request, even alone, takes longer than it may, and is not nearly done."""
         predicted_s = pace.seconds(request.whole_work)
-        if predicted_s > MARGIN * request.timeout_s:
+        left_s = request.timeout_s - (time.monotonic() - request.arrived)
+        if predicted_s > request.timeout_s and pace.seconds(request.work) > left_s:
             n_possible = max(1, int(request.n_jobs * request.timeout_s / predicted_s))
             raise TooLong(request.n_jobs, n_possible, request.timeout_s)
 
@@ -223,7 +219,7 @@ class Batcher(Generic[JobT]):
         if n_counted and excess > 0:
             raise QueueFull(_retry_after_s(excess / self._rate if self._rate else 0.0))
         work = request.work + sum(min(request.work, other.work) for other in others)
-        late_s = pace.seconds(work) - MARGIN * request.timeout_s
+        late_s = pace.seconds(work) - request.timeout_s
         if late_s > 0:
             raise QueueFull(_retry_after_s(late_s))
 
@@ -237,7 +233,8 @@ class Batcher(Generic[JobT]):
             seconds = self._compute.run(partial(self._timed, started), urgency=urgency)
             jobs = [each.job for each in started]
             with self._condition:
-                self._rate = _running_mean(self._rate, len(jobs) / max(seconds, 1e-6))
+                rate = len(jobs) / max(seconds, 1e-6)
+                self._rate = rate if not self._rate else RATE_MEMORY * self._rate + (1 - RATE_MEMORY) * rate
                 if len(jobs) >= min(self._max_batch, FULL_BATCH):
                     self._paces[type(jobs[0])].measure(jobs, seconds)
             self._observer.batch(len(jobs), seconds)
@@ -289,7 +286,7 @@ class Batcher(Generic[JobT]):
 
     def _choose(self, first: _Waiting[JobT], alike: list[_Waiting[JobT]]) -> list[_Waiting[JobT]]:
         """Choose, among the most urgent jobs, the first and those nearest to it in length."""
-        urgent = sorted(alike, key=lambda each: each.due)[: CANDIDATES * self._max_batch]
+        urgent = heapq.nsmallest(CANDIDATES * self._max_batch, alike, key=lambda each: each.due)
         by_length = sorted(urgent, key=lambda each: each.job.length)
         place, size = by_length.index(first), min(self._max_batch, len(by_length))
         starts = range(max(0, place - size + 1), min(place, len(by_length) - size) + 1)

@@ -12,14 +12,16 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from transduce.tasks.translation_parts import Flag, ScoredText
-from transduce.text import MaskRules, lost_strings, mend, word_spans
+from transduce.text import MaskRules, lost_strings, mend
+from transduce.text.characters import SPACELESS
 from transduce.text.verbatim import has_verbatim
 
 __all__ = ["Candidate", "Fault", "HypothesisCheck", "best_candidates", "is_repetitive"]
 
-MAX_TIMES = 2  # that the same words may stand side by side, unless they do so in the source
+MAX_TIMES = 2  # that the same words may stand side by side, unless they do so in the source; of a single word once
 MAX_PERIOD = 8  # words that are repeated together
 MIN_LOOP_LETTERS = 6
+_WORD = re.compile(rf"[{SPACELESS}]|[^\W_{SPACELESS}]+")
 _DIGIT = re.compile(r"\d")
 _LOOP_IN_WORD = re.compile(r"([^\W\d_]{2,8}?)\1{3,}|([^\W\d_])\2{5,}")  # four times, a single letter six times
 
@@ -109,16 +111,13 @@ def is_repetitive(source: str, target: str) -> bool:
     >>> is_repetitive("behind", "derrière " * 4), is_repetitive("No, no, no, no!", "Nein, nein, nein, nein!")
     (True, False)
     """
-    words = _words(target)
+    words = _WORD.findall(target.lower())
     n_times = _repeats(words)
-    if n_times > MAX_TIMES and n_times > _repeats(_words(source)):
-        return True
-    return any(map(_has_loop, words)) and not any(map(_has_loop, _words(source)))
-
-
-def _words(text: str) -> list[str]:
-    lowered = text.lower()
-    return [lowered[start:end] for start, end in word_spans(lowered) if lowered[start].isalnum()]
+    if n_times > 1:
+        source_words = _WORD.findall(source.lower())
+        if n_times > max(min(MAX_TIMES, len(source_words)), _repeats(source_words)):
+            return True
+    return any(map(_has_loop, words)) and not any(map(_has_loop, _WORD.findall(source.lower())))
 
 
 def _repeats(words: Sequence[str]) -> int:

@@ -360,12 +360,12 @@ class Translator(ProcessBound):
             begun = [each.prefix for each in work.sentences]
             if rerank is not None and any(each.text for each in begun):
                 raise ConfigError("a prefix cannot be used with a model for reranking; leave one of them out")
-            found = self.translate_segments(
+            candidates = self.translate_segments(
                 sources, beam_config, lowers_caps=True, is_scored=is_scored, prefixes=begun,
                 report=lambda n_sentences: report(n_done + len(chunk) * n_sentences // len(sources)),
             )  # fmt: skip
-            assert found is not None  # not interrupted
-            segments = found if rerank is None else rerank(sources, found, config)
+            assert candidates is not None  # not interrupted
+            segments = candidates if rerank is None else rerank(sources, candidates, config)
             n_done += len(chunk)
             report(n_done)
             return work.put_together(segments, align_words(self, work.pairs(segments)), n_best=config.n_best)
