@@ -175,8 +175,9 @@ function drawnSentence(sentence, number) {
 
 // Attention
 
-// A text that is in the target language already is shown as it is.
-const isUnchanged = () => direction.source === direction.target;
+// A text that is in the target language already is shown as it is, unless a model works within that, as in correction.
+const targetsOf = (code) => languages.find((each) => each.code === code)?.targets ?? [];
+const isUnchanged = () => direction.source === direction.target && !targetsOf(direction.source).includes(direction.target);
 
 async function alignmentOf(sentence) {
   const key = `${keyOf(sentence.source)}\n${sentence.translation}`;
