@@ -71,6 +71,7 @@ NOT_VERBATIM = [
     "A 4-year-old dog, i.e. a young one, e.g. mine, with 16-bit, the 2nd of 3.",
     "50 million people on the 3rd floor, the top-10 in 3D, 4x4",
     "Das ist, d.h. es war, in Washington, D.C., z.B./d.h. bzw./usw.",
+    "It cost $3.1 million, $5-billion or € 20 Millionen.",
     "In the 1990s it was 20s music, for a film of the 80s.",
     "Noise, d.h. Lärm, from Washington D.C. and the U.S.A. was sold for £5m.",
 ]

@@ -327,7 +327,7 @@ corpus = "files"
 direction = "{data.direction}"
 # train contains no sentence of dev or test, nor a similar one.
 {files}vocab_size = {data.vocab_size}
-{unchanged}masks = true         # copies URLs, tags, placeholders, numbers with units and emoji unchanged
+{unchanged}masks = true         # copies URLs, tags, placeholders, codes, dates, numbers with units and emoji
 
 [training]
 max_updates = {training.max_updates}

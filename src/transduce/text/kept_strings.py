@@ -85,7 +85,7 @@ def mend(source: str, target: str, *, src_language: str, tgt_language: str, may_
         return target
     mended = comparison.mended()
     still_lost = _Comparison(source, mended, src_language, tgt_language, may_lack).lost  # seldom: it joined digits
-    return " ".join((mended, *(each.text for each in still_lost)))
+    return ", ".join((mended, *(each.text for each in still_lost)))
 
 
 @dataclass(frozen=True, slots=True)

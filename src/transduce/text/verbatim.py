@@ -27,6 +27,10 @@ _NUMBER = r"\d(?:(?:[\d.,'’\u00a0\u202f]|\ (?=\d{3}(?!\d))){0,30}\d)?"
 _IN_BRACKETS = r"\([^\s<>\"'«»“”„()\ufdd0]*\)"
 _URL = rf"(?:{_IN_BRACKETS}|(?!{_IN_BRACKETS})[^\s<>\"'«»“”„)\ufdd0])*"
 _URL_END = rf"(?:{_IN_BRACKETS}|[^\s<>\"'«»“”„.,;:!?()\[\]{{}}\ufdd0]|(?<=[/=])\ufdd0+)"
+# "$3 million" is left to the model: other languages have the sign after the word.
+_NO_SCALE = (
+    r"(?![\s-]?(?i:mill?i|bill?i|trill?i|mio\b|mrd|mld|mia\b|bn\b|tn\b|thousand|hundred|м[иі]л|млн|млрд|тыс))"
+)
 _CLOCK = r"\d{1,3}:[0-5]\d(?::[0-5]\d)?(?:[.,]\d{1,3})?"
 _ISO_DATE = r"\d{4}-[01]?\d-[0-3]?\d"
 _BEFORE_NUMBER = r"(?<![\w.,:/$€£¥-])(?<!\d['’])"
@@ -53,7 +57,8 @@ _KINDS = {
     r"|\{\s?\$[\w-]+\s?\}|\{ ?[\w\ufdd0]*(?:[.:!\[-][^{}\s]*)? ?\}"
     r"|%\(\w+\)[-+#0 ]?\d*(?:\.\d+)?[a-zA-Z]|(?<![\w%])%[a-zA-Z](?:[-/.:]%[a-zA-Z])+|(?<![\w%])%\w+%(?!\w)"
     r"|%(?:\d+\$)?[-+#0]?(?:\d*|\*)(?:\.(?:\d+|\*))?(?:hh?|ll?|[zjtLq])?[sdifuxXcgGeEopaAn@](?![A-Za-z])"
-    r"|(?<![\w%])%L?\d\d?\b|%%|\$\d\b(?![.,]?\d)"
+    r"|(?<![\w%])%L?\d\d?\b|%%"
+    rf"|\$\d\b(?![.,]?\d){_NO_SCALE}"
     r"|%[A-Z_]{2,}%?|(?<![\w$])\$[A-Za-z_]\w*\$?|(?<![\w@])@@?[A-Za-z_]\w*@{0,2}(?!\w)"
     r"|(?<![\w:/.)]):[a-z_]\w+:?(?![\w/])|\[\[[^\[\]]{1,200}\]\]|\[[A-Z]{1,3}\d+[A-Z]{0,3}\]|\[%[^\[\]]{1,100}%\]"
     r"|(?<!\w)__\w+?__(?!\w)|⟦[^⟦⟧]{0,100}⟧",
@@ -74,7 +79,7 @@ _KINDS = {
     rf"|{_BEFORE_NUMBER}0\d{{1,4}}[ /-]\d{{2,}}(?:[ /-]\d{{2,}})*{_AFTER_NUMBER}"  # telephone
     rf"|{_BEFORE_NUMBER}\d+(?:[/-]\d+){{2,}}[Xx]?{_AFTER_NUMBER}",  # date, ISBN, telephone
     "quantity": rf"(?<![\w.,$€£¥])(?!\d*0s\b)[-+±]?{_NUMBER}[ \u00a0\u202f]?(?:{_UNITS})(?![\w²³])"
-    rf"|[$€£¥]\s?{_NUMBER}(?!\w)|(?<![\w.,$€£¥]){_NUMBER}[ \u00a0\u202f]\$(?![\w{{(])",
+    rf"|[$€£¥]\s?{_NUMBER}(?!\w|[.,]?\d){_NO_SCALE}|(?<![\w.,$€£¥]){_NUMBER}[ \u00a0\u202f]\$(?![\w{{(])",
     "number": r"(?<![\w.,])v?\d+(?:\.\d+){2,}(?:[-~+]?(?:rc|alpha|beta|dev|pre|post|ubuntu|deb|p|a|b)\d*)?(?!\w)"
     r"|(?<![\w.,])v\d+(?:\.\d+)*(?!\w)|\b0x[0-9a-fA-F]+\b"
     rf"|{_BEFORE_NUMBER}(?:\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?|\d{{1,3}}(?:\.\d{{3}})+(?:,\d+)?"
