@@ -1,4 +1,4 @@
-"""Several experiments at once, each trained by a process of its own: small batches of one do not fill a GPU."""
+"""Several experiments at once, each in a process of its own: one model with small batches does not fill a GPU."""
 
 from __future__ import annotations
 

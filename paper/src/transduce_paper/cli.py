@@ -63,7 +63,7 @@ def paper(
         Option(
             metavar="N",
             min=1,
-            help="Train up to N runs of table3 at once, each in a process; small batches of one do not fill a GPU.",
+            help="Train up to N runs of table3 at once: one model with small batches does not fill a GPU.",
         ),
     ] = 1,
     sentence: Annotated[
