@@ -8,6 +8,7 @@ Shapes: R samples, Y channels, P padded samples of a window, Z frames, X mel ban
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,11 @@ DYNAMIC_RANGE = 8.0  # powers of ten below the loudest value; quieter ones are r
 MAX_SECONDS = 3600
 SILENCE = 1e-5  # a peak below it, of 1, is no sound
 MIN_MIXED = 0.25  # power of a mixture, relative to that of unrelated channels: below it, the channels cancel
+# How files begin. Where libsndfile knows none, it looks into other files.
+FORMATS = "WAV, AIFF, FLAC, Ogg, MP3, AU, CAF"
+BEGINNINGS = re.compile(
+    rb"(?:RIFF|RIFX|RF64).{4}WAVE|riff\x2e\x91\xcf\x11|FORM.{4}AIF[FC]|fLaC|OggS|ID3|\xff[\xe2-\xff]|\.snd|caff", re.S
+)
 MAX_FREQUENCY = SAMPLE_RATE / 2
 
 
@@ -43,13 +49,17 @@ def read_audio(path: Path) -> Samples:
     soundfile = library("soundfile", needed_for="reading audio")
     require_file(path)
     try:
-        # Opened here: given a name, the library also looks for a file of the same name with a prefix.
-        with path.open("rb") as stream, soundfile.SoundFile(stream) as file:
-            seconds = file.frames / file.samplerate
-            if seconds > MAX_SECONDS:
-                raise DataError(f"{path} has {seconds:,.0f} seconds, at most {MAX_SECONDS:,} are read; cut it")
-            samples = file.read(dtype="float32", always_2d=True)
-            return resampled(mixed(samples), file.samplerate)
+        with path.open("rb") as stream:
+            beginning = stream.read(12)
+            stream.seek(0)
+            if not BEGINNINGS.match(beginning):
+                raise DataError(f"{path} is not audio that can be read; formats that can be are {FORMATS}")
+            with soundfile.SoundFile(stream) as file:
+                seconds = file.frames / file.samplerate
+                if seconds > MAX_SECONDS:
+                    raise DataError(f"{path} has {seconds:,.0f} seconds, at most {MAX_SECONDS:,} are read; cut it")
+                samples = file.read(dtype="float32", always_2d=True)
+                return resampled(mixed(samples), file.samplerate)
     except DataError:
         raise
     except soundfile.LibsndfileError as error:

@@ -164,7 +164,9 @@ class MediaModel(ProcessBound):
         if len(source.features) > self.longest_source:
             longest = self.reader.length_in_words(self.longest_source)
             length = self.reader.length_in_words(len(source.features))
-            warnings.append(f"{name} is {length}, training had at most {longest}; expect a poor text, or cut it")
+            warnings.append(
+                f"{name} is {length}, in training none was more than {longest}; expect a poor text, or cut it"
+            )
         if hypotheses and not hypotheses[0].is_finished:
             warnings.append(f"the text of {name} was cut off after {len(hypotheses[0].ids):,} tokens, its maximum")
         return FoundText(source.name, scored or (ScoredText("", 0.0),), tuple(warnings))
