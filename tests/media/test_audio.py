@@ -100,6 +100,7 @@ CHANNELS = {  # of a tone and another one: what is read
     "inverted and softer": (lambda a, b: [0.8 * a, -a], "a"),
     "inverted with noise": (lambda a, b: [a, -1.01 * a + 0.001 * b], "noisy"),
     "three that cancel": (lambda a, b: [a, -0.5 * a, -0.5 * a], "a"),
+    "inverted in the middle": (lambda a, b: [a, np.where(np.arange(len(a)) // 8000 == 1, -0.9, 0.9) * a], "a"),
     "one silent": (lambda a, b: [0 * a, a], "a"),
     "equal": (lambda a, b: [a, a], "a"),
     "unrelated": (lambda a, b: [a, b], "a + b"),
@@ -110,7 +111,7 @@ CHANNELS = {  # of a tone and another one: what is read
 @pytest.mark.parametrize("name", CHANNELS)
 def test_channels_that_cancel_are_not_mixed(name: str, tmp_path: Path) -> None:
     mix, expected = CHANNELS[name]
-    a, b = tone(440, 0.3), tone(1700, 0.3)
+    a, b = tone(440, 1.5), tone(1700, 1.5)
     channels = np.stack(mix(a, b), axis=1).astype(np.float32)
     wanted = {"a": a, "noisy": -1.01 * a + 0.001 * b, "a + b": a + b, "mean": channels.mean(axis=1)}[expected]
     soundfile.write(tmp_path / "a.wav", channels, 16_000, subtype="FLOAT")

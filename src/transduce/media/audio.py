@@ -32,7 +32,8 @@ FRAMES_PER_SECOND = SAMPLE_RATE // STEP
 DYNAMIC_RANGE = 8.0  # powers of ten below the loudest value; quieter ones are raised to it
 MAX_SECONDS = 3600
 SILENCE = 1e-5  # a peak below it, of 1, is no sound
-MIN_MIXED = 0.25  # power of a mixture, relative to that of unrelated channels: below it, the channels cancel
+MIN_MIXED = 0.25  # energy of a mixture, relative to that of unrelated channels: below it, the channels cancel
+MAX_CANCELLED = 0.1  # share of the energy in parts where they do
 # How files begin. Where libsndfile knows none, it looks into other files.
 FORMATS = "WAV, AIFF, FLAC, Ogg, MP3, AU, CAF"
 BEGINNINGS = re.compile(
@@ -78,11 +79,14 @@ def mixed(samples_RY: Samples) -> Samples:
     mean_R: Samples = samples_RY.mean(axis=1)
     if not len(mean_R):
         return mean_R
-    power_Y = np.square(samples_RY, dtype=np.float64).mean(axis=0)
-    unrelated = power_Y.sum() / samples_RY.shape[1] ** 2  # the power of the mean of channels without correlation
-    if np.square(mean_R, dtype=np.float64).mean() >= MIN_MIXED * unrelated:
+    starts = np.arange(0, len(mean_R), SAMPLE_RATE // 4)  # of parts, since channels may cancel for a while
+    energies = np.add.reduceat(np.square(samples_RY, dtype=np.float64), starts)
+    mixed_energy = np.add.reduceat(np.square(mean_R, dtype=np.float64), starts)
+    unrelated = energies.sum(axis=1) / samples_RY.shape[1] ** 2  # of the mean of channels without correlation
+    cancelled = unrelated[~(mixed_energy >= MIN_MIXED * unrelated)].sum()
+    if cancelled <= MAX_CANCELLED * unrelated.sum():
         return mean_R
-    return samples_RY[:, int(power_Y.argmax())]
+    return samples_RY[:, int(energies.sum(axis=0).argmax())]
 
 
 def resampled(samples_R: Samples, rate: int, *, to: int = SAMPLE_RATE) -> Samples:
