@@ -8,6 +8,7 @@ Shapes: R samples, Y channels, P padded samples of a window, Z frames, X mel ban
 
 from __future__ import annotations
 
+import io
 import re
 from functools import cache
 from pathlib import Path
@@ -50,7 +51,7 @@ def read_audio(path: Path) -> Samples:
     soundfile = library("soundfile", needed_for="reading audio")
     require_file(path)
     try:
-        with path.open("rb") as stream:
+        with _Stream(path) as stream:
             beginning = stream.read(12)
             stream.seek(0)
             if not BEGINNINGS.match(beginning):
@@ -67,6 +68,17 @@ def read_audio(path: Path) -> Samples:
         raise DataError(f"{path} is not audio that can be read: {shown(error.error_string)}") from error
     except Exception as error:  # the library's wrapper raises several other kinds for damaged files
         raise DataError(f"{path} is not audio that can be read: {shown(str(error))}") from error
+
+
+class _Stream(io.FileIO):
+    """A file for libsndfile, which damaged files make seek to places before its beginning."""
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        """Move, or stay where there is no such place."""
+        try:
+            return super().seek(offset, whence)
+        except OSError:
+            return self.tell()
 
 
 def mixed(samples_RY: Samples) -> Samples:
