@@ -386,6 +386,32 @@ def test_other_marian_models_are_refused(
         import_model(marian_npz(**changes), tmp_path / "model", direction="en-de")
 
 
+@pytest.mark.reliability
+@pytest.mark.parametrize(
+    ("name", "array", "message"),
+    [
+        ("Wemb", np.array(1.0), "no embeddings"),
+        ("decoder_l1_self_Wq", np.array([["text"]]), "decoder_l1_self_Wq"),
+        ("decoder_l1_self_Wq", np.zeros((32, 32), "M8[s]"), "decoder_l1_self_Wq"),
+        ("decoder_l1_self_Wq", np.zeros((32, 32), [("a", "f4")]), "decoder_l1_self_Wq"),
+        ("decoder_l1_self_Wq", np.zeros((32, 32), np.int32), "int32"),
+        ("decoder_l1_self_Wq", np.zeros((32, 32), np.complex64), "complex64"),
+        ("decoder_l1_self_Wq", np.zeros((32, 32), np.longdouble), "decoder_l1_self_Wq"),
+        ("special:model.yml", np.array(7), "model.yml"),
+    ],
+)
+def test_arrays_that_are_no_weights_are_named(
+    name: str, array: Any, message: str, marian_npz: Callable[..., Path], tmp_path: Path
+) -> None:
+    path = marian_npz() / "model.npz"
+    with np.load(path) as arrays:
+        kept = dict(arrays)
+    np.savez(path, **kept | {name: array})
+    with pytest.raises(CheckpointError, match=message) as caught:
+        import_model(path, tmp_path / "model", direction="en-de")
+    assert "\n" not in str(caught.value)
+
+
 def test_a_folder_without_sentencepiece_is_named(opus_folder: OpusFolder, tmp_path: Path) -> None:
     folder = copied(opus_folder(), tmp_path)
     (folder / "source.spm").rename(folder / "tokenizer.json")

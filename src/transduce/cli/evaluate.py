@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["evaluate"]
 
+MAX_WARNINGS = 5  # about files of a list; the others are counted
+
 
 def evaluate(
     folders: options.Models,
@@ -160,11 +162,14 @@ def _evaluate_media(
     device = chosen_device(device)
     model = task.user.load(folders[0], device=device, precision=chosen_precision(precision, device))
     search = requested_search(model.search, n_best=None, beam=beam, alpha=alpha)
-    found = list[str]()
+    found, warnings = list[str](), list[str]()
     for each in model.find_texts((path for path, _ in listed), search=search):
         found.append(each.text)
-        for warning in each.warnings:
-            echo(f"warning: {warning}")
+        warnings += each.warnings
+    for warning in warnings[:MAX_WARNINGS]:
+        echo(f"warning: {warning}")
+    if len(warnings) > MAX_WARNINGS:
+        echo(f"warning: {len(warnings) - MAX_WARNINGS:,} more of these kinds")
     direction = f"{model.src_language}-{model.tgt_language}"
     names, references = [str(path) for path, _ in listed], [text for _, text in listed]
     scores = media_scores(found, references, names=names, kind=task.kind, direction=direction)

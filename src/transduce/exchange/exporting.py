@@ -105,8 +105,9 @@ def export_model(
         log(f"int8: {report.quantised.in_words()}")
     if report.kept_texts_lost is not None:
         log(
-            "warning: there, nothing copies URLs, placeholders and numbers around the model:"
-            f" {report.kept_texts_lost} of {len(KEPT_TEXTS)} sentences lost some; {out / CARD_FILE} says what to do"
+            "warning: URLs, placeholders, numbers and emoji are kept by transduce around the model (masks, capitals),"
+            f" not by other programs: {report.kept_texts_lost} of {len(KEPT_TEXTS)} sentences lost some;"
+            f" {out / CARD_FILE} says what to do"
         )
     return report
 

@@ -101,7 +101,7 @@ def read_marian_npz(path: Path) -> ForeignModel:
             raise CheckpointError(
                 f"{path}: {name} = {quoted(settings[name])} cannot be imported, only {quoted(allowed[0])}"
             )
-    tensors = TensorSource({name: torch.from_numpy(array) for name, array in arrays.items()}, where=path)
+    tensors = TensorSource({name: _tensor(name, array, where=path) for name, array in arrays.items()}, where=path)
     tokenizers, sizes = _tokenizers(path.parent, arrays, where=path)
     config = _config(settings, tokenizers, where=path)
     weights = _plain(tensors, config, sizes)
@@ -132,6 +132,14 @@ def _read_arrays(path: Path) -> dict[str, Any]:
             return {name: arrays[name] for name in arrays.files}
     except DAMAGES as error:
         raise CheckpointError(f"{path} is no readable npz file: {shown(' '.join(str(error).split()))}") from error
+
+
+def _tensor(name: str, array: Any, *, where: Path) -> Tensor:
+    """Return an array as a tensor. Raises CheckpointError for one of text, times or records."""
+    try:
+        return torch.from_numpy(array)
+    except TypeError as error:
+        raise CheckpointError(f"{where}: {shown(name)} is an array of {array.dtype}, not of numbers") from error
 
 
 def _settings(encoded: Any, *, where: Path) -> dict[str, Any]:
@@ -187,8 +195,7 @@ def _config(settings: Mapping[str, Any], tokenizers: Tokenizers, *, where: Path)
 
 def _tokenizers(folder: Path, arrays: Mapping[str, Any], *, where: Path) -> tuple[Tokenizers, tuple[int, int]]:
     """Return the tokenizers, and the numbers of rows of the embeddings with one more: a row of zeros to start from."""
-    n_src = len(arrays.get("encoder_Wemb", arrays.get("Wemb", ())))
-    n_tgt = len(arrays.get("decoder_Wemb", arrays.get("Wemb", ())))
+    n_src, n_tgt = (_n_rows(arrays.get(f"{side}_Wemb", arrays.get("Wemb"))) for side in ("encoder", "decoder"))
     if not n_src or not n_tgt:
         raise CheckpointError(f"{where} has no embeddings (Wemb, or encoder_Wemb and decoder_Wemb)")
     models = [folder / name for name in ("source.spm", "target.spm")]
@@ -216,6 +223,10 @@ def _tokenizers(folder: Path, arrays: Mapping[str, Any], *, where: Path) -> tupl
             raise CheckpointError(f"the vocabulary of {where} has no {error}") from error
         vocabularies.append(NumberedVocabulary(pieces, pad_id=n_rows, start_id=n_rows, eos_id=eos_id, unk_id=unk_id))
     return sentencepiece_tokenizers(models, vocabularies), (n_src + 1, n_tgt + 1)
+
+
+def _n_rows(array: Any) -> int:
+    return len(array) if array is not None and array.ndim else 0
 
 
 def _pieces_of_yaml(path: Path) -> dict[str, int]:

@@ -8,6 +8,8 @@ Shapes: R samples, Y channels, P padded samples of a window, Z frames, X mel ban
 
 from __future__ import annotations
 
+import io
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -31,7 +33,13 @@ FRAMES_PER_SECOND = SAMPLE_RATE // STEP
 DYNAMIC_RANGE = 8.0  # powers of ten below the loudest value; quieter ones are raised to it
 MAX_SECONDS = 3600
 SILENCE = 1e-5  # a peak below it, of 1, is no sound
-MIN_MIXED = 0.25  # power of a mixture, relative to that of unrelated channels: below it, the channels cancel
+MIN_MIXED = 0.25  # energy of a mixture, relative to that of unrelated channels: below it, the channels cancel
+MAX_CANCELLED = 0.1  # share of the energy in parts where they do
+# How files begin. Where libsndfile knows none, it looks into other files.
+FORMATS = "WAV, AIFF, FLAC, Ogg, MP3, AU, CAF"
+BEGINNINGS = re.compile(
+    rb"(?:RIFF|RIFX|RF64).{4}WAVE|riff\x2e\x91\xcf\x11|FORM.{4}AIF[FC]|fLaC|OggS|ID3|\xff[\xe2-\xff]|\.snd|caff", re.S
+)
 MAX_FREQUENCY = SAMPLE_RATE / 2
 
 
@@ -43,19 +51,34 @@ def read_audio(path: Path) -> Samples:
     soundfile = library("soundfile", needed_for="reading audio")
     require_file(path)
     try:
-        # Opened here: given a name, the library also looks for a file of the same name with a prefix.
-        with path.open("rb") as stream, soundfile.SoundFile(stream) as file:
-            seconds = file.frames / file.samplerate
-            if seconds > MAX_SECONDS:
-                raise DataError(f"{path} has {seconds:,.0f} seconds, at most {MAX_SECONDS:,} are read; cut it")
-            samples = file.read(dtype="float32", always_2d=True)
-            return resampled(mixed(samples), file.samplerate)
+        with _Stream(path) as stream:
+            beginning = stream.read(12)
+            stream.seek(0)
+            if not BEGINNINGS.match(beginning):
+                raise DataError(f"{path} is not audio that can be read; formats that can be are {FORMATS}")
+            with soundfile.SoundFile(stream) as file:
+                seconds = file.frames / file.samplerate
+                if seconds > MAX_SECONDS:
+                    raise DataError(f"{path} has {seconds:,.0f} seconds, at most {MAX_SECONDS:,} are read; cut it")
+                samples = file.read(dtype="float32", always_2d=True)
+                return resampled(mixed(samples), file.samplerate)
     except DataError:
         raise
     except soundfile.LibsndfileError as error:
         raise DataError(f"{path} is not audio that can be read: {shown(error.error_string)}") from error
     except Exception as error:  # the library's wrapper raises several other kinds for damaged files
         raise DataError(f"{path} is not audio that can be read: {shown(str(error))}") from error
+
+
+class _Stream(io.FileIO):
+    """A file for libsndfile, which damaged files make seek to places before its beginning."""
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        """Move, or stay where there is no such place."""
+        try:
+            return super().seek(offset, whence)
+        except OSError:
+            return self.tell()
 
 
 def mixed(samples_RY: Samples) -> Samples:
@@ -68,11 +91,14 @@ def mixed(samples_RY: Samples) -> Samples:
     mean_R: Samples = samples_RY.mean(axis=1)
     if not len(mean_R):
         return mean_R
-    power_Y = np.square(samples_RY, dtype=np.float64).mean(axis=0)
-    unrelated = power_Y.sum() / samples_RY.shape[1] ** 2  # the power of the mean of channels without correlation
-    if np.square(mean_R, dtype=np.float64).mean() >= MIN_MIXED * unrelated:
+    starts = np.arange(0, len(mean_R), SAMPLE_RATE // 4)  # of parts, since channels may cancel for a while
+    energies = np.add.reduceat(np.square(samples_RY, dtype=np.float64), starts)
+    mixed_energy = np.add.reduceat(np.square(mean_R, dtype=np.float64), starts)
+    unrelated = energies.sum(axis=1) / samples_RY.shape[1] ** 2  # of the mean of channels without correlation
+    cancelled = unrelated[~(mixed_energy >= MIN_MIXED * unrelated)].sum()
+    if cancelled <= MAX_CANCELLED * unrelated.sum():
         return mean_R
-    return samples_RY[:, int(power_Y.argmax())]
+    return samples_RY[:, int(energies.sum(axis=0).argmax())]
 
 
 def resampled(samples_R: Samples, rate: int, *, to: int = SAMPLE_RATE) -> Samples:

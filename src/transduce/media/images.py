@@ -5,6 +5,7 @@ Shapes: I rows of an image as it is, J columns of it, Z columns after scaling, X
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -40,7 +41,7 @@ def read_image(path: Path, *, warn: Callable[[str], object] = lambda message: No
     formats = [name for name in FORMATS if name in image_module.OPEN]  # earlier versions have fewer
     try:
         # Opened here: given a name, Pillow maps the file, and a TIFF that lies on its side comes out scrambled.
-        with _without_warnings(), path.open("rb") as stream, image_module.open(stream, formats=formats) as image:
+        with _quietly(), path.open("rb") as stream, image_module.open(stream, formats=formats) as image:
             n_pixels = image.width * image.height
             if n_pixels > MAX_PIXELS:
                 raise DataError(f"{path} has {n_pixels:,} pixels, at most {MAX_PIXELS:,} are read; scale it down")
@@ -58,11 +59,16 @@ def read_image(path: Path, *, warn: Callable[[str], object] = lambda message: No
 
 
 @contextmanager
-def _without_warnings() -> Iterator[None]:
-    """Drop Pillow's warnings of damaged metadata: the picture counts."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
+def _quietly() -> Iterator[None]:
+    """Drop what Pillow tells on stderr about damaged parts: the picture counts."""
+    logger, nowhere = logging.getLogger("PIL"), logging.NullHandler()
+    logger.addHandler(nowhere)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.removeHandler(nowhere)
 
 
 def _upright(image: Any) -> Any:

@@ -164,7 +164,9 @@ class MediaModel(ProcessBound):
         if len(source.features) > self.longest_source:
             longest = self.reader.length_in_words(self.longest_source)
             length = self.reader.length_in_words(len(source.features))
-            warnings.append(f"{name} is {length}, training had at most {longest}; expect a poor text, or cut it")
+            warnings.append(
+                f"{name} is {length}, in training none was more than {longest}; expect a poor text, or cut it"
+            )
         if hypotheses and not hypotheses[0].is_finished:
             warnings.append(f"the text of {name} was cut off after {len(hypotheses[0].ids):,} tokens, its maximum")
         return FoundText(source.name, scored or (ScoredText("", 0.0),), tuple(warnings))
@@ -223,8 +225,8 @@ class Reader(MediaModel):
     ) -> list[Any]:
         """Return the text of each image file, or grey image (rows, columns) of bytes; with ``n_best``, several.
 
-        The other options override those of the model's search. Raises DataError, naming the file, for one that cannot
-        be read, TypeError for anything but a list.
+        The other options override those of the model's search; ``find_texts`` also tells what was left out. Raises
+        DataError, naming the file, for one that cannot be read, TypeError for anything but a list.
         """
         require_sequence(images, "read takes a list of images", "for one image, read([image])[0]")
         return self._texts(images, n_best, options)
@@ -240,8 +242,8 @@ class Transcriber(MediaModel):
     ) -> list[Any]:
         """Return the text of each audio file, or array of 16,000 samples a second; with ``n_best``, several.
 
-        The other options override those of the model's search. Raises DataError, naming the file, for one that cannot
-        be read, TypeError for anything but a list.
+        The other options override those of the model's search; ``find_texts`` also tells what was left out. Raises
+        DataError, naming the file, for one that cannot be read, TypeError for anything but a list.
         """
         require_sequence(recordings, "transcribe takes a list of recordings", "for one, transcribe([recording])[0]")
         return self._texts(recordings, n_best, options)
