@@ -18,11 +18,9 @@ mutant, and must pass.
 from __future__ import annotations
 
 import argparse
-import ast
 import compileall
 import json
 import os
-import re
 import shlex
 import shutil
 import signal
@@ -30,244 +28,19 @@ import subprocess
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from functools import cache
 from pathlib import Path
-from random import Random
+
+from mutant_list import FOLDERS, MUTANTS, Mutant, package, read_mutants, statement
 
 HERE = Path(__file__).resolve().parent
-MUTANTS = HERE.parent / "tests" / "mutants.json"
-FOLDERS = ("model", "search", "training", "data", "text", "loss.py")
-MIN_PER_FOLDER = 4
 # Not the tests of benchmarks and GPUs, nor those that work in processes of their own.
 NOT_RUN = ("paper", "benchmarks", "gpu", "distributed", "integration", "reliability")
 N_FIRST = 40  # quickest tests, started before the others are collected
 HANGS_AFTER = 40.0  # seconds, and five times what the test takes
 
-OPERATORS = [
-    f"core/{name}"
-    for name in (
-        *(f"ReplaceBinaryOperator_{name}" for name in (
-            "Add_Sub", "Sub_Add", "Mul_Div", "Mul_Add", "Div_Mul", "FloorDiv_Mul", "FloorDiv_Div", "Mod_Mul", "Pow_Mul",
-            "BitOr_BitAnd", "BitAnd_BitOr",
-        )),
-        *(f"ReplaceComparisonOperator_{name}" for name in (
-            "Eq_NotEq", "NotEq_Eq", "Lt_LtE", "LtE_Lt", "Gt_GtE", "GtE_Gt", "Lt_GtE", "Gt_LtE", "Is_IsNot", "IsNot_Is",
-        )),
-        *(f"ReplaceUnaryOperator_{name}" for name in ("USub_UAdd", "Delete_Invert", "Delete_Not")),
-        "AddNot", "ReplaceTrueWithFalse", "ReplaceFalseWithTrue", "ReplaceAndWithOr", "ReplaceOrWithAnd",
-        "ReplaceBreakWithContinue", "ReplaceContinueWithBreak", "ExceptionReplacer", "NumberReplacer",
-        "ZeroIterationForLoop",
-    )
-]  # fmt: skip
-# What the CPU of one process cannot show, and what only words are made of.
-SKIPPED_FILES = {"training/distributed.py", "training/parallel.py", "training/memory_preflight.py"}
-SKIPPED = re.compile(
-    r"cuda|mps|fsdp|distributed|rank\b|world|torchrun|shard|n_processes|compil|__repr__|__str__|describe|format|message"
-    r"|assert_never|TYPE_CHECKING|__all__|slots=|frozen=|strict=|default_rng|hash_seed"
-    r"|(root|path|folder|temporary|controllers?) / ",  # of paths, no quotients
-    re.IGNORECASE,
-)
-
-
-@dataclass(frozen=True)
-class Mutant:
-    """One changed line: the ``occurrence``-th line (from 0) of ``function`` that reads ``before`` reads ``after``."""
-
-    id: int
-    file: str  # in src/transduce
-    function: str  # qualified name
-    operator: str
-    occurrence: int
-    before: str
-    after: str
-
-    @property
-    def folder(self) -> str:
-        """The part of the package that the mutant is in."""
-        return self.file.split("/")[0]
-
-    def line(self, source: str) -> int | None:
-        """The number of the line that it changes; None if the code is no longer there."""
-        for name, first, last in functions(source):
-            if name == self.function:
-                lines = enumerate(source.splitlines()[first - 1 : last], first)
-                same = [number for number, line in lines if line.strip() == self.before.strip()]
-                return same[self.occurrence] if self.occurrence < len(same) else None
-        return None
-
-    def applied_to(self, source: str) -> str:
-        """The mutated source. Raises ValueError if the code is no longer there."""
-        number = self.line(source)
-        if number is None:
-            raise ValueError(f"mutant {self.id} no longer applies to {self.file}")
-        lines = source.splitlines(keepends=True)
-        indent = re.match(r"\s*", lines[number - 1])
-        lines[number - 1] = f"{indent[0] if indent else ''}{self.after.strip()}\n"
-        return "".join(lines)
-
-
-def read_mutants(path: Path = MUTANTS) -> list[Mutant]:
-    """The committed list."""
-    return [Mutant(**fields) for fields in json.loads(path.read_text())]
-
-
-@cache
-def functions(source: str) -> list[tuple[str, int, int]]:
-    """Qualified name, first and last line of each function, the outermost only."""
-
-    def inside(node: ast.AST, prefix: str) -> Iterator[tuple[str, int, int]]:
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
-                yield f"{prefix}{child.name}", child.lineno, child.end_lineno or child.lineno
-            elif isinstance(child, ast.ClassDef):
-                yield from inside(child, f"{prefix}{child.name}.")
-
-    return list(inside(ast.parse(source), ""))
-
-
-@cache
-def statements(source: str) -> list[range]:
-    """The lines of each statement, outer ones first; of compound statements, their heads."""
-    found = []
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.stmt):
-            body = getattr(node, "body", None)
-            last = body[0].lineno - 1 if body else node.end_lineno or node.lineno
-            found.append(range(node.lineno, max(last, node.lineno) + 1))
-    return found
-
-
-def statement(source: str, line: int) -> range:
-    """The lines of the innermost statement around a line."""
-    return next((lines for lines in reversed(statements(source)) if line in lines), range(line, line + 1))
-
-
-# Choosing
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where an operator of cosmic-ray applies."""
-
-    file: str
-    source: str
-    line: int
-    function: tuple[str, int, int]
-    operator: str
-    index: int  # of the operator's places in the file
-
-    def mutant(self, number: int) -> Mutant | None:
-        """The mutant, if it is one changed line of a program that means something else."""
-        import cosmic_ray.plugins
-        from cosmic_ray.mutating import mutate_code
-
-        lines = self.source.splitlines()
-        mutated = mutate_code(self.source, cosmic_ray.plugins.get_operator(self.operator)(), self.index)
-        changed = changed_line(lines, mutated.splitlines()) if mutated else None
-        if changed is None or not is_another_program(self.source, mutated):
-            return None
-        before, after = lines[changed].strip(), mutated.splitlines()[changed].strip()
-        name, first, _ = self.function
-        occurrence = sum(line.strip() == before for line in lines[first - 1 : changed])
-        return Mutant(number, self.file, name, self.operator, occurrence, before, after)
-
-
-def choose(suite: Path, work: Path, seed: int, n: int) -> list[Mutant]:
-    """``n`` mutants of lines that some test executes: of each folder by its share of such lines, one a line."""
-    tests_of = Map(suite, work)
-    random = Random(seed)
-    places: dict[str, list[list[Place]]] = {}
-    for folder in FOLDERS:
-        root = package(suite / "src") / folder
-        files = sorted(root.rglob("*.py")) if root.is_dir() else [root]
-        names = [path.relative_to(package(suite / "src")).as_posix() for path in files]
-        lines = [line for name in names if name not in SKIPPED_FILES for line in places_by_line(name, tests_of)]
-        random.shuffle(lines)
-        places[folder] = lines
-    n_lines = sum(map(len, places.values()))
-    counts = {folder: max(MIN_PER_FOLDER, round(n * len(lines) / n_lines)) for folder, lines in places.items()}
-    counts[max(counts, key=lambda folder: counts[folder])] += n - sum(counts.values())
-    mutants: list[Mutant] = []
-    for folder, lines in places.items():
-        wanted = len(mutants) + counts[folder]
-        for line in lines:
-            operators = sorted({place.operator for place in line})
-            operator = random.choice(operators)
-            mutant = random.choice([place for place in line if place.operator == operator]).mutant(len(mutants) + 1)
-            if mutant:
-                mutants.append(mutant)
-            if len(mutants) == wanted:
-                break
-    print(f"seed {seed}: {len(mutants)} mutants of {n_lines} lines; {counts}")
-    return mutants
-
-
-def places_by_line(file: str, tests_of: Map) -> list[list[Place]]:
-    """The places of a file that some test executes, those of the same line together."""
-    import cosmic_ray.plugins
-    from cosmic_ray.ast import ast_nodes, get_ast
-
-    source = (tests_of.root / file).read_text()
-    nodes = list(ast_nodes(get_ast(source)))
-    skipped, lines = skipped_positions(source), source.splitlines()
-    found: dict[int, list[Place]] = defaultdict(list)
-    for name in OPERATORS:
-        operator = cosmic_ray.plugins.get_operator(name)()
-        positions = [tuple(start) for node in nodes for start, _ in operator.mutation_positions(node)]
-        for index, start in enumerate(positions):
-            function = next((f for f in functions(source) if f[1] <= start[0] <= f[2]), None)
-            if (
-                function is not None
-                and not any(first <= start < last for first, last in skipped)
-                and not SKIPPED.search(f"{function[0]} {lines[start[0] - 1]}")
-                and tests_of.tests(file, source, start[0])
-            ):
-                found[start[0]].append(Place(file, source, start[0], function, name, index))
-    return [found[line] for line in sorted(found)]
-
-
-def changed_line(before: Sequence[str], after: Sequence[str]) -> int | None:
-    """The only line that differs; None if there are more."""
-    changed = [i for i, (old, new) in enumerate(zip(before, after, strict=False)) if old != new]
-    return changed[0] if len(before) == len(after) and len(changed) == 1 else None
-
-
-def is_another_program(before: str, after: str) -> bool:
-    """Whether the mutated source is Python and means something else."""
-    try:
-        return ast.dump(ast.parse(before)) != ast.dump(ast.parse(after))
-    except SyntaxError:
-        return False
-
-
-Position = tuple[int, int]
-
-
-def skipped_positions(source: str) -> list[tuple[Position, Position]]:
-    """Annotations, decorators, errors raised, texts with numbers in them, and types of casts."""
-    nodes: list[ast.AST] = []
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Raise | ast.JoinedStr | ast.Assert):
-            nodes.append(node)
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            nodes += [*node.decorator_list, *([node.returns] if node.returns else [])]
-        elif isinstance(node, ast.ClassDef):
-            nodes += node.decorator_list
-        elif isinstance(node, ast.AnnAssign) or (isinstance(node, ast.arg) and node.annotation):
-            nodes.append(node.annotation)
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in {"cast", "isinstance"}:
-            nodes += [node.args[0 if node.func.id == "cast" else 1]]
-    return [((n.lineno, n.col_offset), (n.end_lineno, n.end_col_offset)) for n in nodes]
-
-
 # The map of tests and lines
-
-
-def package(src: Path) -> Path:
-    """The package of a source tree."""
-    return src / "transduce"
 
 
 class Map:
@@ -580,7 +353,9 @@ def main() -> None:
     if arguments.step == "map" or not (work / "map" / "done").exists():
         make_map(suite, work, arguments.processes, shlex.split(arguments.pytest_args))
     if arguments.step == "choose":
-        mutants = [asdict(mutant) for mutant in choose(suite, work, arguments.seed, arguments.n)]
+        from mutant_choice import choose
+
+        mutants = [asdict(mutant) for mutant in choose(Map(suite, work), arguments.seed, arguments.n)]
         MUTANTS.write_text(json.dumps(mutants, indent=1, ensure_ascii=False) + "\n")
     elif arguments.step == "run" and sys.prefix == str(suite / ".venv"):
         run(suite, work, arguments.seconds, arguments.only)

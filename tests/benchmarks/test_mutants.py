@@ -11,18 +11,18 @@ from types import ModuleType
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SCRIPT = ROOT / "benchmarks" / "mutants.py"
+SCRIPT = ROOT / "benchmarks" / "mutant_list.py"
 
 pytestmark = pytest.mark.skipif(not SCRIPT.exists(), reason="an installed package has no benchmarks")
 
 
 @pytest.fixture
 def script(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    spec = importlib.util.spec_from_file_location("mutants", SCRIPT)
+    spec = importlib.util.spec_from_file_location("mutant_list", SCRIPT)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "mutants", module)
+    monkeypatch.setitem(sys.modules, "mutant_list", module)
     spec.loader.exec_module(module)
     return module
 
