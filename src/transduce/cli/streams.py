@@ -5,11 +5,13 @@ from __future__ import annotations
 import io
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from transduce.errors import DataError
 
-__all__ = ["discard_stdout", "is_stdout_open", "open_streams"]
+__all__ = ["StrictText", "discard_stdout", "is_stdout_open", "lossy_text", "open_streams"]
 
 STDIN, STDOUT, STDERR = 0, 1, 2
 # Modes for the null device; reversed for stdin and stdout, so that using a closed one remains an error.
@@ -31,17 +33,15 @@ def open_streams() -> None:
     stdin: object = sys.stdin
     if is_missing[STDIN] or stdin is None:
         sys.stdin = io.TextIOWrapper(io.BufferedReader(_ClosedInput()), encoding="utf-8")
-    # Output is UTF-8 whatever the locale; lone surrogates, as in undecodable file names, are escaped.
-    sys.stdout = _text(_StrictOutput("stdout", STDOUT, is_closed=is_missing[STDOUT]), encoding="utf-8")
+    sys.stdout = StrictText("stdout", STDOUT, is_closed=is_missing[STDOUT])
     stderr: Any = sys.stderr
-    sys.stderr = _text(_LossyOutput(STDERR, "w", closefd=False), encoding=getattr(stderr, "encoding", None) or "utf-8")
+    sys.stderr = lossy_text(STDERR, encoding=getattr(stderr, "encoding", None) or "utf-8")
 
 
 def is_stdout_open() -> bool:
     """Return whether stdout is open; the caller may have closed it."""
     stdout: object = sys.stdout
-    raw = getattr(getattr(stdout, "buffer", None), "raw", None)
-    return stdout is not None and not (isinstance(raw, _StrictOutput) and raw.is_closed)
+    return stdout is not None and not (isinstance(stdout, StrictText) and stdout.is_closed)
 
 
 def discard_stdout() -> None:
@@ -60,16 +60,6 @@ def _is_missing(descriptor: int) -> bool:
     return False
 
 
-def _text(raw: io.FileIO, *, encoding: str) -> io.TextIOWrapper:
-    return io.TextIOWrapper(
-        io.BufferedWriter(raw),
-        encoding=encoding,
-        errors="backslashreplace",
-        newline="\n",
-        line_buffering=raw.isatty() or raw.fileno() == STDERR,
-    )
-
-
 class _ClosedInput(io.RawIOBase):
     """A stdin that the caller has closed."""
 
@@ -86,17 +76,38 @@ class _ClosedInput(io.RawIOBase):
         raise DataError("stdin cannot be read: it is closed; redirect it, as in < FILE, or name a file")
 
 
-class _StrictOutput(io.FileIO):
-    """An output stream that raises DataError, with its name, if it cannot write."""
+class StrictText(io.TextIOWrapper):
+    """An output stream of text that raises DataError, with its name, if it cannot be written.
 
-    def __init__(self, label: str, descriptor: int, *, is_closed: bool) -> None:
-        super().__init__(descriptor, "w", closefd=False)
+    UTF-8 whatever the locale; lone surrogates, as in undecodable file names, are escaped. The layers below are Python's
+    own: a signal that raises between the writing of some bytes and their removal from a buffer would repeat them.
+    """
+
+    def __init__(self, label: str, descriptor: int, *, is_closed: bool = False) -> None:
+        raw = io.FileIO(descriptor, "w", closefd=False)
+        super().__init__(
+            io.BufferedWriter(raw),
+            encoding="utf-8",
+            errors="backslashreplace",
+            newline="\n",
+            line_buffering=raw.isatty(),
+        )
         self._label, self.is_closed = label, is_closed
 
-    def write(self, data: Any) -> int:
-        """Write some of the bytes; return how many."""
+    def write(self, text: str, /) -> int:
+        """Write a text, or keep it for later; return its length."""
+        with self._named_in_errors():
+            return super().write(text)
+
+    def flush(self) -> None:
+        """Write what is kept."""
+        with self._named_in_errors():
+            super().flush()
+
+    @contextmanager
+    def _named_in_errors(self) -> Iterator[None]:
         try:
-            return super().write(data)
+            yield
         except BlockingIOError:
             raise
         except OSError as error:
@@ -104,14 +115,23 @@ class _StrictOutput(io.FileIO):
             raise DataError(f"{self._label} cannot be written: {why}") from error
 
 
+def lossy_text(descriptor: int, *, encoding: str) -> io.TextIOWrapper:
+    """Return an output stream of text that drops lines which cannot be written: the terminal may be gone.
+
+    It has no buffer of bytes, so that a signal repeats none.
+    """
+    raw: Any = _LossyOutput(descriptor, "w", closefd=False)
+    return io.TextIOWrapper(raw, encoding=encoding, errors="backslashreplace", newline="\n", line_buffering=True)
+
+
 class _LossyOutput(io.FileIO):
-    """An output stream that ignores errors: the terminal may be gone or the disk full."""
+    """An output file that ignores errors."""
 
     def write(self, data: Any) -> int:
-        """Write the bytes, or discard them on an error."""
-        try:
-            return super().write(data)
-        except BlockingIOError:
-            raise
-        except OSError:
-            return memoryview(data).nbytes
+        """Write all bytes; on an error, discard the rest."""
+        rest = memoryview(data).cast("B")
+        n_bytes = len(rest)
+        with suppress(OSError):
+            while rest:
+                rest = rest[super().write(rest) or len(rest) :]  # nothing is written where it would block
+        return n_bytes
