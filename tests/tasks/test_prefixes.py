@@ -67,6 +67,21 @@ def test_translations_begin_with_the_prefix(kind: str, search: SearchConfig) -> 
     assert translator.translate(texts, prefix="der ", search=search)[0].startswith("der")
 
 
+@pytest.mark.parametrize("kind", TOKENIZERS)
+def test_no_text_is_twice_in_an_n_best_list(kind: str) -> None:
+    """An untrained model writes many different tokens that give the same text, such as bytes that are no characters."""
+    translator = made(TOKENIZERS[kind]())
+    texts = ["the old dog", "a cat", "", "a woman. The old dog does not sleep. Eine Frau."]
+    for n_best in (4, 12):
+        for best in translator.translate(texts, n_best=n_best):
+            assert 1 <= len(best) <= n_best
+            assert len(set(best)) == len(best)
+    lines = list(translator.translate_lines(texts, search=SearchConfig(max_extra_tokens=6, beam_size=12, n_best=12)))
+    for line in lines:
+        assert [each.score for each in line.n_best] == sorted((each.score for each in line.n_best), reverse=True)
+        assert len({each.text for each in line.n_best}) == len(line.n_best)
+
+
 @pytest.mark.parametrize("beam_size", [1, 3])
 def test_scores_include_the_prefix(translator: Translator, beam_size: int) -> None:
     """The score of a translation that is given as a whole is its log-probability."""

@@ -19,7 +19,7 @@ from transduce.tasks.batch_search import require_sequence
 from transduce.tasks.devices import usable_device
 from transduce.tasks.media_search import MAX_SOURCE_POSITIONS, MediaSearch
 from transduce.tasks.model_folder import read_model_folder
-from transduce.tasks.translation_parts import ScoredText
+from transduce.tasks.translation_parts import ScoredText, distinct_texts
 from transduce.tasks.translator import search_with
 from transduce.text import Tokenizers, normalise
 from transduce.text.chunks import chunks
@@ -108,7 +108,7 @@ class MediaModel:
             assert hypotheses is not None  # not interrupted
             for source, found in zip(chunk, hypotheses, strict=True):
                 name = "" if isinstance(source, np.ndarray) else str(source)
-                scored = tuple(ScoredText(self._text(each.ids), each.score) for each in found)
+                scored = distinct_texts(ScoredText(self._text(each.ids), each.score) for each in found)
                 yield FoundText(name, scored or (ScoredText("", 0.0),))
 
     def features(self, source: Media) -> Features:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from transduce.text import Segment, join_segments
 
-__all__ = ["ScoredText", "TranslatedSegment", "Translation", "combine_segments"]
+__all__ = ["ScoredText", "TranslatedSegment", "Translation", "combine_segments", "distinct_texts"]
 
 _Path = tuple["_Path", "ScoredText"] | None  # linked list: (choices for earlier segments, choice for the last)
 
@@ -64,9 +64,9 @@ def combine_segments(
 ) -> Translation:
     """Join the translations of the segments of a line, with the spacing of the source."""
     if len(segments) == 1:
-        best = translated[0].n_best
+        best = distinct_texts(translated[0].n_best)
     else:
-        best = tuple(
+        best = distinct_texts(
             ScoredText(join_segments([each.text for each in choice], segments), sum(each.score for each in choice))
             for choice in _best_combinations([each.n_best for each in translated], n_best)
         )
@@ -79,6 +79,18 @@ def combine_segments(
         lacks_masks=any(each.lacks_masks for each in translated),
         n_segments=len(segments),
     )
+
+
+def distinct_texts(candidates: Iterable[ScoredText]) -> tuple[ScoredText, ...]:
+    """Return the candidates without those whose text an earlier one has: different tokens may give the same text.
+
+    >>> [each.score for each in distinct_texts([ScoredText("a", -1.0), ScoredText("b", -2.0), ScoredText("a", -3.0)])]
+    [-1.0, -2.0]
+    """
+    first_with: dict[str, ScoredText] = {}
+    for each in candidates:
+        first_with.setdefault(each.text, each)
+    return tuple(first_with.values())
 
 
 def _best_combinations(n_best_of: Sequence[Sequence[ScoredText]], n_best: int) -> list[list[ScoredText]]:

@@ -38,7 +38,13 @@ from transduce.tasks.model_folder import read_model_folder
 from transduce.tasks.progress import Progress, progress_callback
 from transduce.tasks.segmentation import Segmenter
 from transduce.tasks.shortlists import read_shortlist
-from transduce.tasks.translation_parts import ScoredText, TranslatedSegment, Translation, combine_segments
+from transduce.tasks.translation_parts import (
+    ScoredText,
+    TranslatedSegment,
+    Translation,
+    combine_segments,
+    distinct_texts,
+)
 from transduce.text import (
     BOS_ID,
     EOS_ID,
@@ -536,7 +542,7 @@ class Translator:
         n_tokens = len(result.hypotheses[0].ids) + 1 if result.hypotheses else 0
         statistics = self.statistics
         return TranslatedSegment(
-            n_best=tuple(each for _, each in candidates[:n_best]) or (ScoredText("", 0.0),),
+            n_best=distinct_texts(each for _, each in candidates)[:n_best] or (ScoredText("", 0.0),),
             is_truncated=source.is_truncated or result.is_truncated,
             is_long=statistics is not None and result.n_src_tokens > statistics.longest,
             is_short=statistics is not None
