@@ -73,6 +73,7 @@ def test_each_kind_says_what_it_cannot_do(transduce: CommandLine, models: Path, 
         (("perplexity", models / "span-corruption", tmp_path / "text"), ("span-corruption",)),
         (("translate", models / "masked-lm"), ("masked-lm", "translation")),
         (("fill", models / "masked-lm", "--device", "cpu"), ("window", 24)),
+        (("perplexity", models / "causal-lm", tmp_path / "text", "--stride", "25"), ("stride", 25, 24)),
     ):
         outcome = transduce(*arguments, stdin=b"a text that is longer than the window of the models\n")
         assert (outcome.code, len(outcome.err.splitlines())) == (1, 1), outcome.err

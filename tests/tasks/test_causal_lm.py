@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from said import naming
 from transduce import LanguageModel
 from transduce.config import LanguageModelConfig
 from transduce.diagnostics import examine
-from transduce.errors import CheckpointError, DataError, SearchError
+from transduce.errors import CheckpointError, ConfigError, DataError, SearchError
 from transduce.model import TransformerLM
 from transduce.recipes import read_recipe
 from transduce.search.sampling import Sampling
@@ -185,6 +186,14 @@ def test_probabilities_of_a_document(model: LanguageModel) -> None:
     assert score.nats == pytest.approx(-sum(log_probs))
     assert (score.tokens, score.bytes) == (len(ids) + 1, 8)
     assert score.perplexity == pytest.approx(math.exp(score.nats / score.tokens))
+
+
+@pytest.mark.parametrize("stride", [1, 23, 24, 25, 48, 10**9, 0, -1])
+def test_a_window_slides_by_at_most_its_length(model: LanguageModel, stride: int) -> None:
+    is_refused = stride not in range(1, 25)
+    for lines in (["The dog"], ["the old dog sees a cat in the garden"] * 3):  # shorter and longer than the window
+        with pytest.raises(ConfigError, match=naming("stride", f"{stride:,}", 1, 24)) if is_refused else nullcontext():
+            assert model.score([lines], stride=stride).nats > 0
 
 
 def test_a_long_document_is_scored_by_a_sliding_window(model: LanguageModel) -> None:

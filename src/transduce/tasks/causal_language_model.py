@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from transduce.data import pad_rows
-from transduce.errors import DataError, SearchError
+from transduce.errors import ConfigError, DataError, SearchError
 from transduce.model import AttentionHook, DecodingState
 from transduce.search import beam_search
 from transduce.search.sampling import Sampling, draw, sampling_log_probs
@@ -260,9 +260,14 @@ class CausalLanguageModel(LanguageModel):
         """Return the log-probability of each of n tokens and of EOS, (n + 1,), in float64.
 
         The window slides by ``stride`` tokens, so that each token but the first ones is predicted from at least the
-        rest of a window. Default: half of it to score a text.
+        rest of a window. Default: half of it to score a text. Raises ConfigError for a stride beyond the window.
         """
         stride = max(1, self.max_length // 2) if stride is None else stride
+        if not 1 <= stride <= self.max_length:
+            raise ConfigError(
+                f"stride = {stride:,} should be from 1 to {self.max_length:,}, the window of the model: beyond it,"
+                " tokens between two windows would be left out"
+            )
         whole = torch.tensor([BOS_ID, *ids, EOS_ID])
         n_targets, window = len(whole) - 1, self.max_length
         parts = list(_windows(n_targets, window, stride))

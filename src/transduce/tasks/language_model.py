@@ -155,7 +155,8 @@ class LanguageModel(ABC):
     def score(self, documents: Iterable[Sequence[str]], *, stride: int | None = None) -> TextScore:
         """Return the cross-entropy of documents, each given by its lines. Raises DataError if there is no text.
 
-        ``stride``: by how many tokens the window of a causal model slides; a masked one has none (ConfigError).
+        ``stride``: by how many tokens the window of a causal model slides, at most its length; a masked one has none.
+        Raises ConfigError for another stride.
         """
         nats, n_tokens, n_bytes = 0.0, 0, 0
         for lines in documents:
