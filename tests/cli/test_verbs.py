@@ -418,7 +418,7 @@ def test_every_verb_and_flag_is_known() -> None:
             found[f"{name} {verb}".strip()] = sorted(options)
     assert found == {
         "attention": ["--device", "--out", "--src", "--tgt"],
-        "average": ["--device", "--json", "--last", "--out"],
+        "average": ["--around", "--device", "--json", "--last", "--out", "--update"],
         "corpus get": ["--direction", "--from", "--json", "--out", "--pairs", "--seed"],
         "corpus list": ["--data", "--json"],
         "demo": ["--corpus", "--data", "--device", "--json", "--minutes", "--out", "--seed", "--set"],

@@ -65,7 +65,7 @@ def test_what_is_written_has_a_number(micro_run: Path) -> None:
         micro_run / "run.json", micro_run / "model" / "config.json", micro_run / "store" / "prepared.json", newest,
     )}  # fmt: skip
     numbers = {name: each["format"] for name, each in values.items()}
-    assert numbers == {"run.json": 1, "config.json": 2, "prepared.json": 2, "state.json": 1}
+    assert numbers == {"run.json": 1, "config.json": 2, "prepared.json": 2, "state.json": 2}
     assert values["state.json"]["begun_with"]["format"] == 1
 
 
@@ -75,7 +75,7 @@ def test_what_is_written_has_a_number(micro_run: Path) -> None:
         ("run.json", 1, read_run_config),
         ("model/config.json", 2, lambda run: read_model_config(run / "model")),
         ("store/prepared.json", 2, lambda run: open_prepared(run / "store")),
-        ("checkpoints/update-00003000/state.json", 1, lambda run: read_state(run / "checkpoints/update-00003000")),
+        ("checkpoints/update-00003000/state.json", 2, lambda run: read_state(run / "checkpoints/update-00003000")),
     ],
 )
 @pytest.mark.parametrize("number", [9, -1, "1", True, None, 1.0, [1]])
@@ -158,7 +158,7 @@ def test_prepared_text_of_before_is_that_of_the_same_task(run: Path) -> None:
     assert config.task == "translation"
     open_prepared(run / "store", expected=config)
     edited(run / "store" / "prepared.json", lambda values: values["data"].update(target="trees"))
-    with pytest.raises(DataError, match=naming("prepared.json", "task", "'parsing'", "train_trees")):
+    with pytest.raises(DataError, match=naming("prepared.json", "task", "'parsing'", "shared_vocabulary")):
         open_prepared(run / "store", expected=DataConfig())
 
 

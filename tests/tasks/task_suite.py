@@ -17,14 +17,16 @@ import torch
 
 from said import naming
 from transduce.config import RunConfig
+from transduce.config.task_settings import READ_BY, is_read
 from transduce.diagnostics import examine
 from transduce.errors import CheckpointError, ConfigError
-from transduce.recipes import read_recipe
+from transduce.recipes import read_recipe, with_settings
 from transduce.tasks import RunResult, open_prepared, prepare, task_named, train
 from transduce.training import UpdateRecord, checkpoint_folders, read_tensors
 
 N_EVALUATED = 5  # dev and test sentences of the built-in corpus
 TIMES = ("elapsed_s", "tgt_tokens_per_s")
+OF_EVERY_VALIDATION = {"kind", "update", "nll_nats", "is_best", "signature", "perplexity"}
 
 
 @dataclass(frozen=True)
@@ -125,9 +127,19 @@ def check_training(run: SmallRun, folder: Path, other: SmallRun) -> None:
     assert [record["update"] for record in updates] == [2, 4, 6]
     assert all(math.isfinite(record[name]) for record in updates for name in ("loss_nats", "gradient_norm"))
     assert [record["update"] for record in validations] == [3, 6]
+    task, config = task_named(run.task.name), run.config()
+    names = task.validated_scores(config)
     for record in validations:
         assert math.isfinite(record["nll_nats"])
+        assert ("perplexity" in record) == task.is_of_tokens
+        assert names is None or set(names) == record.keys() - OF_EVERY_VALIDATION
+        assert all(math.isfinite(record[name]) for name in names or ())
         assert run.task.validated is None or math.isfinite(record[run.task.validated])
+    for best_by in ("loss", *(names or ())):
+        task.require_best_by(run.config(f"training.best_by={best_by}"))
+    if names is not None:
+        with pytest.raises(ConfigError, match=naming("training.best_by", "'loss'", *map(repr, names), "'blue'")):
+            train(run.config("training.best_by=blue"), folder / "run", store=run.folder / "store")
     first, last = (read_tensors(path / "model.safetensors") for path in checkpoint_folders(run.folder / "checkpoints"))
     assert [name for name in last if torch.equal(first[name], last[name])] == []
 
@@ -163,6 +175,37 @@ def _disturb(seed: int) -> None:
     random.seed(seed)
     np.random.seed(seed)  # noqa: NPY002  (the global state)
     torch.manual_seed(seed)
+
+
+# A value of each setting that only some tasks read, other than its default.
+SAMPLES = {
+    **{f"data.{split}_{kind}": "a.txt" for split in ("train", "dev", "test") for kind in
+       ("src", "tgt", "tsv", "trees", "text", "prompts", "media")},
+    **{f"data.{split}_{kind}": '["a"]' for split in ("training", "test") for kind in ("fonts", "voices")},
+    **{f"data.{split}_noise": '["blur"]' for split in ("training", "test")},
+    "data.masks": "true", "data.also_dev": '["multi30k"]', "data.bpe_dropout": "0.1", "data.treebank": "folder",
+    "data.leaves": "tags", "data.recombination": "0.1", "data.language": "de", "data.image_height": "16",
+    "data.max_image_width": "99", "data.n_bands": "9", "data.max_seconds": "9.0", "data.max_pairs": "9",
+    "data.max_characters": "9", "data.drop_duplicates": "true", "data.max_length_ratio": "2.0",
+    "data.drop_identical": "false", "training.both_ways_epochs": "1", "training.r_drop": "1.0",
+    "training.r_drop_after": "9", "training.feature_masks": "1", "training.ctc_weight": "0.5",
+    "alignment.centring": "0.1", "alignment.beta": "0.3", "alignment.max_response": "9",
+    "alignment.reward_model": "folder", "alignment.target_kl": "1.0", "alignment.kl_horizon": "9",
+    "alignment.rollout_size": "16", "alignment.batch_size": "16", "alignment.n_samples": "2",
+    "alignment.temperature": "0.5", "alignment.unfinished_score": "-2.0", "alignment.n_passes": "2",
+    "alignment.gamma": "0.5", "alignment.gae_lambda": "0.5", "alignment.clip_ratio": "0.1",
+    "alignment.clip_value": "0.1", "alignment.value_weight": "0.2", "alignment.whiten_rewards": "true",
+}  # fmt: skip
+
+
+def check_settings_of_others(run: SmallRun, folder: Path, other: SmallRun) -> None:
+    """A setting that the task does not read is refused where it is given, with a task that reads it."""
+    assert SAMPLES.keys() == READ_BY.keys()
+    config, task = run.config(), run.task.name
+    for setting, value in SAMPLES.items():
+        if not is_read(setting, task):
+            with pytest.raises(ConfigError, match=naming(setting, repr(READ_BY[setting][0]), f"task = {task!r}")):
+                with_settings(config, [f"{setting}={value}"])
 
 
 def check_refusals(run: SmallRun, folder: Path, other: SmallRun) -> None:
@@ -229,6 +272,7 @@ CHECKS: dict[str, Callable[[SmallRun, Path, SmallRun], None]] = {
     "training": check_training,
     "resume": check_resume,
     "refusals": check_refusals,
+    "settings": check_settings_of_others,
     "doctor": check_doctor,
     "card": check_card,
     "loading": check_loading,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,15 +13,20 @@ import torch
 from small_recipes import SmallRuns
 from task_suite import SmallRun, records
 
+from said import says
+from transduce.alignment.preferences import DirectPreference, RewardObjective
+from transduce.config import TrainingConfig
 from transduce.corpora.grammar.instructions import generate_instructions
-from transduce.data.responses import prompt_of, responses_of
+from transduce.data.responses import RankingBatches, prompt_of, responses_of
 from transduce.errors import ConfigError, TransduceError
 from transduce.recipes import read_recipe
 from transduce.search.sampling import Sampling
-from transduce.tasks import LanguageModel, ResponseModel, RewardModel, best_of_n, open_prepared, train
+from transduce.tasks import LanguageModel, ResponseModel, RewardModel, best_of_n, open_prepared, read_run_config, train
 from transduce.tasks.model_folder import read_saved_weights
+from transduce.tasks.response_task import blocked_ids
+from transduce.tasks.reward import margins_of_pairs
 from transduce.text import BOS_ID, EOS_ID
-from transduce.training import DistributedContext
+from transduce.training import DistributedContext, Score, UpdateRecord, ValidationRecord, load_weights, read_tensors
 
 STAGES = ("causal-lm", "sft", "reward", "dpo", "ppo", "reinforce")
 
@@ -94,6 +100,77 @@ def test_ppo_starts_at_the_reference(stages: Mapping[str, SmallRun]) -> None:
         "value_loss",
         "clipped",
     } <= first.keys()
+
+
+@pytest.mark.parametrize(("name", "of_validation"), [("reward", set()), ("dpo", {"kl"})])
+def test_accuracy_and_margin_are_recorded(stages: Mapping[str, SmallRun], name: str, of_validation: set[str]) -> None:
+    for record in records(stages[name].folder, "update"):
+        assert 0 <= record["accuracy"] <= 1
+        assert {"margin"} <= record.keys()
+    for record in records(stages[name].folder, "validation"):
+        assert {"accuracy", "margin"} | of_validation <= record.keys()
+
+
+def test_dpo_starts_at_the_reference(stages: Mapping[str, SmallRun]) -> None:
+    """Equal policies have no divergence and no margin; another policy has the mean log ratio of its own draws."""
+    prepared = open_prepared(stages["dpo"].folder / "store")
+    assert prepared.dev is not None
+    start, config = LanguageModel.load(stages["sft"].model).model, read_run_config(stages["dpo"].folder)
+    objective = DirectPreference(start, beta=0.3, blocked_ids=blocked_ids(config.model))
+    prompts = [prompt_of(prepared.dev, row) for row in range(len(prepared.dev))]
+    batches = RankingBatches(prepared.dev, max_tokens=400, seed=0)
+    assert objective.divergence(prompts, max_tokens=6, seed=0) == 0
+    assert not margins_of_pairs(objective, batches).any()
+    policy, last = LanguageModel.load(stages["dpo"].model).model, stages["dpo"].folder / "checkpoints/update-00000006"
+    load_weights(policy, read_tensors(last / "model.safetensors"), where=last)
+    after = objective.of(policy)
+    kl = after.divergence(prompts, max_tokens=6, seed=0)
+    assert kl == after.divergence(prompts, max_tokens=6, seed=0) != 0
+    margins_P, losses = margins_of_pairs(after, batches), list[float]()
+    for index in range(batches.n_batches(0)):
+        batch = batches.batch(0, index)
+        of_rankings = torch.split(after.scores(batch), batch.sizes)
+        losses += torch.cat([after.pair_losses(scores_J) for scores_J in of_rankings]).tolist()
+    assert losses == pytest.approx(torch.log1p(torch.exp(-margins_P)).tolist(), abs=1e-5)  # of the logistic model
+    *_, record = records(stages["dpo"].folder, "validation")
+    assert record["margin"] == pytest.approx(float(margins_P.mean()) / 3, rel=0.01)  # beta was 0.1
+    assert record["accuracy"] == pytest.approx(float((margins_P > 0).float().mean()))
+
+
+def test_measured_values_are_means_over_all_pairs_since_they_were_taken() -> None:
+    objective = RewardObjective(torch.nn.Identity())
+    objective.scores = lambda batch: batch.rewards  # type: ignore[method-assign,attr-defined]
+    for rewards, sizes in (([3.0, 1.0], [2]), ([0.0, 1.0, 2.0, 5.0, 4.0], [3, 2])):
+        objective(SimpleNamespace(rewards=torch.tensor(rewards), sizes=sizes))  # type: ignore[arg-type]
+    again = RewardObjective(torch.nn.Identity())
+    again.load_state(objective.state())  # as in a checkpoint
+    for each in (objective, again):
+        assert each.measured() == {"accuracy": (2.0, 5), "margin": (2 - 1 - 2 - 1 + 1, 5)}
+        assert each.measured() == {}
+
+
+def test_what_is_no_loss_of_tokens_has_no_perplexity(
+    stages: Mapping[str, SmallRun], capsys: pytest.CaptureFixture[str]
+) -> None:
+    from transduce.cli.progress import TrainingProgress
+
+    folder = stages["reward"].folder
+    written = [
+        (folder / "metrics.jsonl").read_text(encoding="utf-8"),
+        (folder / "model" / "README.md").read_text(encoding="utf-8"),
+        *(path.read_bytes().decode("latin-1") for path in (folder / "tensorboard").glob("*")),
+    ]
+    assert not any("perplexity" in each for each in written)
+    update = UpdateRecord(2, 0, 0.7, 0.7, 0.1, 1.0, 5, 5, 9.0, 1.0, is_logged=True, measures={"accuracy": 0.75})
+    of_pairs = ValidationRecord(2, 0.69, {"accuracy": Score(0.75)}, True, 1.0, is_of_tokens=False)
+    of_tokens = ValidationRecord(2, 0.69, {}, True, 1.0)
+    with TrainingProgress(TrainingConfig()) as progress:
+        for record in (update, of_pairs, of_tokens):
+            progress(record)
+    *shown, last = capsys.readouterr().err.splitlines()
+    assert not any("perplexity" in line for line in shown)
+    assert says(shown[-1], "update 2", "loss", "0.6900", "ACCURACY", "0.75")
+    assert says(last, "dev perplexity", "1.994")
 
 
 def test_best_of_n_takes_the_highest_reward(stages: Mapping[str, SmallRun]) -> None:

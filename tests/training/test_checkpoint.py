@@ -26,13 +26,13 @@ from transduce.training import (
     set_aside_misnamed,
     write_tensors,
 )
+from transduce.training.averaging import remove_old_checkpoints
 from transduce.training.checkpoint import (
     MODEL_FILE,
     OPTIMISER_FILE,
     STATE_FILE,
     checkpoint_path,
     read_tensors,
-    remove_old_checkpoints,
 )
 
 pytestmark = pytest.mark.reliability

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import os
@@ -16,9 +17,11 @@ import torch
 
 from said import naming, says
 from transduce.errors import DataError, SearchError, TrainingError
+from transduce.files import write_manifest
 from transduce.training import (
     MetricsFile,
     Record,
+    Score,
     SkipRecord,
     TrainState,
     UpdateRecord,
@@ -214,9 +217,9 @@ def test_the_newest_and_the_best_checkpoints_are_kept(make_trainer: MakeTrainer)
     trainer.run()
     assert trainer.state.best_update == 4
     kept = [int(path.name.removeprefix("update-")) for path in checkpoint_folders(trainer.checkpoints)]
-    assert kept == [4, 9, 10]
+    assert kept == [3, 4, 9, 10]  # two around the best, and the newest two
     causes = [read_state(path).cause for path in checkpoint_folders(trainer.checkpoints)]
-    assert causes == ["best", "schedule", "end"]
+    assert causes == ["schedule", "best", "schedule", "end"]
 
 
 def test_checkpoints_do_not_pile_up_while_validation_improves(make_trainer: MakeTrainer) -> None:
@@ -296,6 +299,96 @@ def test_patience_ends_a_run(make_trainer: MakeTrainer) -> None:
     )
     assert trainer.run() == "patience"
     assert trainer.state.update == 6
+
+
+def scored(values: list[float], *, lower_is_better: bool) -> Callable[..., Validation]:
+    """A validation whose loss always improves, with a score of these values."""
+    losses, of_score = iter(range(99, 0, -1)), iter(values)
+    return lambda should_stop: Validation(
+        float(next(losses)), {"score": Score(next(of_score), lower_is_better=lower_is_better)}
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "lower_is_better", "best", "end"),
+    [
+        ([1.0, 3.0, 2.0, 3.0, 9.0], False, 4, 8),  # an equal value is not better
+        ([3.0, 1.0, 2.0, 1.0, 0.0], True, 4, 8),
+        ([math.nan, -1.0, math.inf, math.nan, 9.0], False, 4, 8),  # what is no number is never the best
+        ([0.0, 0.0, 0.0], False, 2, 6),
+        ([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], False, 12, 12),
+    ],
+)
+def test_patience_on_a_score(
+    make_trainer: MakeTrainer, values: list[float], lower_is_better: bool, best: int, end: int
+) -> None:
+    trainer = make_trainer(
+        max_updates=12, validate_every_updates=2, patience=2, best_by="score",
+        validate=scored(values, lower_is_better=lower_is_better),
+    )  # fmt: skip
+    assert trainer.run() == ("patience" if end < 12 else "max_updates")
+    assert (trainer.state.best_update, trainer.state.update) == (best, end)
+    assert trainer.state.best_value == values[best // 2 - 1]
+
+
+def test_a_score_that_no_validation_gives_is_named(make_trainer: MakeTrainer) -> None:
+    trainer = make_trainer(best_by="blue", validate=scored([1.0], lower_is_better=False))
+    with pytest.raises(TrainingError, match=naming("'blue'", "loss", "perplexity", "score")):
+        trainer.run()
+    assert read_state(checkpoint_folders(trainer.checkpoints)[-1]).update == 3
+
+
+def as_first_written(state: Path, **changes: object) -> None:
+    """Rewrite a state as the versions that knew only the loss wrote it."""
+    values = json.loads(state.read_text())
+    assert values.pop("best_by") == "loss"
+    values |= {"format": 1, "best_nll_nats": values.pop("best_value"), **changes}
+    state.write_text(json.dumps(values))
+    write_manifest(state.parent)
+
+
+def test_a_run_of_an_earlier_version_goes_on_to_the_bit(make_trainer: MakeTrainer, tmp_path: Path) -> None:
+    """Its best value, and how long there was none better, count on."""
+    options: dict[str, Any] = {"validate_every_updates": 1, "checkpoint_every_updates": 1, "patience": 3, "p_drop": 0.4}
+    losses = [3.0, 2.0, 2.5, 2.0, 2.1, 9.0]
+
+    def made(max_updates: int, folder: str, losses: list[float]) -> Any:
+        values = iter(losses)
+        return make_trainer(
+            max_updates=max_updates, checkpoints=tmp_path / folder, validate=lambda stop: Validation(next(values)),
+            **options,
+        )  # fmt: skip
+
+    whole, first = made(9, "whole", losses), made(3, "cut", losses)
+    assert whole.run() == "patience"
+    first.run()
+    for path in checkpoint_folders(first.checkpoints):
+        as_first_written(path / "state.json")
+    second = made(9, "cut", losses[3:])
+    second.resume(checkpoint_folders(first.checkpoints)[-1])
+    assert second.run() == "patience"
+    assert (second.state.update, second.state.best_update, second.state.best_value) == (5, 2, 2.0)
+    assert [state_of(path) for path in checkpoint_folders(second.checkpoints)] == [
+        state_of(path) for path in checkpoint_folders(whole.checkpoints)
+    ]
+    assert all(map(torch.equal, weights(second), weights(whole)))
+
+
+def state_of(path: Path) -> TrainState:
+    return dataclasses.replace(read_state(path), elapsed_s=0.0)
+
+
+def test_what_is_the_best_by_another_score_is_not_known(make_trainer: MakeTrainer) -> None:
+    first = make_trainer(max_updates=4, validate_every_updates=2)
+    first.run()
+    assert first.state.best_update == 4
+    second = make_trainer(
+        max_updates=6, validate_every_updates=2, best_by="score", validate=scored([5.0], lower_is_better=False)
+    )
+    second.resume(checkpoint_folders(first.checkpoints)[-1])
+    assert (second.state.best_value, second.state.best_update, second.state.validations_without_gain) == (None, None, 0)
+    second.run()
+    assert (second.state.best_value, second.state.best_update) == (5.0, 6)
 
 
 def test_minutes_end_a_run_and_time_goes_on_after_a_resume(make_trainer: MakeTrainer) -> None:
@@ -537,7 +630,7 @@ def test_a_validation_that_is_no_number_is_never_the_best(make_trainer: MakeTrai
         max_updates=8, validate_every_updates=2, validate=lambda should_stop: Validation(next(losses))
     )
     trainer.run()
-    assert (trainer.state.best_update, trainer.state.best_nll_nats) == (8, 1.0)
+    assert (trainer.state.best_update, trainer.state.best_value) == (8, 1.0)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@
     losses       ranking loss of reward models, DPO, clipped losses of PPO, REINFORCE
     sequences    prompts with responses as tensors, and what a policy says about them
     rollouts     sampling responses, and rating them
+    measures     what is measured beside a loss
     preferences  objectives on rankings: reward model, DPO
     policies     objectives on the policy's own responses: PPO, REINFORCE
 

@@ -23,6 +23,7 @@ from torch import Tensor, nn
 
 from transduce.alignment.advantages import generalised_advantages, leave_one_out_advantages
 from transduce.alignment.losses import clipped_policy_loss, clipped_value_loss, reinforce_loss
+from transduce.alignment.measures import Measures
 from transduce.alignment.preferences import frozen_copy, load_into, saved_copy
 from transduce.alignment.rewards import AdaptiveKL, masked_mean, penalise_unfinished, token_rewards, whiten
 from transduce.alignment.rollouts import Rater, sample_responses
@@ -75,7 +76,7 @@ class PolicyObjective(ABC):
         self.kl = AdaptiveKL(config.beta, config.target_kl, config.kl_horizon)
         self.experience: Experience | None = None
         self._rollout = NO_ROLLOUT
-        self._sums: dict[str, list[float]] = {}  # measure: sum and number of values since the last record
+        self._measures = Measures()
 
     def __call__(self, batch: PromptBatch, update: int = 0) -> LossSum:
         """Return the loss of one batch, its mean times the number of responses."""
@@ -98,11 +99,9 @@ class PolicyObjective(ABC):
     def experience_of(self, ids_BR: Tensor, outputs: PolicyOutputs, rewards_BR: Tensor, mask_BR: Tensor) -> Experience:
         """Return what a rollout keeps, given the reward of each token."""
 
-    def measures(self) -> dict[str, float]:
-        """Return the means of what was measured since the last call."""
-        means = {name: total / n for name, (total, n) in self._sums.items()}
-        self._sums = {}
-        return means
+    def measured(self) -> dict[str, tuple[float, float]]:
+        """Return sum and number of the values of each measure since the last call."""
+        return self._measures.taken()
 
     @torch.no_grad()
     def _roll_out(self, batch: PromptBatch) -> None:
@@ -128,7 +127,7 @@ class PolicyObjective(ABC):
         ids_BR[mask_BR] = torch.tensor([id for each in responses for id in each], device=mask_BR.device)
         self.experience = self.experience_of(ids_BR, outputs, rewards_BR, mask_BR)
         kl = float(log_ratios_BR.sum(dim=1).mean())
-        self._measure(
+        self._measures.add(
             score=float(scores_B.mean()),
             reward=float(rewards_BR.sum(dim=1).mean()),
             kl=kl,
@@ -148,11 +147,6 @@ class PolicyObjective(ABC):
         outputs = policy_outputs(model, sequences, temperature=self.config.temperature, blocked_ids=self.blocked_ids)
         return outputs, sequences.mask_BR
 
-    def _measure(self, **values: float) -> None:
-        for name, value in values.items():
-            total, n = self._sums.get(name, (0.0, 0.0))
-            self._sums[name] = [total + value, n + 1]
-
     def state(self) -> dict[str, Tensor]:
         """Return the reference, the current rollout, the coefficient of the penalty and the open measurements."""
         state = saved_copy("reference", self.reference)
@@ -160,8 +154,7 @@ class PolicyObjective(ABC):
         state["rollout_number"] = torch.tensor(self._rollout)
         if self.experience is not None:
             state |= {f"{STATE}.{each.name}": getattr(self.experience, each.name) for each in fields(Experience)}
-        measured = {f"measured.{name}": torch.tensor(sums, dtype=torch.float64) for name, sums in self._sums.items()}
-        return state | measured
+        return state | self._measures.state()
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
         """Load a result of ``state``. Raises CheckpointError if the reference does not fit."""
@@ -172,10 +165,7 @@ class PolicyObjective(ABC):
         self.experience = None
         if self._rollout != NO_ROLLOUT:
             self.experience = Experience(*(state[f"{STATE}.{each.name}"].to(device) for each in fields(Experience)))
-        measured = {
-            name.removeprefix("measured."): each for name, each in state.items() if name.startswith("measured.")
-        }
-        self._sums = {name: each.tolist() for name, each in measured.items()}
+        self._measures.load_state(state)
 
 
 class PPO(PolicyObjective):
@@ -203,7 +193,7 @@ class PPO(PolicyObjective):
         value_loss = clipped_value_loss(
             outputs.values_BR, experience.values_BR, experience.returns_BR, mask_BR, clip=config.clip_value
         )
-        self._measure(
+        self._measures.add(
             policy_loss=float(policy_loss.detach()), value_loss=float(value_loss.detach()), clipped=float(clipped)
         )
         return policy_loss + config.value_weight * value_loss

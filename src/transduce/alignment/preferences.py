@@ -10,31 +10,69 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from copy import deepcopy
-from typing import Any
+from copy import copy, deepcopy
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
 
-from transduce.alignment.losses import centring_losses, dpo_losses, ranking_losses
-from transduce.alignment.rollouts import rewards_of
+from transduce.alignment.losses import centring_losses, dpo_losses, pairs_of_ranking, ranking_losses
+from transduce.alignment.measures import Measures
+from transduce.alignment.rollouts import rewards_of, sample_responses
 from transduce.alignment.sequences import policy_outputs, sequences_of
 from transduce.data.responses import RankingBatch
 from transduce.errors import CheckpointError
 from transduce.loss import LossSum
+from transduce.training.gradients import hash_seed
 
 __all__ = ["DirectPreference", "PreferenceObjective", "RewardObjective", "frozen_copy", "load_into", "saved_copy"]
 
+ROWS = 64  # responses that are drawn at once
+
 
 class PreferenceObjective(ABC):
-    """The mean loss over the pairs of each ranking, summed over rankings."""
+    """The mean loss over the pairs of each ranking, summed over rankings.
+
+    Measures the accuracy, the share of pairs in the right order, and the margin, the mean difference of their rewards.
+    """
+
+    beta: float = 1.0  # the reward is beta times the score
+
+    def __init__(self, model: nn.Module) -> None:
+        self.model: Any = model
+        self._measures = Measures()
 
     def __call__(self, batch: RankingBatch, update: int = 0) -> LossSum:
         """Return the loss of one batch; its number of tokens is that of its rankings."""
-        scores_B = self.scores(batch)
-        losses = [self.pair_losses(of_ranking).mean() for of_ranking in torch.split(scores_B, batch.sizes)]
+        of_rankings = torch.split(self.scores(batch), batch.sizes)
+        margins_P = torch.cat([self.margins(scores_J.detach()) for scores_J in of_rankings])
+        self._measures.add(accuracy=margins_P > 0, margin=margins_P)
+        losses = [self.pair_losses(scores_J).mean() for scores_J in of_rankings]
         loss = torch.stack(losses).sum()
         return LossSum(loss, loss.detach(), len(losses))
+
+    def of(self, model: nn.Module) -> Self:
+        """Return the objective of another model, with nothing measured."""
+        other = copy(self)
+        other.model, other._measures = model, Measures()
+        return other
+
+    def margins(self, scores_J: Tensor) -> Tensor:
+        """Return the reward of the better response minus that of the worse one, of the pairs of one ranking, (P,)."""
+        better_P, worse_P = pairs_of_ranking(len(scores_J), scores_J.device)
+        return self.beta * (scores_J[better_P] - scores_J[worse_P])
+
+    def measured(self) -> dict[str, tuple[float, float]]:
+        """Return sum and number of the values of each measure since the last call."""
+        return self._measures.taken()
+
+    def state(self) -> dict[str, Tensor]:
+        """Return the open measurements."""
+        return self._measures.state()
+
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        """Load a result of ``state``."""
+        self._measures.load_state(state)
 
     @abstractmethod
     def scores(self, batch: RankingBatch) -> Tensor:
@@ -49,7 +87,8 @@ class RewardObjective(PreferenceObjective):
     """Binary classification of pairs by the difference of their rewards. Ouyang et al. (2022), equation 1."""
 
     def __init__(self, model: nn.Module, *, centring: float = 0.0) -> None:
-        self.model, self.centring = model, centring
+        super().__init__(model)
+        self.centring = centring
 
     def scores(self, batch: RankingBatch) -> Tensor:
         """Return the rewards, (B,)."""
@@ -68,13 +107,34 @@ class DirectPreference(PreferenceObjective):
     """
 
     def __init__(self, model: nn.Module, *, beta: float, blocked_ids: Sequence[int]) -> None:
-        self.model, self.beta, self.blocked_ids = model, beta, list(blocked_ids)
+        super().__init__(model)
+        self.beta, self.blocked_ids = beta, list(blocked_ids)
         self.reference = frozen_copy(model)
 
     def scores(self, batch: RankingBatch) -> Tensor:
         """Return log(pi / pi_ref) of each response, (B,)."""
+        return self._log_ratios(batch.prompts, batch.responses)
+
+    @torch.no_grad()
+    def divergence(self, prompts: Sequence[Sequence[int]], *, max_tokens: int, seed: int) -> float:
+        """Estimate KL(policy || reference) in nats of a response, from a response of the policy to each prompt."""
+        total = 0.0
+        for begin in range(0, len(prompts), ROWS):
+            batch, generator = prompts[begin : begin + ROWS], torch.Generator().manual_seed(hash_seed(seed, begin))
+            responses = sample_responses(
+                self.model,
+                batch,
+                max_tokens=max_tokens,
+                temperature=1.0,
+                blocked_ids=self.blocked_ids,
+                generator=generator,
+            )
+            total += float(self._log_ratios(batch, responses).sum())
+        return total / len(prompts)
+
+    def _log_ratios(self, prompts: Sequence[Sequence[int]], responses: Sequence[Sequence[int]]) -> Tensor:
         device = next(self.model.parameters()).device
-        sequences = sequences_of(batch.prompts, batch.responses, device)
+        sequences = sequences_of(prompts, responses, device)
 
         def log_probs(model: Any) -> Tensor:
             outputs = policy_outputs(model, sequences, temperature=1.0, blocked_ids=self.blocked_ids)
@@ -89,12 +149,13 @@ class DirectPreference(PreferenceObjective):
         return dpo_losses(scores_J, beta=self.beta)
 
     def state(self) -> dict[str, Tensor]:
-        """Return the weights of the reference."""
-        return saved_copy("reference", self.reference)
+        """Return the weights of the reference, and the open measurements."""
+        return saved_copy("reference", self.reference) | super().state()
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
-        """Load the weights of the reference. Raises CheckpointError if they do not fit."""
+        """Load a result of ``state``. Raises CheckpointError if the reference does not fit."""
         load_into("reference", self.reference, state)
+        super().load_state(state)
 
 
 def frozen_copy(model: nn.Module) -> nn.Module:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from typer import Argument, Option
 
@@ -12,24 +12,53 @@ from transduce.cli.machine import chosen_device
 from transduce.cli.output import echo, print_json, print_line, print_scores
 from transduce.cli.paths import require_folder, require_utf8_name
 from transduce.config import MAX_BATCHES
+from transduce.errors import ConfigError
 
 __all__ = ["average"]
+
+Around = Literal["best"]
 
 
 def average(
     run: Annotated[Path, Argument(help="The run folder.", show_default=False)],
-    last: Annotated[int, Option(min=1, max=MAX_BATCHES, help="Average this many checkpoints.")] = 5,
+    last: Annotated[
+        int | None,
+        Option(
+            min=1,
+            max=MAX_BATCHES,
+            help="Average this many checkpoints. Default: those of the recipe.",
+            show_default=False,
+        ),
+    ] = None,
+    around: Annotated[
+        Around | None,
+        Option(help="Average those around the best one by validation, not the newest ones.", show_default=False),
+    ] = None,
+    update: Annotated[
+        int | None,
+        Option(
+            min=1,
+            help="Take the checkpoint of this update; with --last N, average N around it.",
+            show_default=False,
+        ),
+    ] = None,
     out: Annotated[Path | None, Option(help="Write the model to this folder. Default: RUN/model.")] = None,
     device: options.Device = "auto",
     json: options.Json = False,
 ) -> None:
-    """Average the newest checkpoints of a run into a model folder with a model card. Section 6.1."""
+    """Average checkpoints of a run into a model folder with a model card: as at its end, or others. Section 6.1."""
     from transduce.tasks import average_run
 
+    if around is not None and update is not None:
+        raise ConfigError("--around best excludes --update; leave one of them out")
+    if update is not None and last is None:
+        last = 1
     if out is not None:
         require_folder("--out", out)
         require_utf8_name("--out", out)  # required by safetensors
-    model_folder, scores, split = average_run(run, last=last, out=out, device=chosen_device(device), log=echo)
+    model_folder, scores, split = average_run(
+        run, last=last, around=around or update, out=out, device=chosen_device(device), log=echo
+    )
     if json:
         print_json({"model": str(model_folder), "split": split, "scores": scores.as_json() if scores else None})
         return

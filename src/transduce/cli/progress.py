@@ -48,9 +48,11 @@ class TrainingProgress(_Display):
             case UpdateRecord():
                 self._show_update(record)
             case ValidationRecord():
+                perplexity = record.perplexity
+                loss = f"loss {record.nll_nats:.4f}" if perplexity is None else f"perplexity {perplexity:.3f}"
                 score = "".join(f"   {name.upper()} {score.value:.2f}" for name, score in record.scores.items())
                 best = "   best so far" if record.is_best else ""
-                self.log(f"update {record.update:,}: dev perplexity {record.perplexity:.3f}{score}{best}")
+                self.log(f"update {record.update:,}: dev {loss}{score}{best}")
             case SkipRecord():
                 self.log(f"warning: {record.message}")
             case CheckpointRecord():

@@ -12,12 +12,10 @@ from pydantic import model_validator
 
 from transduce.config.alignment import AlignmentConfig
 from transduce.config.data import (
-    ALIGNMENT_TASKS,
     CORPUS_PATTERN,
     DIRECTION_PATTERN,
     MAX_PAIRS,
     MEDIA_CORPORA,
-    MEDIA_TASKS,
     SPLITS,
     DataConfig,
     Noise,
@@ -50,6 +48,7 @@ from transduce.config.search import (
     SampledSearchConfig,
     SearchConfig,
 )
+from transduce.config.task_settings import ALIGNMENT_TASKS, MEDIA_TASKS, require_read, without_unread
 from transduce.config.training import MAX_BATCHES, MAX_MINUTES, Precision, TrainingConfig
 
 __all__ = [
@@ -59,7 +58,7 @@ __all__ = [
     "BeamSearchConfig", "ByteNetConfig", "ConvS2SConfig", "DataConfig", "EncoderDecoderConfig", "GreedySearchConfig",
     "InferencePrecision", "LanguageModelConfig", "LastStateConfig", "MaskPredictSearchConfig", "ModelConfig", "Noise",
     "Precision", "RecurrentConfig", "RunConfig", "SampledSearchConfig", "SearchConfig", "Split", "TrainingConfig",
-    "TransformerConfig", "config_from_mapping", "config_of_format_1", "nearest_name",
+    "TransformerConfig", "config_from_mapping", "config_of_format_1", "nearest_name", "without_unread",
 ]  # fmt: skip
 
 
@@ -75,6 +74,12 @@ class RunConfig(Record):
     training: TrainingConfig = TrainingConfig()
     search: AnySearchConfig = BeamSearchConfig()
     alignment: AlignmentConfig = AlignmentConfig()
+
+    @model_validator(mode="after")
+    def _settings_are_of_the_task(self) -> Self:
+        require_read("training", self.training, self.data.task)
+        require_read("alignment", self.alignment, self.data.task)
+        return self
 
     @model_validator(mode="after")
     def _model_fits_the_task(self) -> Self:
@@ -102,9 +107,6 @@ class RunConfig(Record):
             if task in MEDIA_TASKS:
                 raise ValueError(f"task = {task!r} needs model.system = 'transformer', got {self.model.system!r}")
             return self
-        for name in ("feature_masks", "ctc_weight"):
-            if getattr(self.training, name) and wanted == "tokens":
-                raise ValueError(f"{name} is for images and audio, as in task = 'image-to-text', got {task!r}")
         if self.model.source != wanted:
             raise ValueError(f"task = {task!r} needs model.source = {wanted!r}, got {self.model.source!r}")
         setting, width = ("n_bands", data.n_bands) if wanted == "frames" else ("image_height", data.image_height)

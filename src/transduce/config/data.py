@@ -17,6 +17,7 @@ from transduce.config.record import (
     Seed,
     matching,
 )
+from transduce.config.task_settings import require_read
 from transduce.errors import quoted
 from transduce.linearisation import Leaves
 
@@ -31,12 +32,8 @@ RatioLimit = Annotated[float, Field(ge=1.0, le=10**9)]
 Weight = Annotated[float, Field(gt=0, le=1000)]
 Split = Literal["train", "dev", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)
-PAIR_TASKS = ("translation", "mask-predict", "parsing")
-MEDIA_TASKS = ("image-to-text", "speech-to-text")
 # Generated images and audio, and the task that reads each.
 MEDIA_CORPORA = {"ocr-lines": "image-to-text", "ocr-digits": "image-to-text", "speech-synthetic": "speech-to-text"}
-# Supervised fine-tuning, reward model, direct preference optimisation, proximal policy optimisation, REINFORCE.
-ALIGNMENT_TASKS = ("sft", "reward", "dpo", "ppo", "reinforce")
 
 CorpusName = Annotated[
     str, Field(max_length=100), matching(CORPUS_PATTERN, "a name of letters, digits, '.', '_' and '-', as in multi30k")
@@ -157,6 +154,11 @@ class DataConfig(Record):
     max_length: Count = 256  # longer pairs are dropped from training and dev; tokens of either side, EOS included
 
     @model_validator(mode="after")
+    def _settings_are_of_the_task(self) -> Self:
+        require_read("data", self, self.task)
+        return self
+
+    @model_validator(mode="after")
     def _files_are_named(self) -> Self:
         for split in SPLITS:
             src, tgt, tsv = self.files_of(split)
@@ -170,11 +172,6 @@ class DataConfig(Record):
 
     @model_validator(mode="after")
     def _plain_text_is_named(self) -> Self:
-        named = [
-            name for name in ("train_text", "dev_text", "test_text", "language") if getattr(self, name) is not None
-        ]
-        if named and self.task in PAIR_TASKS:
-            raise ValueError(f"{named[0]} needs a task of language models, as in 'causal-lm', got task = {self.task!r}")
         if self.train_text is not None and "files" not in self.weights:
             raise ValueError(f"train_text needs corpus = 'files', got corpus = {quoted(self.corpus)}")
         if self.train_text is not None and self.max_pairs is not None:
@@ -187,9 +184,6 @@ class DataConfig(Record):
 
     @model_validator(mode="after")
     def _prompts_are_named(self) -> Self:
-        named = [split for split in SPLITS if self.prompts_of(split) is not None]
-        if named and self.task not in ALIGNMENT_TASKS:
-            raise ValueError(f"{named[0]}_prompts needs a task of alignment, as in 'sft', got task = {self.task!r}")
         if self.train_prompts is not None and "files" not in self.weights:
             raise ValueError(f"train_prompts needs corpus = 'files', got corpus = {quoted(self.corpus)}")
         return self
@@ -206,20 +200,8 @@ class DataConfig(Record):
     def _corpora_are_named(self) -> Self:
         if not self.weights:
             raise ValueError("corpus should name at least one corpus, got an empty table")
-        named_trees = [name for name in ("train_trees", "dev_trees", "test_trees", "treebank") if getattr(self, name)]
-        is_parsing = self.task == "parsing"
-        if named_trees and not is_parsing:
-            raise ValueError(f"{named_trees[0]} needs task = 'parsing', got task = {self.task!r}")
-        if is_parsing and any(any(self.files_of(split)) for split in SPLITS):
-            raise ValueError("task = 'parsing' reads tree files: train_trees, dev_trees, test_trees")
-        if is_parsing and self.shared_vocabulary:
+        if self.task == "parsing" and self.shared_vocabulary:
             raise ValueError("task = 'parsing' needs shared_vocabulary = false: words and brackets share no tokens")
-        if self.recombination and not is_parsing:
-            raise ValueError(f"recombination needs trees, task = 'parsing', got task = {self.task!r}")
-        if self.masks and is_parsing:
-            raise ValueError("masks need task = 'translation', got task = 'parsing'")
-        if self.also_dev and self.task not in PAIR_TASKS:
-            raise ValueError(f"also_dev is for tasks on pairs, as in 'translation', got task = {self.task!r}")
         if "files" in self.also_dev or len(set(self.also_dev)) != len(self.also_dev):
             raise ValueError(f"also_dev should name corpora other than 'files', each once, got {list(self.also_dev)}")
         if self.bpe_dropout and self.tokenizer != "bpe" and self.tokenizer_from is None:
@@ -229,9 +211,6 @@ class DataConfig(Record):
     @model_validator(mode="after")
     def _media_are_named(self) -> Self:
         generated = [name for name in self.weights if name in MEDIA_CORPORA]
-        named = [name for name in ("train_media", "dev_media", "test_media") if getattr(self, name) is not None]
-        if named and self.task not in MEDIA_TASKS:
-            raise ValueError(f"{named[0]} needs a task on images or audio, as in 'image-to-text', got {self.task!r}")
         if self.train_media is not None and "files" not in self.weights:
             raise ValueError(f"train_media needs corpus = 'files', got corpus = {quoted(self.corpus)}")
         for name in generated:

@@ -84,7 +84,7 @@ class Tagged(Record):
         """Return the member that ``values`` select. Raises ConfigError for an unknown tag."""
         name = values.get(cls.tag, cls.default_tag)
         if not isinstance(name, str) or name not in cls.members:
-            raise ConfigError(f"{cls.tag}: should be {_one_of(cls.members)}, got {quoted(name)}")
+            raise ConfigError(f"{cls.tag}: should be {one_of(cls.members)}, got {quoted(name)}")
         return cls.members[name]  # type: ignore[return-value]
 
     def carried_over(self, changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -147,14 +147,14 @@ def _explain(kind: type[Record], problem: ErrorDetails, *, shows_values: bool) -
             others = [name for name, member in members.items() if names[-1] in member.model_fields]
             if issubclass(kind, Tagged) and others:
                 tag, current = ".".join([*names[:-1], kind.tag]), kind.model_fields[kind.tag].default
-                return f"{key} needs {tag} = {_one_of(others)}, got {tag} = {current!r}"
+                return f"{key} needs {tag} = {one_of(others)}, got {tag} = {current!r}"
             return f"unknown key {key}; {nearest_name(names[-1], kind.model_fields)}"
         case "value_error":
             reason = problem["msg"].removeprefix("Value error, ")
             return f"{key}: {reason}" if key else reason
         case "union_tag_invalid":
             assert issubclass(kind, Tagged)
-            key, got, reason = f"{key}.{kind.tag}", got[kind.tag], f"should be {_one_of(kind.members)}"
+            key, got, reason = f"{key}.{kind.tag}", got[kind.tag], f"should be {one_of(kind.members)}"
         case _:
             reason = problem["msg"][0].lower() + problem["msg"][1:]
     hint = INFINITY_HINTS.get(names[-1]) if problem["type"] == "finite_number" else None
@@ -181,10 +181,10 @@ def _is_record(kind: object) -> TypeGuard[type[Record]]:
     return isinstance(kind, type) and issubclass(kind, Record)
 
 
-def _one_of(names: Mapping[str, Any] | Sequence[str]) -> str:
+def one_of(names: Mapping[str, Any] | Sequence[str]) -> str:
     """Join names with commas and "or".
 
-    >>> _one_of(["a", "b", "c"])
+    >>> one_of(["a", "b", "c"])
     "'a', 'b' or 'c'"
     """
     *others, last = map(repr, names)

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from transduce.config.record import Count, FileName, Fraction, Record, Seed
+from transduce.config.record import Count, FileName, Fraction, Record, Seed, matching
 
 MAX_BATCHES = MAX_MINUTES = 10**6  # two years of minutes
 Natural = Annotated[int, Field(ge=0, le=10**12)]
@@ -15,6 +15,9 @@ Minutes = Annotated[float, Field(gt=0, le=MAX_MINUTES)]
 Factor = Annotated[float, Field(gt=0, le=10**6)]
 Norm = Annotated[float, Field(gt=0, le=10**12)]
 Precision = Literal["fp32", "bf16"]
+ScoreName = Annotated[
+    str, Field(max_length=200), matching("[A-Za-z0-9][A-Za-z0-9._-]*", "the name of a score, as in bleu, or loss")
+]
 
 
 class TrainingConfig(Record):
@@ -59,11 +62,19 @@ class TrainingConfig(Record):
     validate_every_updates: Count = 1000  # interval of validations (dev perplexity)
     validation_bleu: bool = True  # also translate dev at each validation
     validation_sentences: Count = 500  # number of dev sentences translated at a validation
-    patience: Count | None = None  # early stopping: validations in a row without a better perplexity
+    # What makes a checkpoint the best: the "loss" on dev, or another score of the validation, such as "bleu".
+    best_by: ScoreName = "loss"
+    patience: Count | None = None  # early stopping: validations in a row that are not better by best_by
     checkpoint_every_updates: Count = 1000
     checkpoint_every_minutes: Minutes | None = None  # additional checkpoints at this interval (paper: 10)
-    keep_checkpoints: Batches = 5  # newest checkpoints kept; the best one is kept too
+    keep_checkpoints: Batches = 5  # newest checkpoints kept; the best one and average_last around it are kept too
     average_last: Batches = 5  # checkpoints averaged into the model folder (section 6.1)
+    averaging: Literal["last", "best"] | None = None  # the last ones, or around the best. Default: best with patience
+
+    @property
+    def averages_around_best(self) -> bool:
+        """Whether the model folder averages the checkpoints around the best one, not the last ones."""
+        return self.averaging == "best" or (self.averaging is None and self.patience is not None)
 
     def mean_passes(self, n_updates: int) -> float:
         """Return the mean number of forward passes per batch over the first ``n_updates``: two with R-Drop."""

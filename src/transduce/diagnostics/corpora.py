@@ -136,7 +136,7 @@ def examine_recipe(path: Path, data_folder: Path | None = None) -> Iterator[Find
     config = read_recipe(path, log=warnings.append)
     for warning in warnings:
         yield note(path, warning.removeprefix(f"warning: {path}: "))
-    task_of(config)
+    task_of(config).require_best_by(config)
     yield good(path, f"a recipe: {describe_run(config)}")
     training = config.training
     if training.warmup_steps > training.max_updates and training.max_minutes is None:

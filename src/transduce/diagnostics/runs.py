@@ -162,15 +162,16 @@ def examine_checkpoints(folder: Path) -> Iterator[Finding]:
 
 
 def _examine_space(folder: Path, config: RunConfig) -> Iterator[Finding]:
-    """Check the space for future checkpoints: the newest, the best, and one written before another is removed."""
+    """Check the space for future checkpoints: the newest, those around the best, and one before another is removed."""
     paths = checkpoint_folders(folder / CHECKPOINTS) if (folder / CHECKPOINTS).is_dir() else []
     sizes = [sum(file.stat().st_size for file in path.iterdir()) for path in paths]
     size = max(sizes, default=BYTES_PER_PARAMETER * cost_of(config.model).parameters)
-    needed = size * max(1, config.training.keep_checkpoints + 2 - len(paths))
+    training = config.training
+    needed = size * max(1, training.keep_checkpoints + training.average_last + 1 - len(paths))
     free = shutil.disk_usage(folder).free
     space = (
-        f"{free / 1e9:,.1f} GB free; a checkpoint has {size / 1e6:,.1f} MB, and {config.training.keep_checkpoints} are"
-        " kept beside the best"
+        f"{free / 1e9:,.1f} GB free; a checkpoint has {size / 1e6:,.1f} MB, and {training.keep_checkpoints} are"
+        f" kept beside up to {training.average_last} around the best"
     )
     if free < needed:
         yield problem(

@@ -1,14 +1,16 @@
-"""Average the last checkpoints of a run into a model folder, evaluate it and write its card. Section 6.1."""
+"""Average checkpoints of a run into a model folder, evaluate it and write its card. Section 6.1."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import torch
 from torch import nn
 
-from transduce.config import RunConfig, Split
+from transduce.config import RunConfig, Split, TrainingConfig
 from transduce.errors import CheckpointError, DataError
 from transduce.metrics import TokenisedBleu, customary_bleus, perplexity
 from transduce.tasks.model_card import model_card
@@ -18,7 +20,13 @@ from transduce.tasks.registry import task_of
 from transduce.tasks.run_file import CHECKPOINTS, RunSettings, read_run_file, require_made_by
 from transduce.tasks.run_folder import MODEL, require_same_data, store_of
 from transduce.tasks.task import Scores
-from transduce.training import average_weights, averaged_checkpoints, read_state
+from transduce.training import (
+    average_weights,
+    averaged_checkpoints,
+    checkpoint_folders,
+    checkpoints_around,
+    read_state,
+)
 
 __all__ = ["average_run", "dev_perplexity"]
 
@@ -26,7 +34,8 @@ __all__ = ["average_run", "dev_perplexity"]
 def average_run(
     folder: Path,
     *,
-    last: int,
+    last: int | None = None,
+    around: int | Literal["best"] | None = None,
     out: Path | None = None,
     device: str | torch.device = "cpu",
     also: Collection[TokenisedBleu] | None = None,
@@ -34,16 +43,17 @@ def average_run(
     prepared: Prepared | None = None,
     log: Callable[[str], None] = lambda line: None,
 ) -> tuple[Path, Scores | None, Split | None]:
-    """Average the newest ``last`` scheduled checkpoints into a model folder, evaluate it and write its card.
+    """Average checkpoints into a model folder, evaluate it and write its card.
 
-    ``also``: see ``train``. ``settings`` and ``prepared`` are read from the run folder by default.
-    Returns the model folder, its scores and the split scored. Raises CheckpointError if there is no checkpoint.
+    By default those that the recipe says (``training.average_last``, ``training.averaging``). ``last``: the newest so
+    many scheduled ones, or so many ``around`` that of an update, or around the best. ``also``: see ``train``.
+    ``settings`` and ``prepared`` are read from the run folder by default.
+    Returns the model folder, its scores and the split scored. Raises CheckpointError if there is no such checkpoint.
     """
     settings, prepared = settings or read_run_file(folder), prepared or open_prepared(store_of(folder))
     config, task = settings.config, task_of(settings.config)
-    checkpoints = averaged_checkpoints(folder / CHECKPOINTS, last)
-    if not checkpoints:
-        raise CheckpointError(f"{folder / CHECKPOINTS} has no checkpoint; train first")
+    averaged = _averaged(folder, config.training, last, around, log)
+    checkpoints = averaged.checkpoints
     for checkpoint in reversed(checkpoints):
         require_made_by(checkpoint, settings, folder)
     require_same_data(folder, settings, prepared)
@@ -56,11 +66,11 @@ def average_run(
         search=config.search,
         direction=config.data.direction,
         task=task.name,
-        card=model_card(config, prepared, state, n_averaged=len(checkpoints), ancestry=settings.ancestry),
+        card=model_card(config, prepared, state, averaged=str(averaged), ancestry=settings.ancestry),
         statistics=task.line_statistics(prepared, config),
         ancestry=settings.ancestry,
     )
-    log(f"averaged {len(checkpoints)} checkpoints into {model_folder}")
+    log(f"averaged {averaged} into {model_folder}")
     split = next((split for split in reversed(EVALUATION_SPLITS) if split in prepared.text_names), None)
     if split is None:
         return model_folder, None, None
@@ -71,10 +81,56 @@ def average_run(
     also = customary_bleus(name) if also is None else also
     scores = task.evaluate(model_folder, prepared, split, device=device, also=also)
     card = model_card(
-        config, prepared, state, n_averaged=len(checkpoints), scores=scores, split=split, ancestry=settings.ancestry
+        config, prepared, state, averaged=str(averaged), scores=scores, split=split, ancestry=settings.ancestry
     )
     write_model_card(model_folder, card)
     return model_folder, scores, split
+
+
+@dataclass(frozen=True, slots=True)
+class _Averaged:
+    """The checkpoints that are averaged, the oldest first, and of which update they are around, if of any."""
+
+    checkpoints: Sequence[Path]
+    around: int | None = None
+
+    def __str__(self) -> str:
+        n, updates = len(self.checkpoints), [read_state(path).update for path in self.checkpoints]
+        if self.around is None:
+            return f"the last {n} checkpoints"
+        if n == 1:
+            return f"the checkpoint of update {self.around:,}"
+        return f"{n} checkpoints around update {self.around:,}, from {updates[0]:,} to {updates[-1]:,}"
+
+
+def _averaged(
+    folder: Path,
+    training: TrainingConfig,
+    last: int | None,
+    around: int | Literal["best"] | None,
+    log: Callable[[str], None],
+) -> _Averaged:
+    """Return the checkpoints to average, see ``average_run``. Raises CheckpointError if there are none."""
+    checkpoints, n = folder / CHECKPOINTS, training.average_last if last is None else last
+    if not checkpoint_folders(checkpoints):
+        raise CheckpointError(f"{checkpoints} has no checkpoint; train first")
+    best = read_state(checkpoint_folders(checkpoints)[-1]).best_update
+    if around == "best" and best is None:
+        raise CheckpointError(f"{folder} has had no validation, so no checkpoint is the best; average the last ones")
+    if last is None and around is None and training.averages_around_best and best is not None:
+        around = "best"
+    if around is not None:
+        update = best if around == "best" else around
+        assert update is not None
+        interval = training.checkpoint_every_updates
+        return _Averaged(checkpoints_around(checkpoints, update, n, interval=interval), update)
+    averaged = averaged_checkpoints(checkpoints, n)
+    if averaged and best is not None and best < read_state(averaged[0]).update:
+        log(
+            f"note: the best validation was at update {best:,}, before all checkpoints that are averaged; for a model"
+            f" around it: transduce average {folder} --around best"
+        )
+    return _Averaged(averaged)
 
 
 def dev_perplexity(model: nn.Module, prepared: Prepared, config: RunConfig) -> float:

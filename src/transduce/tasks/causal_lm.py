@@ -31,6 +31,7 @@ class CausalLanguageModelling(TextTask[TextBatch]):
     """Decoder-only models: each position sees itself and earlier ones."""
 
     name = "causal-lm"
+    score_of_validation = "bits_per_byte"
     doing = "modelling"
 
     def build_model(self, config: ModelConfig, tokenizers: Tokenizers | None) -> TransformerLM:
@@ -61,7 +62,9 @@ class CausalLanguageModelling(TextTask[TextBatch]):
     def validation_scores(self, dev: Store, tokenizers: Tokenizers) -> Callable[[float, int], Mapping[str, Score]]:
         """Return the function from the cross-entropy of the dev text to its bits per byte."""
         n_bytes = sum(len(text.encode("utf-8", "surrogateescape")) for text in texts_of(dev, tokenizers))
-        return lambda nats, n_targets: {"bits_per_byte": Score(TextScore(nats, n_targets, n_bytes).bits_per_byte)}
+        return lambda nats, n_targets: {
+            "bits_per_byte": Score(TextScore(nats, n_targets, n_bytes).bits_per_byte, lower_is_better=True)
+        }
 
     def load(self, model_folder: Path, *, device: str | torch.device = "cpu") -> CausalLanguageModel:
         """Load a language model."""

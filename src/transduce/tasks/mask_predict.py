@@ -40,9 +40,6 @@ class MaskedObjective:
     """
 
     def __init__(self, model: MaskedTransformer, config: TrainingConfig) -> None:
-        """Raises ConfigError for R-Drop."""
-        if config.r_drop:
-            raise ConfigError(f"r_drop needs task = 'translation', got r_drop = {config.r_drop:g}")
         self.model, self.config = model, config
 
     def __call__(self, batch: Batch, update: int = 0) -> LossSum:

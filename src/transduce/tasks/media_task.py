@@ -32,7 +32,6 @@ from transduce.training import DistributedContext, Score, Validation
 
 __all__ = ["ImageToText", "MediaTask", "SpeechToText", "media_scores"]
 
-FOR_PAIRS = ("masks", "bpe_dropout", "recombination", "max_pairs")  # settings of data
 PARTS = ("clean", "noisy")  # of the test lines of generated images, by the beginning of their names
 
 
@@ -44,12 +43,23 @@ def media_scores(
     ``names`` are those of the items; generated images are scored in parts, clean and noisy ones. Words that were heard
     are compared without case and punctuation.
     """
-    spoken, written = direction.split("-")
-    if kind == "audio" and spoken != written:
-        return score_translations(hypotheses, references, language=written)
+    if validated_score(kind, direction) == "bleu":
+        return score_translations(hypotheses, references, language=direction.split("-")[1])
     parts = [name.partition("/")[0] for name in names]
     has_parts = len(set(parts)) > 1 and set(parts) <= set(PARTS)
     return error_rates(hypotheses, references, parts=parts if has_parts else (), plain_words=kind == "audio")
+
+
+def validated_score(kind: MediaKind, direction: str) -> str:
+    """Return the name of the score of a validation.
+
+    >>> [validated_score("image", "en-de"), validated_score("audio", "en-en"), validated_score("audio", "en-de")]
+    ['character_error_rate', 'word_error_rate', 'bleu']
+    """
+    if kind == "image":
+        return "character_error_rate"
+    spoken, written = direction.split("-")
+    return "word_error_rate" if spoken == written else "bleu"
 
 
 class MediaValidation(PairValidation):
@@ -71,12 +81,12 @@ class MediaValidation(PairValidation):
 
     def _validation(self, nll_nats: float, outputs: list[str]) -> Validation:
         direction, kind = self.run_config.data.direction, self.user.kind
+        name = validated_score(kind, direction)
         scores = media_scores(outputs, self._references, names=[], kind=kind, direction=direction)
         if isinstance(scores, TranslationScores):
-            return Validation(nll_nats, {"bleu": Score(scores.sacrebleu.score, scores.sacrebleu.signature)})
-        name = "word_error_rate" if kind == "audio" else "character_error_rate"
+            return Validation(nll_nats, {name: Score(scores.sacrebleu.score, scores.sacrebleu.signature)})
         rate = getattr(scores, name)
-        return Validation(nll_nats, {name: Score(rate.score, rate.signature)})
+        return Validation(nll_nats, {name: Score(rate.score, rate.signature, lower_is_better=True)})
 
 
 class ReaderValidation(MediaValidation):
@@ -140,9 +150,6 @@ class MediaTask(Task[Batch]):
         n_workers: int = 1,
     ) -> None:
         """Train the tokenizer on the training texts, and write the features and ids of all splits."""
-        for name in FOR_PAIRS:
-            if getattr(config, name):
-                raise ConfigError(f"data.{name} is for tasks on pairs of texts; leave it out for task = {self.name!r}")
         text, reader = MediaText(config, n_workers=n_workers), self.reader(config)
         names = {split: text.name_of(split) for split in EVALUATION_SPLITS if text.name_of(split)}
         reports = {corpus: MediaReport() for corpus in text.corpora}
@@ -206,10 +213,8 @@ class MediaTask(Task[Batch]):
         return None
 
     def batches(self, store: Store, config: RunConfig, device: torch.device) -> MediaBatches:
-        """Return batches of approximately equal length. Raises ConfigError for training in both directions."""
+        """Return batches of approximately equal length."""
         training = config.training
-        if training.both_ways_epochs:
-            raise ConfigError(f"both_ways_epochs needs a task on pairs of texts, not {self.name!r}")
         return media_batches(
             store, config, device, max_tokens=training.max_tokens_per_batch, seed=training.seed,
             n_masks=training.feature_masks,
@@ -235,6 +240,10 @@ class MediaTask(Task[Batch]):
         return self.validation(
             get_model, prepared.tokenizers, prepared.dev, text, config, device=device, distributed=distributed
         )
+
+    def validated_scores(self, config: RunConfig) -> tuple[str, ...]:
+        """Return the name of the score of a validation."""
+        return (validated_score(self.kind, config.data.direction),) if config.training.validation_bleu else ()
 
     def load(self, model_folder: Path, *, device: str | torch.device = "cpu") -> MediaModel:
         """Load what reads images or listens to audio."""

@@ -37,12 +37,12 @@ def model_card(
     prepared: Prepared,
     state: TrainState,
     *,
-    n_averaged: int,
+    averaged: str,
     scores: Scores | None = None,
     split: Split | None = None,
     ancestry: Sequence[Ancestor] = (),
 ) -> str:
-    """Return the Markdown text for ``README.md`` of a model folder."""
+    """Return the Markdown text for ``README.md`` of a model folder; ``averaged`` are the checkpoints, in words."""
     model, training, data, task = config.model, config.training, config.data, task_of(config)
     cost, n_passes, use = task.cost(model), training.mean_passes(state.update), task.use(data)
     n_counted = task.n_counted_tokens(state.src_tokens, state.tgt_tokens)
@@ -67,7 +67,7 @@ def model_card(
         f"- batches of at most {training.max_tokens_per_batch:,} tokens per side x {training.n_accumulate}, "
         f"{training.precision}, seed {training.seed}",
         f"- {_method(config)}",
-        f"- weights: the mean of the last {n_averaged} checkpoints",
+        f"- weights: the mean of {averaged}",
         *([f"- started from {', which started from '.join(map(str, reversed(ancestry)))}"] if ancestry else []),
     ]
     if scores is not None and split is not None:

@@ -49,7 +49,7 @@ from transduce.training import are_finite, assign_weights, read_tensors, write_t
 
 __all__ = [
     "ModelFolder", "SavedWeights", "read_model_config", "read_model_folder", "read_saved_weights", "read_tokenizers",
-    "write_model_card", "write_model_folder",
+    "require_task", "write_model_card", "write_model_folder",
 ]  # fmt: skip
 
 MIGRATIONS = (tables_of_format_1,)  # from format 1
@@ -71,8 +71,7 @@ class ModelFolder:
 
     def require_task(self, task: str, where: Path) -> None:
         """Raise CheckpointError if the model was trained for another task."""
-        if self.task != task:
-            raise CheckpointError(f"{where} holds a model for {self.task}, not for {task}; its card says how to use it")
+        require_task(self.task, task, where)
 
     def require_language_model_tokens(self) -> None:
         """Raise CheckpointError if the vocabulary has no mask token and no sentinels."""
@@ -80,6 +79,12 @@ class ModelFolder:
             raise CheckpointError(
                 f"the vocabulary of the model for {self.task} has no mask token and no sentinels; train it again"
             )
+
+
+def require_task(found: str, wanted: str, where: Path) -> None:
+    """Raise CheckpointError if a model was trained for another task."""
+    if found != wanted:
+        raise CheckpointError(f"{where} holds a model for {found}, not for {wanted}; its card says how to use it")
 
 
 def write_model_folder(

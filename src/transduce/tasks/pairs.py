@@ -166,6 +166,12 @@ class PairTask(Task[Batch]):
         others = {name: validation(store, prepared.also_dev_text(name)) for name, store in prepared.also_dev.items()}
         return SeveralValidations(first, others) if others else first
 
+    def validated_scores(self, config: RunConfig) -> tuple[str, ...]:
+        """Return the names of the scores of a validation, those of further dev sets included."""
+        scores = (self.validation.score,) if config.training.validation_bleu else ()
+        also = (f"{name}_{score}" for name in config.data.also_dev for score in ("perplexity", *scores))
+        return *scores, *also
+
     def _tokenizers(self, text: PairedText, log: Callable[[str], None]) -> Tokenizers:
         """Train the tokenizers. Raises DataError, with the cleaning report, if too little training text is left."""
         reports = _new_reports(text)

@@ -46,6 +46,8 @@ class ParsingScores:
 class ParsingValidation(PairValidation):
     """Perplexity and labelled F1."""
 
+    score = "f1"
+
     def _decode(self, model: EncoderDecoder, rows: Sequence[int], should_stop: Callable[[], bool]) -> list[str] | None:
         parser = Parser(model, self.tokenizers, self._search, precision=self.config.precision)
         gold = [gold_tree(self._sources[row], self._references[row]) for row in rows]
@@ -55,7 +57,7 @@ class ParsingValidation(PairValidation):
     def _validation(self, nll_nats: float, outputs: list[str]) -> Validation:
         gold = [gold_tree(*pair) for pair in zip(self._sources, self._references, strict=True)]
         totals = parseval(gold, [tree_or_none(output) for output in outputs]).all
-        return Validation(nll_nats, {"f1": Score(totals.f1, SIGNATURE)})
+        return Validation(nll_nats, {self.score: Score(totals.f1, SIGNATURE)})
 
 
 def evaluate_parser(

@@ -73,6 +73,7 @@ class PixelTask(TextTask[TextBatch]):
     """Images by class."""
 
     name = "pixels"
+    score_of_validation = "bits_per_dimension"
     doing = "drawing"
     rows = "images"
 
@@ -120,7 +121,7 @@ class PixelTask(TextTask[TextBatch]):
 
     def validation_scores(self, dev: Store, tokenizers: Tokenizers) -> Callable[[float, int], Mapping[str, Score]]:
         """Return the function from the cross-entropy of the dev pixels to bits per dimension."""
-        return lambda nats, n_pixels: {"bits_per_dimension": Score(nats / math.log(2) / n_pixels)}
+        return lambda nats, n_pixels: {"bits_per_dimension": Score(nats / math.log(2) / n_pixels, lower_is_better=True)}
 
     def load(self, model_folder: Path, *, device: str | torch.device = "cpu") -> PixelModel:
         """Load a model that draws."""

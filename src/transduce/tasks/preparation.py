@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from transduce.config import DataConfig, Split, config_from_mapping
+from transduce.config import DataConfig, Split, config_from_mapping, without_unread
 from transduce.config.migrations import tables_of_format_1
 from transduce.corpora import CleaningReport, read_aligned_files
 from transduce.corpora.media import MediaReport
@@ -201,7 +201,7 @@ def _read_description(folder: Path) -> tuple[DataConfig, dict[str, str]]:
     if not isinstance(values, dict) or not isinstance(text_names, dict):
         raise DataError(f"{path} should have the tables 'data' and 'text_names'; prepare it again")
     try:
-        config = config_from_mapping(DataConfig, values, where=path)
+        config = config_from_mapping(DataConfig, without_unread({"data": values})["data"], where=path)
         files_of = {split: task_named(config.task).text_files(split) for split in EVALUATION_SPLITS}
     except ConfigError as error:
         raise DataError(f"{error}; prepare it again") from error

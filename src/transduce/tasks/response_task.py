@@ -33,7 +33,6 @@ from transduce.training.gradients import BatchT
 
 __all__ = ["PolicyTask", "ResponseScore", "ResponseTask", "blocked_ids", "causal_config", "text_of_row"]
 
-FOR_PAIRS = ("masks", "bpe_dropout", "recombination", "language", "max_pairs")  # settings of data
 EVALUATION_TOKENS = 8192  # of a batch
 MAX_RESPONSE = 256  # tokens, in evaluation
 GREEDY = Sampling(temperature=0.0)
@@ -95,9 +94,6 @@ class ResponseTask(Task[BatchT]):
         n_workers: int = 1,
     ) -> None:
         """Encode all splits with the tokenizer of the model that the run starts from, or a new one."""
-        for name in FOR_PAIRS:
-            if getattr(config, name):
-                raise ConfigError(f"data.{name} is for other tasks; leave it out for task = {self.name!r}")
         text = PromptedText(config)
         names = {split: text.name_of(split) for split in EVALUATION_SPLITS if text.name_of(split)}
 
@@ -179,6 +175,10 @@ class PolicyTask(ResponseTask[BatchT]):
     """A task whose models write responses."""
 
     doing = "responding"
+
+    def validated_scores(self, config: RunConfig) -> tuple[str, ...]:
+        """Return no names: a validation gives the perplexity of the best responses."""
+        return ()
 
     def n_counted_tokens(self, src_tokens: int, tgt_tokens: int) -> int | None:
         """Return None: prompts are read, too, and some tasks read with several models."""

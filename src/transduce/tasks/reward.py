@@ -15,7 +15,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from transduce.alignment.losses import pairs_of_ranking
 from transduce.alignment.preferences import PreferenceObjective, RewardObjective
 from transduce.config import SPLITS, DataConfig, ModelConfig, RunConfig, Split
 from transduce.corpora.responses import Ranking
@@ -34,8 +33,11 @@ from transduce.text import Tokenizers
 from transduce.training import DistributedContext, Score, Validation
 from transduce.training.checkpoint import load_weights, weights_of
 
-__all__ = ["PairScore", "RankingTask", "RewardModelling", "pair_score"]
+__all__ = [
+    "PAIR_SCORES", "PairScore", "RankingTask", "RewardModelling", "margins_of_pairs", "pair_score", "scores_of_pairs",
+]  # fmt: skip
 
+PAIR_SCORES = ("accuracy", "margin")  # of a validation
 N_NORMALISING = 128  # rankings whose responses get rewards of mean 0 and standard deviation 1
 
 
@@ -53,31 +55,28 @@ class PairScore:
         return asdict(self)
 
 
-def pair_score(differences_P: Tensor) -> PairScore:
-    """Return the score, given the score of the better response minus that of the worse one, of each pair.
+def pair_score(margins_P: Tensor) -> PairScore:
+    """Return the score, given the reward of the better response minus that of the worse one, of each pair.
 
     >>> pair_score(torch.tensor([2.0, -1.0])).accuracy
     0.5
     """
-    probability_P = differences_P.double().sigmoid().numpy()
+    probability_P = margins_P.double().sigmoid().numpy()
     confidence_P = np.maximum(probability_P, 1 - probability_P)
     bins = reliability_bins(confidence_P, probability_P > 0.5)
-    loss = -torch.nn.functional.logsigmoid(differences_P.double()).mean()
-    return PairScore(
-        float((probability_P > 0.5).mean()), expected_calibration_error(bins), float(loss), len(differences_P)
-    )
+    loss = -torch.nn.functional.logsigmoid(margins_P.double()).mean()
+    return PairScore(float((probability_P > 0.5).mean()), expected_calibration_error(bins), float(loss), len(margins_P))
 
 
 @torch.no_grad()
-def differences_of_pairs(objective: PreferenceObjective, batches: RankingBatches) -> Tensor:
-    """Return the score of the better response minus that of the worse one, of all pairs of an epoch, (P,)."""
-    differences: list[Tensor] = []
+def margins_of_pairs(objective: PreferenceObjective, batches: RankingBatches) -> Tensor:
+    """Return the reward of the better response minus that of the worse one, of all pairs of an epoch, (P,)."""
+    margins: list[Tensor] = []
     for index in range(batches.n_batches(0)):
         batch = batches.batch(0, index)
-        for scores_J in torch.split(objective.scores(batch), batch.sizes):
-            better_P, worse_P = pairs_of_ranking(len(scores_J), scores_J.device)
-            differences.append((scores_J[better_P] - scores_J[worse_P]).float().cpu())
-    return torch.cat(differences)
+        of_rankings = torch.split(objective.scores(batch), batch.sizes)
+        margins += [objective.margins(scores_J).float().cpu() for scores_J in of_rankings]
+    return torch.cat(margins)
 
 
 class RankingTask(ResponseTask[RankingBatch]):
@@ -102,7 +101,7 @@ class RankingTask(ResponseTask[RankingBatch]):
 
 
 class RankingValidation:
-    """The loss of the dev rankings per ranking, and the share of their pairs in the right order."""
+    """The loss of the dev pairs, the share of them in the right order, and the mean difference of their rewards."""
 
     def __init__(self, objective: Callable[[], PreferenceObjective], batches: RankingBatches) -> None:
         self._objective, self._batches = objective, batches
@@ -111,8 +110,13 @@ class RankingValidation:
         """Validate once; None if interrupted."""
         if should_stop():
             return None
-        score = pair_score(differences_of_pairs(self._objective(), self._batches))
-        return Validation(score.loss, {"accuracy": Score(score.accuracy)})
+        margins_P = margins_of_pairs(self._objective(), self._batches)
+        return Validation(pair_score(margins_P).loss, scores_of_pairs(margins_P), is_of_tokens=False)
+
+
+def scores_of_pairs(margins_P: Tensor) -> dict[str, Score]:
+    """Return the scores of a validation on pairs (``PAIR_SCORES``)."""
+    return {"accuracy": Score(float((margins_P > 0).double().mean())), "margin": Score(float(margins_P.mean()))}
 
 
 class RewardModelling(RankingTask):
@@ -120,6 +124,11 @@ class RewardModelling(RankingTask):
 
     name = "reward"
     doing = "rating"
+    is_of_tokens = False
+
+    def validated_scores(self, config: RunConfig) -> tuple[str, ...]:
+        """Return the names of the scores of a validation."""
+        return PAIR_SCORES
 
     def build_model(self, config: ModelConfig, tokenizers: Tokenizers | None) -> RewardLM:
         """Build a model. Raises ConfigError unless it is a causal language model."""
@@ -185,7 +194,7 @@ class RewardModelling(RankingTask):
         store = self.split_store(prepared, split)
         longest = int(max(store.columns["responses"].lengths_R) + 64 * prepared.config.max_length)
         batches = RankingBatches(store, max_tokens=max(8192, longest), seed=0)
-        return pair_score(differences_of_pairs(RewardObjective(model), batches))
+        return pair_score(margins_of_pairs(RewardObjective(model), batches))
 
     def score_lines(self, scores: Any, config: RunConfig) -> Sequence[str]:
         """Return the scores for the model card."""

@@ -179,6 +179,7 @@ class _Run:
         if existing is not None and any((folder / CHECKPOINTS).glob("*update-*")):  # else settings may change freely
             config = resume_config(folder, config)
         # Fail before hours of preparation, where possible.
+        task_of(config).require_best_by(config)
         self._require_memory(config.model.with_vocabulary(MIN_VOCABULARY, MIN_VOCABULARY), config)
         self.prepared = prepared = _prepared(config, folder, store, data_folder, self.log)
         if existing is not None:
@@ -240,20 +241,24 @@ class _Run:
             task.start_model(model, prepared, config)
         if self.is_sharded:
             shard(model)
+        objective = task.objective(model, config)
+
+        def full_model() -> nn.Module:
+            return self._full_model(config, model)
+
+        validate = task.validator(full_model, prepared, config, device=self.device, distributed=self.distributed)
+        if validate is not None:
+            validate = task.with_objective(
+                validate, objective, full_model, prepared, config, distributed=self.distributed
+            )
         trainer: Trainer[Any] = Trainer(
             model=model,
-            objective=task.objective(model, config),
+            objective=objective,
             batches=task.batches(prepared.train, config, self.device),
             learning_rate=lambda step: learning_rate(step, d_model=config.model.d_model, config=training),
             config=training,
             checkpoints=self.folder / CHECKPOINTS,
-            validate=task.validator(
-                lambda: self._full_model(config, model),
-                prepared,
-                config,
-                device=self.device,
-                distributed=self.distributed,
-            ),
+            validate=validate,
             listeners=listeners if self.distributed.is_first else (),
             should_stop=should_stop,
             distributed=self.distributed,
@@ -296,13 +301,12 @@ class _Run:
             self.log(f"warning: {path} was removed or changed, and cannot be written: {error.strerror}; {hint}")
 
     def end(self, reason: StopReason, updates: int, also: Collection[TokenisedBleu] | None) -> RunResult:
-        """Average the last checkpoints into a model folder and evaluate it."""
+        """Average checkpoints into a model folder and evaluate it."""
         self.log(f"training ended after {updates:,} updates ({reason})")
         assert self.settings is not None
         prepared = open_prepared(self.prepared.folder)  # opened again: its text may have changed during the run
         model_folder, scores, split = average_run(
             self.folder,
-            last=self.settings.config.training.average_last,
             device=self.device,
             also=also,
             settings=self.settings,

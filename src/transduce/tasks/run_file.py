@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from transduce.config import RunConfig, config_from_mapping
+from transduce.config import RunConfig, config_from_mapping, without_unread
 from transduce.config.migrations import config_of_format_1
 from transduce.errors import CheckpointError, ConfigError, TrainingError, quoted
 from transduce.files import migrated, read_json
@@ -21,11 +21,11 @@ from transduce.tasks.ancestry import Ancestor, ancestry_as_json, ancestry_from_j
 from transduce.training import checkpoint_folders, read_run_settings, read_state
 
 __all__ = [
-    "CHECKPOINTS", "RUN_FILE", "RunSettings", "changes_since", "holds_run", "read_run_config", "read_run_file",
+    "CHECKPOINTS", "MODEL", "RUN_FILE", "RunSettings", "changes_since", "holds_run", "read_run_config", "read_run_file",
     "require_made_by", "require_run", "resume_config", "with_start_of",
 ]  # fmt: skip
 
-RUN_FILE, CHECKPOINTS = "run.json", "checkpoints"
+RUN_FILE, CHECKPOINTS, MODEL = "run.json", "checkpoints", "model"
 MAX_NAMED = 40  # missing fields in a message
 MIGRATIONS = (config_of_format_1,)
 Change = tuple[str, Any, Any]  # (field name, old value, new value)
@@ -34,8 +34,9 @@ Change = tuple[str, Any, Any]  # (field name, old value, new value)
 CHANGEABLE = frozenset(
     f"training.{name}"
     for name in """
-        max_updates max_minutes patience log_every_updates validate_every_updates validation_bleu validation_sentences
-        checkpoint_every_updates checkpoint_every_minutes keep_checkpoints average_last n_skippable
+        max_updates max_minutes best_by patience log_every_updates validate_every_updates validation_bleu
+        validation_sentences checkpoint_every_updates checkpoint_every_minutes keep_checkpoints average_last averaging
+        n_skippable
     """.split()
 )
 
@@ -73,7 +74,7 @@ class RunSettings:
             raise CheckpointError(f"{where} should have a table 'config' of tables")
         if not isinstance(fingerprint, str):
             raise CheckpointError(f"{where}: data_fingerprint should be a string, got {quoted(fingerprint)}")
-        config = config_from_mapping(RunConfig, current["config"], where=where, error=CheckpointError)
+        config = config_from_mapping(RunConfig, without_unread(current["config"]), where=where, error=CheckpointError)
         n_written = values.get("n_fields", _n_fields(tables))  # earlier versions did not write it
         if n_written != _n_fields(tables):
             known = ((table, name) for table, fields in config.model_dump().items() for name in fields)
@@ -187,7 +188,12 @@ def resume_config(folder: Path, requested: RunConfig) -> RunConfig:
     requested = requested.model_copy(update={"model": requested.model.with_vocabulary(*original.model.vocab_sizes)})
     requested = with_start_of(original, requested)
     for name, old, new in differences(original, requested):
-        raise ConfigError(f"{folder} was started with {name} = {old!r}, got {new!r}; this cannot change on resume")
+        first = "" if (folder / MODEL).exists() else f"transduce average {folder}, then "
+        raise ConfigError(
+            f"{folder} was started with {name} = {old!r}, got {new!r}; this cannot change on resume; to go on from its"
+            f" weights with other settings, start a new run: {first}transduce train RECIPE --from {folder / MODEL}"
+            " --out ANOTHER"
+        )
     return requested
 
 

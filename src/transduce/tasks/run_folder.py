@@ -21,7 +21,7 @@ from pathlib import Path
 from transduce.errors import DataError, TrainingError
 from transduce.files import is_leftover, read_json, remove, require_regular
 from transduce.tasks.preparation import Prepared
-from transduce.tasks.run_file import CHECKPOINTS, RUN_FILE, RunSettings, holds_run, require_run
+from transduce.tasks.run_file import CHECKPOINTS, MODEL, RUN_FILE, RunSettings, holds_run, require_run
 from transduce.tasks.run_lock import LOCK_FILE
 from transduce.training import checkpoint_folders
 
@@ -31,7 +31,7 @@ __all__ = [
 ]  # fmt: skip
 
 METRICS_FILE, STORE_POINTER = "metrics.jsonl", "prepared_at.json"
-STORE, TENSORBOARD, MODEL, NOT_FINITE = "store", "tensorboard", "model", "not-finite"
+STORE, TENSORBOARD, NOT_FINITE = "store", "tensorboard", "not-finite"
 
 
 def require_own_folder(folder: Path) -> None:

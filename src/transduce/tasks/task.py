@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from transduce.config import DataConfig, ModelConfig, RunConfig, Split
 from transduce.data import Store, open_store
+from transduce.errors import ConfigError
 from transduce.metrics import TokenisedBleu
 from transduce.model import Cost, cost_of, make_model
 from transduce.text import Tokenizers
@@ -51,6 +52,7 @@ class Task(ABC, Generic[BatchT]):
     name: ClassVar[str]  # in recipes (data.task) and in the config.json of model folders
     rows: ClassVar[str] = "pairs"  # what a store has, for messages
     is_parallel: ClassVar[bool] = True  # whether several processes can share its batches
+    is_of_tokens: ClassVar[bool] = True  # whether the loss of a validation is that of tokens, with a perplexity
     doing: ClassVar[str]  # the activity of its models, as a participle for messages: "translating"
 
     @abstractmethod
@@ -127,6 +129,34 @@ class Task(ABC, Generic[BatchT]):
         ``model`` is called to get the model to validate, with its full weights, in evaluation mode.
         """
         return None
+
+    def with_objective(
+        self,
+        validate: Validate,
+        objective: Objective[BatchT],
+        model: Callable[[], nn.Module],
+        prepared: Prepared,
+        config: RunConfig,
+        *,
+        distributed: DistributedContext,
+    ) -> Validate:
+        """Return a validation of a run that also reads the state of its objective. By default, ``validate``."""
+        return validate
+
+    def validated_scores(self, config: RunConfig) -> Sequence[str] | None:
+        """Return the names of the scores of a validation, beside its loss; None if they are not known before."""
+        return None
+
+    def require_best_by(self, config: RunConfig) -> None:
+        """Raise ConfigError if ``training.best_by`` is no score of a validation."""
+        names, best_by = self.validated_scores(config), config.training.best_by
+        known = ("loss", *(("perplexity",) if self.is_of_tokens else ()), *(names or ()))
+        if names is not None and best_by not in known:
+            hint = "" if config.training.validation_bleu else "; with training.validation_bleu = true there may be more"
+            raise ConfigError(
+                f"training.best_by should be a score of the validation, {', '.join(map(repr, known))}, got {best_by!r}"
+                f"{hint}"
+            )
 
     @abstractmethod
     def load(self, model_folder: Path, *, device: str | torch.device = "cpu") -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import torch
 from torch import nn
@@ -40,7 +40,6 @@ from transduce.training.gradients import BatchT
 
 __all__ = ["TargetScore", "TextObjective", "TextTask", "TextValidation", "texts_of"]
 
-FOR_PAIRS = ("masks", "bpe_dropout", "recombination")  # settings of data
 EVALUATION_TOKENS = 8192  # per batch of the final evaluation, unless a segment is longer
 EVALUATION_SEED = 0  # of the masks and spans of dev and test
 
@@ -66,9 +65,6 @@ class TextObjective:
     """Cross-entropy of the targets of a text, at all positions or some. Radford et al. (2018), Devlin et al. (2019)."""
 
     def __init__(self, model: TransformerLM, config: TrainingConfig) -> None:
-        """Raises ConfigError for R-Drop, which is for pairs."""
-        if config.r_drop:
-            raise ConfigError(f"r_drop needs a task on pairs, such as 'translation', got r_drop = {config.r_drop:g}")
         self.model, self.config = model, config
 
     def __call__(self, batch: TextBatch, update: int = 0) -> LossSum:
@@ -119,6 +115,11 @@ class TextTask(Task[BatchT]):
     """A task on documents of plain text, with one vocabulary."""
 
     rows = "documents"
+    score_of_validation: ClassVar[str | None] = None  # beside the perplexity
+
+    def validated_scores(self, config: RunConfig) -> tuple[str, ...]:
+        """Return the name of the score of a validation, if it has one."""
+        return () if self.score_of_validation is None else (self.score_of_validation,)
 
     def text(self, config: DataConfig, data_folder: Path | None) -> TextOfDocuments:
         """Return the text that a configuration names. Raises ConfigError or DataError if it is missing."""
@@ -134,9 +135,6 @@ class TextTask(Task[BatchT]):
         n_workers: int = 1,
     ) -> None:
         """Train the tokenizer on the training text, and encode all splits; one process does it."""
-        for name in FOR_PAIRS:
-            if getattr(config, name):
-                raise ConfigError(f"data.{name} is for tasks on pairs; leave it out for task = {self.name!r}")
         text = self.text(config, data_folder)
         names = {split: text.name_of(split) for split in EVALUATION_SPLITS if text.has(split)}
 
@@ -190,9 +188,7 @@ class TextTask(Task[BatchT]):
         """Return batches of segments of documents."""
 
     def batches(self, store: Store, config: RunConfig, device: torch.device) -> BatchSource[BatchT]:
-        """Return the training batches. Raises ConfigError for training in both directions, which is for pairs."""
-        if config.training.both_ways_epochs:
-            raise ConfigError(f"both_ways_epochs needs a task on pairs, such as 'translation', not {self.name!r}")
+        """Return the training batches."""
         max_tokens, seed = config.training.max_tokens_per_batch, config.training.seed
         weights = config.data.weights
         return self.text_batches(

@@ -17,6 +17,7 @@ from transduce.metrics import TokenisedBleu, TranslationScores, sacrebleu_score
 from transduce.model import EncoderDecoder
 from transduce.tasks.evaluation import evaluate
 from transduce.tasks.line_statistics import LineStatistics, line_statistics
+from transduce.tasks.model_folder import read_model_config, require_task
 from transduce.tasks.pairs import Lines, Pair, PairTask, tokenizer_trainer, tokenizers_of_model
 from transduce.tasks.preparation import Prepared
 from transduce.tasks.registry import register
@@ -33,6 +34,8 @@ __all__ = ["Translation"]
 class TranslationValidation(PairValidation):
     """Perplexity and BLEU."""
 
+    score = "bleu"
+
     def _decode(self, model: EncoderDecoder, rows: Sequence[int], should_stop: Callable[[], bool]) -> list[str] | None:
         config = self.run_config
         translator = Translator(
@@ -42,7 +45,7 @@ class TranslationValidation(PairValidation):
 
     def _validation(self, nll_nats: float, outputs: list[str]) -> Validation:
         score = sacrebleu_score(outputs, self._references)
-        return Validation(nll_nats, {"bleu": Score(score.score, score.signature)})
+        return Validation(nll_nats, {self.score: Score(score.score, score.signature)})
 
 
 class Translation(PairTask):
@@ -89,7 +92,9 @@ class Translation(PairTask):
         return remarks_on_own_files(config)
 
     def load(self, model_folder: Path, *, device: str | torch.device = "cpu") -> Translator:
-        """Load a translator."""
+        """Load a translator. Raises CheckpointError if the model is for another task."""
+        _, task = read_model_config(model_folder)
+        require_task(task.name, self.name, model_folder)
         return Translator.load(model_folder, device=device)
 
     def evaluate(

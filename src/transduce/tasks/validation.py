@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import cast
+from typing import ClassVar, cast
 
 import torch
 
@@ -54,6 +54,8 @@ class PairValidation(ABC):
     that a validation needs little memory beyond that of the training. Several processes split batches and sentences
     round-robin; the gathered result equals that of one process.
     """
+
+    score: ClassVar[str]  # its name
 
     def __init__(
         self,
@@ -136,6 +138,6 @@ class SeveralValidations:
             other = validation(should_stop)
             if other is None:
                 return None
-            scores[f"{name}_perplexity"] = Score(perplexity(other.nll_nats, 1))
+            scores[f"{name}_perplexity"] = Score(perplexity(other.nll_nats, 1), lower_is_better=True)
             scores |= {f"{name}_{metric}": score for metric, score in other.scores.items()}
         return Validation(result.nll_nats, scores)

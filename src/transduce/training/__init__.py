@@ -4,12 +4,11 @@ Independent of tasks: it sees an ``Objective`` and a ``BatchSource``; ``transduc
 """
 
 from transduce.loss import LossSum, cross_entropy, cross_entropy_reference, r_drop, r_drop_reference, smoothing_weights
+from transduce.training.averaging import average_weights, averaged_checkpoints, checkpoints_around
 from transduce.training.checkpoint import (
     TrainState,
     are_finite,
     assign_weights,
-    average_weights,
-    averaged_checkpoints,
     checkpoint_folders,
     full_weights,
     load_weights,
@@ -67,6 +66,7 @@ __all__ = [
     "average_weights",
     "averaged_checkpoints",
     "checkpoint_folders",
+    "checkpoints_around",
     "cross_entropy",
     "cross_entropy_reference",
     "full_weights",

@@ -1,4 +1,4 @@
-"""Checkpoints: folders of safetensors and JSON, written atomically and verified before use; checkpoint averaging.
+"""Checkpoints: folders of safetensors and JSON, written atomically and verified before use.
 
 ``checkpoints/update-00001000/{model.safetensors, optimizer.safetensors, state.json, manifest.json}``, and
 ``objective.safetensors`` for a stateful objective.
@@ -13,7 +13,7 @@ import math
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -27,6 +27,7 @@ from torch import Tensor, nn, optim
 from transduce.errors import CheckpointError, DataError, TrainingError, quoted, shown
 from transduce.files import (
     MANIFEST_NAME,
+    Migration,
     atomic_folder,
     is_leftover,
     migrated,
@@ -35,7 +36,6 @@ from transduce.files import (
     renamed_beside,
     require_regular,
     restore,
-    verified_while_read,
     verify_manifest,
     write_json,
     write_manifest,
@@ -49,10 +49,9 @@ __all__ = [
     "TrainState",
     "are_finite",
     "assign_weights",
-    "average_weights",
-    "averaged_checkpoints",
     "checkpoint_folders",
     "checkpoint_path",
+    "finite_tensors",
     "full_weights",
     "load_checkpoint",
     "load_objective_state",
@@ -61,7 +60,7 @@ __all__ = [
     "read_run_settings",
     "read_state",
     "read_tensors",
-    "remove_old_checkpoints",
+    "require_no_link",
     "save_checkpoint",
     "set_aside_misnamed",
     "set_aside_newer",
@@ -77,7 +76,6 @@ CheckpointTrigger = Literal["schedule", "best", "end", "stop"]
 MODEL_FILE, OPTIMISER_FILE, STATE_FILE = "model.safetensors", "optimizer.safetensors", "state.json"
 OBJECTIVE_FILE = "objective.safetensors"  # of a stateful objective
 RUN_SETTINGS = "begun_with"  # key in state.json
-FORMAT = 1  # of state.json
 STEP = "step"  # the only optimiser state that is a scalar
 
 
@@ -95,7 +93,8 @@ class TrainState:
     window_tgt_tokens: int = 0
     n_skipped: int = 0  # updates skipped for a non-finite loss or gradient
     validated_update: int | None = None  # update of the last validation
-    best_nll_nats: float | None = None
+    best_by: str = "loss"  # what the best one is chosen by
+    best_value: float | None = None
     best_update: int | None = None
     validations_without_gain: int = 0
     elapsed_s: float = 0.0
@@ -175,7 +174,7 @@ def read_tensors(path: Path, *, may_be_link: bool = False) -> dict[str, Tensor]:
     return dict(tensors_in(path, may_be_link=may_be_link))
 
 
-def _finite_tensors(path: Path) -> dict[str, Tensor]:
+def finite_tensors(path: Path) -> dict[str, Tensor]:
     """Read a file of a checkpoint. Raises CheckpointError also for NaN, Inf, or a dtype that is not floating point."""
     tensors = read_tensors(path)
     for name, tensor in tensors.items():
@@ -254,7 +253,7 @@ def save_checkpoint(
         keep=is_first,
     )
     if is_first:
-        values = {"format": FORMAT, **asdict(state)}
+        values = {"format": len(MIGRATIONS), **asdict(state)}
         if run_settings is not None:
             values[RUN_SETTINGS] = dict(run_settings)
         try:
@@ -306,7 +305,7 @@ def load_checkpoint(path: Path, model: nn.Module, optimiser: optim.Optimizer) ->
     """
     verify_checkpoint(path)
     state = read_state(path)
-    weights, moments = _finite_tensors(path / MODEL_FILE), _finite_tensors(path / OPTIMISER_FILE)
+    weights, moments = finite_tensors(path / MODEL_FILE), finite_tensors(path / OPTIMISER_FILE)
     own, scalar = named_weights(model), torch.zeros(())
     _require_like(weights, own, where=path / MODEL_FILE)
     names = {name: moment_names(optimiser, weight) for name, weight in own.items()}
@@ -325,11 +324,12 @@ def load_objective_state(path: Path) -> dict[str, Tensor]:
 
 def verify_checkpoint(path: Path) -> None:
     """Raise CheckpointError if a checkpoint is incomplete, corrupt or a symbolic link."""
-    _require_no_link(path)
+    require_no_link(path)
     verify_manifest(path, error=CheckpointError, required=(MODEL_FILE, OPTIMISER_FILE, STATE_FILE))
 
 
-def _require_no_link(path: Path) -> None:
+def require_no_link(path: Path) -> None:
+    """Raise CheckpointError if a checkpoint is a symbolic link."""
     if path.is_symlink():
         raise CheckpointError(f"{path} is a link, not a folder; replace it by the checkpoint itself")
 
@@ -346,7 +346,7 @@ def newest_complete(folder: Path, log: Callable[[str], None]) -> Path | None:
             verify_checkpoint(path)
             read_state(path)
             for name in (MODEL_FILE, OPTIMISER_FILE):
-                _finite_tensors(path / name)
+                finite_tensors(path / name)
         except CheckpointError as error:
             log(f"warning: passed over {path.name}: {error}")
         else:
@@ -410,7 +410,7 @@ def _is_misnamed(path: Path, state: TrainState) -> bool:
 def _state_in(path: Path) -> TrainState:
     values = read_json(path / STATE_FILE, error=CheckpointError)
     values.pop(RUN_SETTINGS, None)
-    values = migrated(values, [_state_of_format_1], where=path / STATE_FILE, error=CheckpointError)
+    values = migrated(values, MIGRATIONS, where=path / STATE_FILE, error=CheckpointError)
     known = {field.name for field in fields(TrainState)}
     if values.keys() != known:
         raise CheckpointError(
@@ -425,6 +425,15 @@ def _state_in(path: Path) -> TrainState:
 def _state_of_format_1(values: Mapping[str, Any]) -> dict[str, Any]:
     """Migrate the first checkpoints: missing fields get defaults. A field added later needs its own migration."""
     return {"n_skipped": 0, "validated_update": None, **values}
+
+
+def _state_of_format_2(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Migrate states of when only the loss could choose the best checkpoint."""
+    renamed = {"best_value" if name == "best_nll_nats" else name: value for name, value in values.items()}
+    return {"best_by": "loss", **renamed}
+
+
+MIGRATIONS: tuple[Migration, ...] = (_state_of_format_1, _state_of_format_2)  # of state.json
 
 
 def read_run_settings(path: Path) -> dict[str, Any] | None:
@@ -448,6 +457,8 @@ def _is_valid(value: Any, annotation: str) -> bool:
             return type(value) is int and 0 <= value < 2**63
         case "float":
             return type(value) in (int, float) and abs(value) <= sys.float_info.max
+        case "str":
+            return type(value) is str
         case _:
             return value in get_args(CheckpointTrigger)
 
@@ -457,60 +468,3 @@ def checkpoint_folders(folder: Path) -> list[Path]:
     candidates = (path for path in folder.glob("update-*") if path.is_dir() or path.is_symlink())
     named = (path for path in candidates if re.fullmatch(r"update-\d{8,}", path.name))
     return sorted(named, key=lambda path: (int(path.name.removeprefix("update-")), path.name))
-
-
-def remove_old_checkpoints(folder: Path, *, keep: int, best_update: int | None) -> None:
-    """Remove all checkpoints but the newest, the newest ``keep`` that may be averaged, and the best.
-
-    Also removes leftovers of killed processes. Unreadable checkpoints stay.
-    """
-    for leftover in folder.glob(".update-*"):
-        if re.fullmatch(r"\.update-\d{8,}(\.\d+\.tmp|(\.\d+)?\.old)", leftover.name):
-            remove(leftover)
-    checkpoints = []
-    for path in checkpoint_folders(folder):
-        with suppress(CheckpointError):
-            _require_no_link(path)
-            checkpoints.append((path, read_state(path)))
-    retained = {*_for_average(checkpoints, keep), *(path for path, _ in checkpoints[-1:])}
-    for path, state in checkpoints:
-        if path not in retained and state.update != best_update:
-            hidden = path.rename(path.with_name(f".{path.name}.old"))  # no reader sees it half removed
-            remove(hidden)  # leftovers are removed the next time
-
-
-def averaged_checkpoints(folder: Path, last: int) -> list[Path]:
-    """Return the newest ``last`` checkpoints to average (section 6.1), oldest first: ``schedule`` and ``end`` ones.
-
-    ``best`` and ``stop`` checkpoints do not count. Raises CheckpointError if the state of any is unreadable, since
-    leaving one out would silently give another model.
-    """
-    paths = checkpoint_folders(folder)
-    for path in paths:
-        _require_no_link(path)
-    return _for_average([(path, read_state(path)) for path in paths], last)
-
-
-def _for_average(checkpoints: Sequence[tuple[Path, TrainState]], last: int) -> list[Path]:
-    newest = [path for path, _ in checkpoints[-1:]]
-    return [
-        path for path, state in checkpoints if state.cause == "schedule" or (state.cause == "end" and path in newest)
-    ][-last:]
-
-
-def average_weights(paths: Sequence[Path]) -> dict[str, Tensor]:
-    """Average each weight over checkpoints, in float64. Section 6.1.
-
-    Raises CheckpointError if there are none, or if their tensors differ in name.
-    """
-    if not paths:
-        raise CheckpointError("there is no checkpoint to average")
-    total: dict[str, Tensor] = {}
-    for path in paths:
-        with verified_while_read(path, large=MODEL_FILE, error=CheckpointError):
-            weights = _finite_tensors(path / MODEL_FILE)
-        if total and weights.keys() != total.keys():
-            raise CheckpointError(f"{path} holds other tensors than {paths[0]}; average checkpoints of one run")
-        for name, weight in weights.items():
-            total[name] = total[name] + weight.double() if name in total else weight.double()
-    return {name: (weight / len(paths)).float() for name, weight in total.items()}

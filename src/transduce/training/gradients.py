@@ -71,10 +71,13 @@ class Stateful(Protocol):
 
 @runtime_checkable
 class Measuring(Protocol):
-    """An objective that measures more than its loss, such as the reward of a policy."""
+    """An objective that measures more than its loss, such as the reward of a policy.
 
-    def measures(self) -> dict[str, float]:
-        """Return the means of what was measured since the last call."""
+    Where the loss is not that of tokens, so that it has no perplexity, the progress shows these values.
+    """
+
+    def measured(self) -> Mapping[str, tuple[float, float]]:
+        """Return sum and number of the values of each measure since the last call; a collective call."""
 
 
 class BatchSource(Protocol[BatchT_co]):

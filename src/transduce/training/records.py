@@ -46,6 +46,13 @@ class Score:
 
     value: float
     signature: str | None = None  # of the metric and its settings
+    lower_is_better: bool = False
+
+    def is_better_than(self, best: float | None) -> bool:
+        """Whether this is better than a value; any number is better than None, and what is no number never is."""
+        if not math.isfinite(self.value) or best is None:
+            return math.isfinite(self.value)
+        return self.value < best if self.lower_is_better else self.value > best
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +64,14 @@ class ValidationRecord:
     scores: Mapping[str, Score]  # by metric name
     is_best: bool
     elapsed_s: float
+    is_of_tokens: bool = True  # whether the loss is that of tokens
 
     kind = "validation"
 
     @property
-    def perplexity(self) -> float:
-        """Perplexity per token. Section 6.2."""
-        return perplexity(self.nll_nats, 1)
+    def perplexity(self) -> float | None:
+        """Perplexity per token (section 6.2); None if the loss is not that of tokens."""
+        return perplexity(self.nll_nats, 1) if self.is_of_tokens else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,12 +162,12 @@ def as_json(record: Record) -> dict[str, Any]:
     Each score and each measure of the objective becomes a top-level key; ``signature`` is that of the first.
     """
     fields: dict[str, Any] = {"kind": record.kind, **asdict(record)}
-    fields.pop("is_logged", None)
+    fields.pop("is_logged", None), fields.pop("is_of_tokens", None)
     fields |= fields.pop("measures", {})
     if isinstance(record, ValidationRecord):
         fields |= {name: score["value"] for name, score in fields["scores"].items()}
         fields["signature"] = next((score["signature"] for score in fields.pop("scores").values()), None)
-        fields["perplexity"] = record.perplexity
+        fields |= {} if record.perplexity is None else {"perplexity": record.perplexity}
     return {
         key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in fields.items()
     }

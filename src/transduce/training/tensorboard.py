@@ -47,7 +47,9 @@ class TensorBoardEvents:
                 values = {name: getattr(record, name) for name in names} | dict(record.measures)
                 self._write_scalars(record.update, {f"train/{name}": value for name, value in values.items()})
             case ValidationRecord():
-                scores = {"dev/nll_nats": record.nll_nats, "dev/perplexity": record.perplexity}
+                scores = {"dev/nll_nats": record.nll_nats}
+                if record.perplexity is not None:
+                    scores["dev/perplexity"] = record.perplexity
                 scores |= {f"dev/{name}": score.value for name, score in record.scores.items()}
                 self._write_scalars(record.update, scores)
 

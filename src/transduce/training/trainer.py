@@ -5,8 +5,8 @@ With several processes, decisions such as when to stop are taken collectively.
 
 from __future__ import annotations
 
-import math
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -18,13 +18,13 @@ from torch import Tensor, nn
 
 from transduce.config import TrainingConfig
 from transduce.errors import TrainingError, TransduceError
+from transduce.training.averaging import remove_old_checkpoints
 from transduce.training.checkpoint import (
     CheckpointTrigger,
     TrainState,
     checkpoint_path,
     load_checkpoint,
     load_objective_state,
-    remove_old_checkpoints,
     save_checkpoint,
 )
 from transduce.training.distributed import DistributedContext
@@ -62,8 +62,18 @@ StopReason = Literal["max_updates", "max_minutes", "patience", "interrupted"]
 class Validation:
     """Result of a validation."""
 
-    nll_nats: float  # per target token, without label smoothing
+    nll_nats: float  # per target token, without label smoothing; the loss of each item, if it is not of tokens
     scores: Mapping[str, Score] = field(default_factory=dict)  # by metric name
+    is_of_tokens: bool = True  # whether the loss is that of tokens, which have a perplexity
+
+    def by(self, name: str) -> Score:
+        """Return the score of a name; "loss" and "perplexity" give the loss. Raises TrainingError if there is none."""
+        known = ["loss", *(["perplexity"] if self.is_of_tokens else []), *self.scores]
+        if name not in known:
+            raise TrainingError(
+                f"training.best_by = {name!r} is no score of the validation, which gives {', '.join(known)}"
+            )
+        return self.scores.get(name, Score(self.nll_nats, lower_is_better=True))
 
 
 class Validate(Protocol):
@@ -99,7 +109,7 @@ class Trainer(Generic[BatchT]):
         self.distributed, self.run_settings = distributed or DistributedContext(), run_settings
         self.optimiser = make_optimiser(model, config)
         self.accumulator = GradientAccumulator(model, objective, batches, config, self.distributed)
-        self.state = TrainState()
+        self.state = TrainState(best_by=config.best_by)
         self._saved: TrainState | None = None
         self._rate_tokens = 0  # target tokens since the last logged record of this session
         self._session_started = self._window_started = clock()
@@ -110,6 +120,10 @@ class Trainer(Generic[BatchT]):
     def resume(self, checkpoint: Path) -> None:
         """Load a checkpoint to resume from. Raises CheckpointError if it cannot be used."""
         self.state = load_checkpoint(checkpoint, self.model, self.optimiser)
+        if self.state.best_by != self.config.best_by:  # which checkpoint is the best by this is not known
+            self.state = replace(
+                self.state, best_by=self.config.best_by, best_value=None, best_update=None, validations_without_gain=0
+            )
         if isinstance(self.objective, Stateful):
             self.objective.load_state(load_objective_state(checkpoint))
         self._saved = self.state
@@ -171,7 +185,11 @@ class Trainer(Generic[BatchT]):
         self.model.train()
         gradient: Gradient | None = None
         name = f"update {self.state.update + 1}"
-        with self._saving_on_error(name), self._restoring_objective_state(lambda: gradient is None):
+
+        def is_undone() -> bool:
+            return gradient is None or not gradient.is_finite
+
+        with self._saving_on_error(name), self._restoring_objective_state(is_undone):
             gradient = self.accumulator.accumulate(
                 batch_indices, update=self.state.update, should_stop=self.should_stop
             )
@@ -211,7 +229,7 @@ class Trainer(Generic[BatchT]):
         try:
             yield
         finally:
-            if before and is_undone() and isinstance(self.objective, Stateful):
+            if isinstance(self.objective, Stateful) and is_undone():
                 self.objective.load_state(before)
 
     @contextmanager
@@ -284,12 +302,23 @@ class Trainer(Generic[BatchT]):
             tgt_tokens_per_s=self._rate_tokens / max(now - self._window_started, 1e-9),
             elapsed_s=self._elapsed_s(),
             is_logged=is_logged,
-            measures=self.objective.measures() if is_logged and isinstance(self.objective, Measuring) else {},
+            measures=self._measures() if is_logged else {},
         )
         if is_logged:
             self.state = replace(state, window_loss_nats=0.0, window_nll_nats=0.0, window_tgt_tokens=0)
             self._window_started, self._rate_tokens = now, 0
         self._log(record)
+
+    def _measures(self) -> dict[str, float]:
+        """Return the means, over all ranks, of what the objective has measured since the last call."""
+        if not isinstance(self.objective, Measuring):
+            return {}
+        totals, counts = defaultdict[str, float](float), defaultdict[str, float](float)
+        for of_rank in self.distributed.all_gather_json(self.objective.measured()):
+            for name, (total, n) in of_rank.items():
+                totals[name] += total
+                counts[name] += n
+        return {name: totals[name] / n for name, n in counts.items()}
 
     def _validation_is_due(self) -> bool:
         """Whether a validation is scheduled at this update and has not finished; an interrupted one is repeated."""
@@ -304,17 +333,21 @@ class Trainer(Generic[BatchT]):
         self.model.eval()
         with torch.no_grad(), self._saving_on_error(f"validation after update {self.state.update}"):
             validation = self.validate(self.should_stop)
+            score = None if validation is None else validation.by(self.config.best_by)
         self._window_started += self.clock() - started  # tokens per second exclude validation
-        if validation is None:
+        if validation is None or score is None:
             self._is_interrupted = True
             return False
-        best = self.state.best_nll_nats
-        is_best = math.isfinite(validation.nll_nats) and (best is None or validation.nll_nats < best)
+        is_best = score.is_better_than(self.state.best_value)
         update, n_without_gain = self.state.update, 0 if is_best else self.state.validations_without_gain + 1
         self.state = replace(self.state, validated_update=update, validations_without_gain=n_without_gain)
         if is_best:
-            self.state = replace(self.state, best_nll_nats=validation.nll_nats, best_update=update)
-        self._log(ValidationRecord(update, validation.nll_nats, validation.scores, is_best, self._elapsed_s()))
+            self.state = replace(self.state, best_value=score.value, best_update=update)
+        self._log(
+            ValidationRecord(
+                update, validation.nll_nats, validation.scores, is_best, self._elapsed_s(), validation.is_of_tokens
+            )
+        )
         return is_best
 
     def _checkpoint_trigger(self, *, is_best: bool) -> CheckpointTrigger | None:
@@ -347,8 +380,13 @@ class Trainer(Generic[BatchT]):
             objective_state=self._objective_state(),
         )  # fmt: skip
         if self.distributed.is_first:
-            keep = self.config.keep_checkpoints
-            remove_old_checkpoints(self.checkpoints, keep=keep, best_update=self.state.best_update)
+            remove_old_checkpoints(
+                self.checkpoints,
+                keep=self.config.keep_checkpoints,
+                best_update=self.state.best_update,
+                n_around=self.config.average_last,
+                interval=self.config.checkpoint_every_updates,
+            )
         self._saved = self.state
         return_freed_pages()
         if trigger == "schedule":
