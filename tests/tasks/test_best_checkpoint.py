@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from task_suite import SmallRun, few_evaluated_sentences, records
 from said import naming, says
 from transduce.errors import CheckpointError, ConfigError
 from transduce.files import write_manifest
-from transduce.tasks import average_run, train
+from transduce.tasks import RewardModel, average_run, dev_perplexity, open_prepared, train
 from transduce.training import average_weights, checkpoint_folders, checkpoints_around, read_state, read_tensors
 
 LOSSES = [3.0, 1.0, 2.0, 2.5, 2.5, 2.5, 2.5, 2.5]  # the best at the second validation, update 4
@@ -82,18 +83,17 @@ def test_patience_on_bleu(small_runs: SmallRuns, monkeypatch: pytest.MonkeyPatch
     assert read_state(checkpoint_folders(tmp_path / "run" / "checkpoints")[-1]).best_update == 4
 
 
-def with_best(run: Path, update: int | None) -> Path:
-    """Let the newest checkpoint of a run say which one is the best."""
+def with_newest(run: Path, **state_of_newest: object) -> None:
+    """Change what the newest checkpoint of a run says of it."""
     state = checkpoint_folders(run / "checkpoints")[-1] / "state.json"
-    values = json.loads(state.read_text()) | {"best_update": update}
+    values = json.loads(state.read_text()) | state_of_newest
     state.write_text(json.dumps(values))
     write_manifest(state.parent)
-    return run
 
 
 def test_average_makes_a_model_of_any_checkpoint(own_run: Path, transduce: Callable[..., Any], tmp_path: Path) -> None:
     one = read_tensors(own_run / "checkpoints" / "update-00000020" / "model.safetensors")
-    with_best(own_run, 20)
+    with_newest(own_run, best_update=20)
     for options in (["--update", 20], ["--around", "best"], ["--around", "best", "--last", 1]):
         out = tmp_path / "out"
         outcome = transduce("average", own_run, *options, "--out", out, "--json", "--device", "cpu")
@@ -111,9 +111,23 @@ def test_average_makes_a_model_of_any_checkpoint(own_run: Path, transduce: Calla
         outcome = transduce("average", own_run, *options)
         assert outcome.code == 1
         assert says(outcome.err, *facts)
-    with_best(own_run, None)
+    with_newest(own_run, best_update=None)
     with pytest.raises(CheckpointError, match=naming(own_run, "validation")):
         average_run(own_run, around="best")
+
+
+def test_a_run_that_was_stopped_before_its_schedule_has_nothing_to_average(own_run: Path) -> None:
+    shutil.rmtree(own_run / "checkpoints" / "update-00000020")
+    with_newest(own_run, cause="stop")
+    with pytest.raises(CheckpointError, match=naming(own_run / "checkpoints", "--update")):
+        average_run(own_run)
+    assert average_run(own_run, last=1, around=30)[1] is not None
+
+
+def test_a_loss_of_pairs_has_no_perplexity(small_runs: SmallRuns) -> None:
+    run = small_runs["reward"]
+    with pytest.raises(ConfigError, match=naming("'reward'", "perplexity")):
+        dev_perplexity(RewardModel.load(run.model).model, open_prepared(run.folder / "store"), run.config())
 
 
 def test_a_resume_with_another_rate_says_the_way(own_run: Path, transduce: Callable[..., Any]) -> None:

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from transduce.config import RunConfig, Split, TrainingConfig
-from transduce.errors import CheckpointError, DataError
+from transduce.errors import CheckpointError, ConfigError, DataError
 from transduce.metrics import TokenisedBleu, customary_bleus, perplexity
 from transduce.tasks.model_card import model_card
 from transduce.tasks.model_folder import write_model_card, write_model_folder
@@ -23,7 +23,7 @@ from transduce.tasks.task import Scores
 from transduce.training import (
     average_weights,
     averaged_checkpoints,
-    checkpoint_folders,
+    best_update,
     checkpoints_around,
     read_state,
 )
@@ -112,9 +112,7 @@ def _averaged(
 ) -> _Averaged:
     """Return the checkpoints to average, see ``average_run``. Raises CheckpointError if there are none."""
     checkpoints, n = folder / CHECKPOINTS, training.average_last if last is None else last
-    if not checkpoint_folders(checkpoints):
-        raise CheckpointError(f"{checkpoints} has no checkpoint; train first")
-    best = read_state(checkpoint_folders(checkpoints)[-1]).best_update
+    best = best_update(checkpoints)
     if around == "best" and best is None:
         raise CheckpointError(f"{folder} has had no validation, so no checkpoint is the best; average the last ones")
     if last is None and around is None and training.averages_around_best and best is not None:
@@ -125,7 +123,9 @@ def _averaged(
         interval = training.checkpoint_every_updates
         return _Averaged(checkpoints_around(checkpoints, update, n, interval=interval), update)
     averaged = averaged_checkpoints(checkpoints, n)
-    if averaged and best is not None and best < read_state(averaged[0]).update:
+    if not averaged:
+        raise CheckpointError(f"{checkpoints} has none of the schedule yet; train on, or take one with --update N")
+    if best is not None and best < read_state(averaged[0]).update:
         log(
             f"note: the best validation was at update {best:,}, before all checkpoints that are averaged; for a model"
             f" around it: transduce average {folder} --around best"
@@ -136,9 +136,11 @@ def _averaged(
 def dev_perplexity(model: nn.Module, prepared: Prepared, config: RunConfig) -> float:
     """Return the perplexity per dev target, without label smoothing, in the precision of training. Table 3, PPL.
 
-    Raises DataError if there is no dev text.
+    Raises DataError if there is no dev text, ConfigError if the loss is not that of tokens.
     """
     task = task_of(config)
+    if not task.is_of_tokens:
+        raise ConfigError(f"task = {task.name!r} has no perplexity: its loss is not that of tokens")
     training = config.training.model_copy(update={"validation_bleu": False})
     model_config = task.model_config(config.model, prepared.tokenizers)  # with the vocabulary sizes of the text
     config = config.model_copy(update={"training": training, "model": model_config})

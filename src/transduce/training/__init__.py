@@ -4,7 +4,7 @@ Independent of tasks: it sees an ``Objective`` and a ``BatchSource``; ``transduc
 """
 
 from transduce.loss import LossSum, cross_entropy, cross_entropy_reference, r_drop, r_drop_reference, smoothing_weights
-from transduce.training.averaging import average_weights, averaged_checkpoints, checkpoints_around
+from transduce.training.averaging import average_weights, averaged_checkpoints, best_update, checkpoints_around
 from transduce.training.checkpoint import (
     TrainState,
     are_finite,
@@ -65,6 +65,7 @@ __all__ = [
     "assign_weights",
     "average_weights",
     "averaged_checkpoints",
+    "best_update",
     "checkpoint_folders",
     "checkpoints_around",
     "cross_entropy",

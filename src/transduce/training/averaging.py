@@ -25,7 +25,7 @@ from transduce.training.checkpoint import (
     require_no_link,
 )
 
-__all__ = ["average_weights", "averaged_checkpoints", "checkpoints_around", "remove_old_checkpoints"]
+__all__ = ["average_weights", "averaged_checkpoints", "best_update", "checkpoints_around", "remove_old_checkpoints"]
 
 Checkpoint = tuple[Path, TrainState]
 
@@ -61,6 +61,17 @@ def averaged_checkpoints(folder: Path, last: int) -> list[Path]:
     leaving one out would silently give another model.
     """
     return _scheduled(_all_checkpoints(folder))[-last:]
+
+
+def best_update(folder: Path) -> int | None:
+    """Return the update of the best validation so far, by the newest checkpoint; None if there was no validation.
+
+    Raises CheckpointError if there is no checkpoint, or as ``averaged_checkpoints`` does.
+    """
+    checkpoints = _all_checkpoints(folder)
+    if not checkpoints:
+        raise CheckpointError(f"{folder} has no checkpoint; train first")
+    return checkpoints[-1][1].best_update
 
 
 def checkpoints_around(folder: Path, update: int, n: int, *, interval: int) -> list[Path]:
