@@ -111,7 +111,7 @@ def test_greedy_search_becomes_beam_search_where_more_is_asked_for(random_transl
     beam_of_one = BeamSearchConfig(beam_size=1, alpha=0.3, max_extra_tokens=8)
     one, other = (list(random_translator.translate_lines(texts, search=each)) for each in (greedy, beam_of_one))
     assert [each.n_best for each in one] == [each.n_best for each in other]
-    assert len(random_translator.translate(texts[:1], search=greedy, n_best=3)[0]) == 3
+    assert 1 < len(random_translator.translate(texts[:1], search=greedy, n_best=3)[0]) <= 3  # each text once
 
 
 def test_a_long_source_is_cut_and_says_so(random_translator: Translator) -> None:
