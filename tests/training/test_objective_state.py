@@ -57,6 +57,18 @@ def test_a_resumed_objective_remembers(make_trainer: Any, tmp_path: Path) -> Non
         assert torch.equal(ours, theirs)
 
 
+def test_a_share_without_rows_leaves_the_state(
+    make_trainer: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process whose share of a batch is empty evaluates another one, for the collective calls alone."""
+    trainer = controlled(make_trainer, tmp_path)
+    trainer.accumulator._objective = trainer.objective
+    monkeypatch.setattr(trainer.accumulator, "batch_of", lambda shard: None)
+    gradient = trainer.accumulator.accumulate([(0, 0), (0, 1)], update=0)
+    assert gradient is not None
+    assert (gradient.losses_nats, gradient.norm, float(trainer.objective.factor)) == ((0.0, 0.0), 0.0, 1.0)
+
+
 def test_an_objective_without_a_state_writes_no_file(make_trainer: Any, tmp_path: Path) -> None:
     make_trainer(checkpoints=tmp_path, max_updates=4).run()
     names = {path.name for path in (tmp_path / "update-00000004").iterdir()}

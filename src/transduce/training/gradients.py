@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar, runtime_checkable
 
@@ -34,6 +34,7 @@ __all__ = [
     "Stateful",
     "TrainableBatch",
     "hash_seed",
+    "restoring_state",
 ]
 
 BatchIndex = tuple[int, int]  # epoch, and index of the batch in its plan
@@ -78,6 +79,20 @@ class Measuring(Protocol):
 
     def measured(self) -> Mapping[str, tuple[float, float]]:
         """Return sum and number of the values of each measure since the last call; a collective call."""
+
+
+@contextmanager
+def restoring_state(objective: object, is_undone: Callable[[], bool]) -> Iterator[None]:
+    """Restore the state of an objective, if it has one, after the block if ``is_undone()``."""
+    if not isinstance(objective, Stateful):
+        yield
+        return
+    before = {name: tensor.clone() for name, tensor in objective.state().items()}
+    try:
+        yield
+    finally:
+        if is_undone():
+            objective.load_state(before)
 
 
 class BatchSource(Protocol[BatchT_co]):
@@ -140,7 +155,7 @@ class GradientAccumulator(Generic[BatchT]):
         distributed: DistributedContext,
     ) -> None:
         self.batches, self.config, self.distributed = batches, config, distributed
-        self._weights = list(model.parameters())
+        self._objective, self._weights = objective, list(model.parameters())
         self.device = self._weights[0].device
         self._loss_of, self._without_sync = in_parallel(model, objective, distributed)
 
@@ -212,9 +227,11 @@ class GradientAccumulator(Generic[BatchT]):
         # DDP and FSDP average over the processes; this factor turns the mean into a sum.
         scale = float(self.distributed.n)
         batch = self.batch_of(shard)
+        uncounted: AbstractContextManager[None] = nullcontext()
         if batch is None:  # every rank must take part in the all-reduce: contribute zero
             batch, scale = self.batches.batch(*shard.batch_index, part=0, n_parts=shard.n_parts), 0.0
-        with nullcontext() if is_last else self._without_sync():
+            uncounted = restoring_state(self._objective, lambda: True)
+        with uncounted, nullcontext() if is_last else self._without_sync():
             loss = self.loss_of(batch, update=update)
             (loss.total_nats * (scale / n_tgt_tokens)).backward()  # type: ignore[no-untyped-call]
         sums_2 = torch.stack((loss.total_nats.detach(), loss.nll_nats))

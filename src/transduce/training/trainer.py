@@ -37,6 +37,7 @@ from transduce.training.gradients import (
     Measuring,
     Objective,
     Stateful,
+    restoring_state,
 )
 from transduce.training.memory import is_out_of_memory, return_freed_pages
 from transduce.training.memory_preflight import memory_preflight, out_of_memory
@@ -141,7 +142,7 @@ class Trainer(Generic[BatchT]):
             self._log_checkpoint()  # the process may have been killed before logging it
         if self.state.update < self.config.max_updates:
             self.model.train()
-            with self._restoring_objective_state(lambda: True):
+            with restoring_state(self.objective, lambda: True):
                 memory_preflight(self.accumulator, self.optimiser, epoch=self.state.epoch)
             self._window_started = self.clock()
         while True:
@@ -189,7 +190,7 @@ class Trainer(Generic[BatchT]):
         def is_undone() -> bool:
             return gradient is None or not gradient.is_finite
 
-        with self._saving_on_error(name), self._restoring_objective_state(is_undone):
+        with self._saving_on_error(name), restoring_state(self.objective, is_undone):
             gradient = self.accumulator.accumulate(
                 batch_indices, update=self.state.update, should_stop=self.should_stop
             )
@@ -221,16 +222,6 @@ class Trainer(Generic[BatchT]):
     def _objective_state(self) -> dict[str, Tensor]:
         """State of the objective; empty unless it is ``Stateful``."""
         return self.objective.state() if isinstance(self.objective, Stateful) else {}
-
-    @contextmanager
-    def _restoring_objective_state(self, is_undone: Callable[[], bool]) -> Iterator[None]:
-        """Restore the state of the objective after the block if ``is_undone()``."""
-        before = {name: tensor.clone() for name, tensor in self._objective_state().items()}
-        try:
-            yield
-        finally:
-            if isinstance(self.objective, Stateful) and is_undone():
-                self.objective.load_state(before)
 
     @contextmanager
     def _saving_on_error(self, when: str) -> Iterator[None]:
