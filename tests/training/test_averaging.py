@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from said import naming
@@ -82,6 +82,8 @@ def test_a_checkpoint_that_is_not_there_is_named(tmp_path: Path) -> None:
     st.lists(st.integers(0, 5), min_size=1, max_size=20), st.integers(1, 4), st.integers(1, 4), st.integers(1, 6),
     st.integers(0, 3), st.booleans(),
 )  # fmt: skip
+@example([3, 1, *[2] * 9], 1, 1, 3, 0, False)  # the best is earlier than the newest that are kept
+@example([5, 4, 3, 1, 2, 2, 2, 2, 2, 2, 2, 2, 2], 2, 1, 4, 1, True)  # and not of the schedule
 def test_the_rotation_keeps_what_is_averaged(
     losses: list[int], checkpoint_every: int, validate_every: int, n: int, n_more: int, has_end: bool
 ) -> None:
