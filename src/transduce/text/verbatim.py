@@ -28,9 +28,7 @@ _IN_BRACKETS = r"\([^\s<>\"'«»“”„()\ufdd0]*\)"
 _URL = rf"(?:{_IN_BRACKETS}|(?!{_IN_BRACKETS})[^\s<>\"'«»“”„)\ufdd0])*"
 _URL_END = rf"(?:{_IN_BRACKETS}|[^\s<>\"'«»“”„.,;:!?()\[\]{{}}\ufdd0]|(?<=[/=])\ufdd0+)"
 # "$3 million" is left to the model: other languages have the sign after the word.
-_NO_SCALE = (
-    r"(?![\s-]?(?i:mill?i|bill?i|trill?i|mio\b|mrd|mld|mia\b|bn\b|tn\b|thousand|hundred|м[иі]л|млн|млрд|тыс))"
-)
+_NO_SCALE = r"(?![\s-]?(?i:mill?i|bill?i|trill?i|mio\b|mrd|mld|mia\b|bn\b|tn\b|thousand|hundred|м[иі]л|млн|млрд|тыс))"
 _CLOCK = r"\d{1,3}:[0-5]\d(?::[0-5]\d)?(?:[.,]\d{1,3})?"
 _ISO_DATE = r"\d{4}-[01]?\d-[0-3]?\d"
 _BEFORE_NUMBER = r"(?<![\w.,:/$€£¥-])(?<!\d['’])"
