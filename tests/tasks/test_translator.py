@@ -131,6 +131,8 @@ def test_learned_positions_bound_source_and_output(random_translator: Translator
     (translation,) = translator.translate_lines(["dog " * 40])
     assert (translation.is_truncated, translation.n_segments > 3) == (False, True)
     assert translator.max_source_tokens == 12
+    with pytest.warns(UserWarning, match=naming("1 of 2", 12, "texts[1]")):
+        translator.translate(["the dog", "dog " * 40], split=False)
 
 
 def test_the_public_names_work_from_the_package(micro_model: Path) -> None:
