@@ -108,7 +108,8 @@ async def _docs(request: Request) -> Response:
 
 @cache
 def openapi() -> dict[str, Any]:
-    """Return the description of all routes, the content of ``openapi.json``."""
+    """Return the description of all routes: the content of ``openapi.json``, and older names of routes."""
     text = (resources.files("transduce.serving") / "openapi.json").read_text(encoding="utf-8")
     described: dict[str, Any] = json.loads(text)
+    described["paths"]["/v1/translate"] = described["paths"]["/v2/translate"]
     return described
