@@ -302,7 +302,7 @@ corpus = "files"
 direction = "{data.direction}"
 # train contains no sentence of dev or test, nor a similar one.
 {files}vocab_size = {data.vocab_size}
-masks = true         # copies URLs, tags, placeholders, codes, dates, numbers with units and emoji
+masks = true         # copies URLs, tags, placeholders, numbers with units and emoji unchanged
 
 [training]
 max_updates = {training.max_updates}
