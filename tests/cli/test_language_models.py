@@ -143,3 +143,19 @@ def test_a_vocabulary_without_a_mask_is_refused(transduce: CommandLine, models: 
     )
     outcome = transduce("fill", tmp_path / "model", stdin=b"a <mask>\n")
     assert (outcome.code, len(outcome.err.splitlines())) == (1, 1), outcome.err
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [(b"%PDF-1.7\n", "PDF"), ("A dog sleeps.\n".encode("utf-16"), "UTF-16"), (b'msgid ""\nmsgstr ""\n', "PO")],
+)
+def test_what_is_no_text_is_named(
+    transduce: CommandLine, models: Path, tmp_path: Path, content: bytes, words: str
+) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(content)
+    for verb, task in (("generate", "causal-lm"), ("fill", "masked-lm"), ("perplexity", "causal-lm")):
+        arguments, name = ((path,), path) if verb == "perplexity" else ((), "stdin")
+        outcome = transduce(verb, models / task, *arguments, stdin=content)
+        assert (outcome.code, outcome.out, len(outcome.err.splitlines())) == (1, "", 1)
+        assert says(outcome.err, name, words)
