@@ -9,25 +9,32 @@ from typing import Any
 import pytest
 
 from said import says
+from transduce.tasks import Translator, log_probabilities
 
 
-def test_a_translation_of_the_model_has_the_score_of_its_search(
+def test_each_line_has_the_log_probability_of_its_translation(
     transduce: Any, micro_model: Path, tmp_path: Path
 ) -> None:
-    sources = ["the old dog sees the cat", "a woman sleeps", ""]
-    (tmp_path / "in.en").write_text("".join(f"{line}\n" for line in sources))
-    options = ("--in", tmp_path / "in.en", "--alpha", 0, "--beam", 3, "--json", "--no-split")
-    found = [json.loads(line) for line in transduce("translate", micro_model, *options).out.splitlines()]
-    (tmp_path / "out.de").write_text("".join(f"{each['translation']}\n" for each in found))
+    pairs = [("the old dog sees the cat", "der alte Hund sieht die Katze"), ("a woman sleeps", "Katze"), ("a", "")]
+    for column, name in enumerate(("in.en", "out.de")):
+        (tmp_path / name).write_text("".join(f"{pair[column]}\n" for pair in pairs))
     command = ("score", tmp_path / "out.de", "--model", micro_model, "--src", tmp_path / "in.en")
     plain = transduce(*command)
     scored = [json.loads(line) for line in transduce(*command, "--json").out.splitlines()]
     assert plain.out.splitlines() == [f"{each['log_prob']:.4f}" for each in scored]
     assert [each["line"] for each in scored] == [1, 2, 3]
-    for ours, expected in zip(scored[:2], found[:2], strict=True):
-        if "mended" not in expected["warnings"] and "output-cut" not in expected["warnings"]:
-            assert ours["log_prob"] == pytest.approx(expected["score"], abs=2e-3)
-    assert scored[2]["tokens"] == 1
+    expected = log_probabilities(Translator.load(micro_model), pairs)
+    assert [each["log_prob"] for each in scored] == pytest.approx(expected, abs=1e-4)
+    assert [each["tokens"] for each in scored][-1] == 1
+
+
+def test_a_line_that_is_not_read_whole_is_named(transduce: Any, micro_model: Path, tmp_path: Path) -> None:
+    (tmp_path / "in.en").write_text("a dog\n" + "dog " * 3000 + "\n")
+    (tmp_path / "out.de").write_text("ein Hund\nHund\n")
+    outcome = transduce("score", tmp_path / "out.de", "--model", micro_model, "--src", tmp_path / "in.en")
+    assert outcome.code == 0
+    assert len(outcome.out.splitlines()) == 2
+    assert says(outcome.err, "warning", "line", 2)
 
 
 @pytest.mark.parametrize("options", [["--model"], ["--src"], ["--model", "--src", "--ref"], []])

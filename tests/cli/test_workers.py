@@ -13,7 +13,7 @@ from transduce.errors import CheckpointError, TransduceError
 
 def job(folder: Path, n_workers: int) -> TranslationJob:
     return TranslationJob(
-        [folder], "cpu", "fp32", None, 0.0, None, None, None, None, "", split=True, is_scored=False, chunk_lines=1,
+        [folder], "cpu", "fp32", None, 0.0, {}, None, "", split=True, is_scored=False, is_linked=False, chunk_lines=1,
         n_workers=n_workers,
     )  # fmt: skip
 

@@ -50,7 +50,11 @@ def test_greedy_outputs_of_60_sentences_are_those_of_generate(imported: Path, op
     odd = [">>deu<< " + LINES[0], "a dog 日本 unknown", "Gras", "the red children"]
     texts = [*LINES[:6], *odd, *(pair.en for pair in generate_pairs("test", n_pairs=50, seed=1))]
     theirs = generated(tokenizer, model, texts)
-    ours = translator.translate(texts, search=GreedySearchConfig(), split=False)
+    found = translator.translate_segments(
+        texts, GreedySearchConfig(), is_checked=False
+    )  # as the model writes, loops too
+    assert found is not None
+    ours = [each.n_best[0].text for each in found]
     assert [original_ids(translator, text) for text in texts] == tokenizer(texts)["input_ids"]
     assert ours == theirs
     assert len(set(ours)) > 30  # they depend on the source
@@ -162,8 +166,10 @@ def test_it_is_a_model(imported: Path, transduce: Any, tmp_path: Path) -> None:
 def test_a_language_code_begins_every_sentence(imported: Path) -> None:
     translator = Translator.load(imported)
     text = "A small dog runs. Two men are standing."
-    [segments] = translator._segments([f">>deu<< {text}"])
-    assert [each.text for each in segments] == [">>deu<< A small dog runs.", ">>deu<< Two men are standing."]
+    assert [each.text for each in translator.split_line(f">>deu<< {text}")] == [
+        ">>deu<< A small dog runs.",
+        ">>deu<< Two men are standing.",
+    ]
     sentences = ("A small dog runs.", "Two men are standing.")
     assert [each.strip() for each in translator.translate([f">>deu<< {text}"])] == [
         " ".join(translator.translate([f">>deu<< {sentence}" for sentence in sentences])).strip()

@@ -123,7 +123,7 @@ def test_no_loops(batch_search: BatchSearch, search: SearchConfig) -> None:
 
 
 def test_a_translation_that_loops_is_searched_again() -> None:
-    torch.manual_seed(2)
+    torch.manual_seed(5)
     tokenizer = train_bpe(["the old dog sees a cat", "eine Frau sieht die Katze nicht"] * 3, vocab_size=320)
     config = ModelConfig(**SIZES, src_vocab_size=tokenizer.size, tgt_vocab_size=tokenizer.size)
     model, tokenizers = make_model(config).double().eval(), Tokenizers(tokenizer, tokenizer)
@@ -133,7 +133,7 @@ def test_a_translation_that_loops_is_searched_again() -> None:
     assert unchecked is not None
     assert any(is_repetitive(text, each.n_best[0].text) for text, each in zip(texts, unchecked, strict=True))
     for translation in translator.translate_lines(texts):
-        assert not is_repetitive(translation.source, translation.text) or "repeated" in translation.warnings
+        assert not is_repetitive(translation.source, translation.text)
 
 
 def test_links_of_words_are_those_of_any_number_of_workers(transduce: Any, micro_model: Path) -> None:

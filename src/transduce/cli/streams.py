@@ -116,7 +116,7 @@ class StrictText(io.TextIOWrapper):
         except BlockingIOError:
             raise
         except OSError as error:
-            if isinstance(error, BrokenPipeError):
+            if isinstance(error, BrokenPipeError) and self.fileno() == STDOUT:
                 _end_as_a_filter()
             why = "it is closed" if self.is_closed else error.strerror
             raise DataError(f"{self._label} cannot be written: {why}") from error

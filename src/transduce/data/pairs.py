@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from transduce.data.arrays import ArrayFile
 from transduce.data.columns import Ids, Ragged, column_files
-from transduce.data.store import Block, LeftOut, Store, StoreSummary, open_store, write_blocks
+from transduce.data.store import Block, LeftOut, Store, StoreSummary, open_store, read_summary, write_blocks
 from transduce.text import Tokenizers
 from transduce.text.chunks import chunks
 from transduce.text.encoding_workers import ChunkEncoder, chunk_encoder
@@ -54,11 +55,13 @@ def excess_of_targets(folder: Path, n_extra: int) -> tuple[int, int]:
 
     Only the offsets of the pair store at ``folder`` are read, a part at a time.
     """
-    src, tgt = (np.load(column_files(folder, side, kind)[1], mmap_mode="r") for side, kind in _columns(None).items())
+    n_rows, kinds = read_summary(folder).n_rows, _columns(None)
+    paths = [column_files(folder, side, kinds[side])[1] for side in ("src", "tgt")]
+    src, tgt = (ArrayFile(path, (np.int64,), (n_rows + 1,), "offsets") for path in paths)
     n_longer, largest = 0, 0
-    for start in range(0, len(src) - 1, ROWS_PER_PART):
-        part = slice(start, start + ROWS_PER_PART + 1)
-        excess_R = np.diff(tgt[part]) - np.diff(src[part])
+    for start in range(0, n_rows, ROWS_PER_PART):
+        ends_I = np.arange(start, min(start + ROWS_PER_PART, n_rows) + 1)
+        excess_R = np.diff(tgt.take(ends_I)) - np.diff(src.take(ends_I))
         n_longer += int((excess_R > n_extra).sum())
         largest = max(largest, int(excess_R.max()))
     return n_longer, largest

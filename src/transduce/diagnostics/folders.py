@@ -68,7 +68,7 @@ def examine_prepared(folder: Path) -> Iterator[Finding]:
     for split in SPLITS[1:]:
         src, tgt = folder / f"{split}.src", folder / f"{split}.tgt"
         if src.exists() or tgt.exists():
-            yield from guard(src, examine_two_files(src, tgt))
+            yield from guard(src, examine_two_files(src, tgt, is_tokenised=True))  # as its preparation has told
 
 
 def _examine_tokenizers_and_stores(folder: Path) -> Iterator[Finding]:

@@ -337,8 +337,7 @@ def run_search(
         process = Chain(requested if process is None else (*requested, process))
     if process is not None and (drafter is not None or isinstance(search, SampledSearchConfig)):
         raise ConfigError(
-            "a prefix, another constraint, min_length and no_repeat_ngram need beam search or greedy search, without a"
-            " draft"
+            "constraints (a prefix, min_length, no_repeat_ngram) need beam search or greedy search, without a draft"
         )
     match cast(AnySearchConfig, search):
         case BeamSearchConfig(beam_size=beam_size) if beam_size > 1:

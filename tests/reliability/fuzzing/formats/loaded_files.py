@@ -79,6 +79,11 @@ def is_same_tokenizers(one: Tokenizers, other: Tokenizers) -> bool:
     )
 
 
+def is_a_line(text: str) -> bool:
+    """Whether a translation is one line of whole characters."""
+    return "\n" not in text and "\ufffd" not in text and text.encode("utf-8").decode("utf-8") == text
+
+
 def check_model(read: ModelFolder) -> None:
     assert all(bool(weight.isfinite().all()) for weight in read.model.parameters())
     assert read.model.config.src_vocab_size == read.tokenizers.src.size
@@ -94,7 +99,7 @@ def check_model(read: ModelFolder) -> None:
     for translation in translations:
         for best in translation.n_best:
             assert isfinite(best.score)
-            assert normalise(best.text) == best.text
+            assert is_a_line(best.text)
 
 
 # models of other libraries
@@ -122,7 +127,7 @@ def check_foreign(imported: Imported) -> None:
     except SearchError:
         return  # as above
     assert len(translations) == 3
-    assert all(normalise(text) == text for text in translations)
+    assert all(map(is_a_line, translations))
 
 
 # tokenizers
