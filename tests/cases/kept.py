@@ -67,7 +67,7 @@ def main() -> None:
             has_lost |= n_kept < wanted.total()
             kept[kind] += n_kept
             all_of[kind] += wanted.total()
-        if has_lost:
+        if has_lost or (LOOP.search(target) and not LOOP.search(source)):
             lost.append(f"{source}\t{target}\n")
     if arguments.lost is not None:
         arguments.lost.write_text("".join(lost), encoding="utf-8")

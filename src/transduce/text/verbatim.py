@@ -48,7 +48,7 @@ _KINDS = {
     r"|(?<![\w.@/\\-])(?:[A-Za-z0-9][A-Za-z0-9-]+\.)+(?:com|org|net|edu|gov|info|io|eu|de|fr|uk|ch|nl|pl|ru|cn|jp)\b"
     r"(?![.@/]\w|\()",
     "email": r"(?<![\w.+-])[\w.+-]+@\w[\w-]*(?:\.\w[\w-]*)+",
-    "placeholder": r"\$\{[^{}\n]{0,200}\}|\$\(\w+\)|\{\{\{?[^{}]*\}\}\}?|\{[%#][^{}]*[%#]\}|%\{[\w.-]+\}"
+    "placeholder": r"\$(?:\{\w+\}|[A-Za-z_]\w*)(?:/[\w.+-]*\w)+|\$\{[^{}\n]{0,200}\}|\$\(\w+\)|\{\{\{?[^{}]*\}\}\}?|\{[%#][^{}]*[%#]\}|%\{[\w.-]+\}"
     # An argument of ICU or Java, with the texts for its cases.
     r"|\{\s?\w+\s?,\s?(?:plural|select|selectordinal|number|date|time|spellout|ordinal|duration|choice|list)\b"
     rf"(?:[^{{}}]|\{{(?:[^{{}}]|{_BRACED}){{0,500}}\}}){{0,500}}\}}"
@@ -69,20 +69,21 @@ _KINDS = {
     r"|(?<![\w-])[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}(?!\w)"  # UUID
     r"|(?<![\w:])(?:[0-9a-fA-F]{1,4}::?){3,7}[0-9a-fA-F]{1,4}(?![\w:])"  # MAC, IPv6
     r"|(?<![\w#&])#(?:[0-9a-fA-F]{6}|[0-9a-fA-F]{8}|(?=[a-fA-F]*\d)[0-9a-fA-F]{3,4}|[fF]{3}|\d+)(?!\w)"  # colour, issue
-    r"|(?<![\w.])[A-Z]+(?:-[A-Z]*\d[A-Z0-9]*)+(?:\.\d+)*(?!\w)"  # AB-1234, ISO-8859-1, MPI-3.1
+    r"|(?<![\w.])[A-Z]+(?:-[A-Z]*\d[A-Z0-9]*)+(?:-[A-Z]{1,4})*(?:\.\d+)*(?!\w)"  # AB-1234-X, ISO-8859-1, MPI-3.1
     r"|(?<![\w.])[A-Za-z][A-Za-z_]*\d\w*(?:[-.]\d\w*)*(?!\w)"  # x86_64, MP3, BE0768880101
-    r"|(?<![\w.])\d+[A-Z]+\d[A-Z0-9]*(?!\w)",
+    r"|(?<![\w.])\d+[A-Z]+\d[A-Z0-9]*(?!\w)"
+    r"|(?<![\w.,])v?\d+(?:\.\d+)+[-~+]?(?:rc|alpha|beta|dev|pre|post|ubuntu|deb|p|a|b)\d*(?!\w)"
+    r"|(?<![\w.,])v\d+(?:\.\d+)*(?!\w)|\b0x[0-9a-fA-F]+\b|(?<!\w)\d*[¼-¾⅐-⅞](?!\w)",  # versions, fractions
     "digits": r"(?<![\w+])\+\d(?:[ \u00a0./-]?\(?\d+\)?){2,8}(?!\w)"
     r"|(?<!\w)\(0?\d{2,5}\)[ \u00a0]?\d{3,}(?:[ /-]\d{2,})*(?!\w)"
     rf"|{_BEFORE_NUMBER}0\d{{1,4}}[ /-]\d{{2,}}(?:[ /-]\d{{2,}})*{_AFTER_NUMBER}"  # telephone
     rf"|{_BEFORE_NUMBER}\d+(?:[/-]\d+){{2,}}[Xx]?{_AFTER_NUMBER}",  # date, ISBN, telephone
     "quantity": rf"(?<![\w.,$€£¥])(?!\d*0s\b)[-+±]?{_NUMBER}[ \u00a0\u202f]?(?:{_UNITS})(?![\w²³])"
     rf"|[$€£¥]\s?{_NUMBER}(?!\w|[.,]?\d){_NO_SCALE}|(?<![\w.,$€£¥]){_NUMBER}[ \u00a0\u202f]\$(?![\w{{(])",
-    "number": r"(?<![\w.,])v?\d+(?:\.\d+){2,}(?:[-~+]?(?:rc|alpha|beta|dev|pre|post|ubuntu|deb|p|a|b)\d*)?(?!\w)"
-    r"|(?<![\w.,])v\d+(?:\.\d+)*(?!\w)|\b0x[0-9a-fA-F]+\b"
+    "number": r"(?<![\w.,])\d+(?:\.\d+){2,}(?!\w)"
     rf"|{_BEFORE_NUMBER}(?:\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?|\d{{1,3}}(?:\.\d{{3}})+(?:,\d+)?"
     rf"|\d{{1,3}}(?:[\u00a0\u202f]\d{{3}})+(?:[.,]\d+)?|\d{{1,3}}(?:['’]\d{{3}})+(?:\.\d+)?){_AFTER_NUMBER}"  # grouped
-    rf"|{_BEFORE_NUMBER}\d{{1,4}}/\d{{1,4}}{_AFTER_NUMBER}|(?<!\w)\d*[¼-¾⅐-⅞](?!\w)"  # fractions
+    rf"|{_BEFORE_NUMBER}\d{{1,4}}/\d{{1,4}}{_AFTER_NUMBER}"  # fractions
     r"|(?<![\w.,:/$€£¥])(?<!\d-)\d{4,}(?:[-–]\d{4,})?(?![\w]|[.,:/]\d|-\d)",
     "emoji": "(?:[\U0001f1e6-\U0001f1ff]{2}|[0-9#*]\ufe0f?\u20e3|[\u2122\u2139]\ufe0f|"
     "(?:[\U0001f300-\U0001faff\u2600-\u27bf\u2b00-\u2bff\u231a\u231b\u23e9-\u23fa]"
@@ -90,7 +91,7 @@ _KINDS = {
     "private_use": "[\ue000-\uf8ff]+",  # no model is trained on these; includes the masks
 }
 _VERBATIM = re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in _KINDS.items()))
-_ADDRESS_KINDS = ("tag", "url", "email", "placeholder", "path", "emoji")
+_ADDRESS_KINDS = ("tag", "entity", "url", "email", "placeholder", "path", "time", "code", "digits", "emoji")
 _ADDRESS = re.compile("|".join(f"(?:{_KINDS[kind]})" for kind in _ADDRESS_KINDS))
 # A fast filter: every match of _VERBATIM contains a hint.
 _HINT = re.compile(r"[<&/@%${\\\d\[_:]|\.\w|#[fF]{3}|[¼-¾⅐-⅞]|[^\x00-\u2121]")
@@ -137,7 +138,9 @@ def verbatim_spans(text: str) -> list[tuple[int, int]]:
 
 
 def address_spans(text: str) -> list[tuple[int, int]]:
-    """Return the (start, end) of each tag, URL, address, file name, placeholder and emoji, which no model may change.
+    """Return the (start, end) of each tag, URL, address, file name, placeholder, code, date and emoji.
+
+    No model may change these; how numbers are written may differ between languages.
 
     >>> address_spans("see https://x.org, {name}")
     [(4, 17), (19, 25)]
