@@ -335,15 +335,13 @@ def _directions(setting: Setting) -> str | None:
         ]
         for column, name in enumerate(("a.en", "a.pt")):
             (Path(folder) / name).write_text("".join(f"{line[column]}\n" for line in lines), encoding="utf-8")
-        correction = setting.cases / "same-language"
-        sides = {
-            "en-pt_BR": (f"{folder}/a.en", f"{folder}/a.pt"), "en-pt-BR": (f"{folder}/a.en", f"{folder}/a.pt"),
-            "en-en": (correction / "gec.src", correction / "gec.tgt"),
-        }  # fmt: skip
+        typos = (Path(folder) / "a.en").read_text().replace("the ", "teh ", 700)
+        (Path(folder) / "a.typos").write_text(typos)
+        sides = {"en-pt_BR": ("a.en", "a.pt"), "en-pt-BR": ("a.en", "a.pt"), "en-en": ("a.typos", "a.en")}
         codes = {
             direction: setting.run(
-                "init", "--src", src, "--tgt", tgt, "--direction", direction, "--minutes", 1,
-                "--out", f"{folder}/{direction}.toml",
+                "init", "--src", f"{folder}/{src}", "--tgt", f"{folder}/{tgt}", "--direction", direction,
+                "--minutes", 1, "--out", f"{folder}/{direction}.toml",
             )[::2]
             for direction, (src, tgt) in sides.items()
         }  # fmt: skip
@@ -370,6 +368,7 @@ def _no_other_program(setting: Setting) -> str | None:
     return wrong("it was read")
 
 
+_LINKS = " ".join(f"http://a.b/{n}" for n in range(1, 13))
 OWN = (  # a text, and what its translation has as often
     ("Press Ctrl+Alt+F2 to open page 17.", "17"), ("The meeting is on 2031-04-05 at 09:45.", "2031-04-05 09:45"),
     ("See https://docs.example.net/v2/a_(b)/c?x=1&y=2#z for help.", "https://docs.example.net/v2/a_(b)/c?x=1&y=2#z"),
@@ -393,7 +392,7 @@ OWN = (  # a text, and what its translation has as often
     ("The year 1999 was not 2001.", "1999 2001"),
     ("A, 1; B, 2; C, 3; D, 4; E, 5; F, 6; G, 7; H, 8; I, 9; J, 10; K, 11; L, 12.",
      "1 2 3 4 5 6 7 8 9 10 11 12"), ("Time: 7:05 p.m. and 19:05.", "19:05"), ("12345678 users", "12345678"),
-    (" ".join(f"http://a.b/{n}" for n in range(1, 13)) + " are links.", " ".join(f"http://a.b/{n}" for n in range(1, 13))),
+    (f"{_LINKS} are links.", _LINKS),
     ("Use x86_64 and UTF-8.", "x86_64 UTF-8"), ("Use :name and :id in the query.", ":name :id"),
     ("The dog 🐕 and the cat 🐈 sleep.", "🐕 🐈"), ("5 km", "5"), ("Item 4.2.1 (b)", "4.2.1"),
 )  # fmt: skip

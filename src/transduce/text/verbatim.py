@@ -48,7 +48,8 @@ _KINDS = {
     r"|(?<![\w.@/\\-])(?:[A-Za-z0-9][A-Za-z0-9-]+\.)+(?:com|org|net|edu|gov|info|io|eu|de|fr|uk|ch|nl|pl|ru|cn|jp)\b"
     r"(?![.@/]\w|\()",
     "email": r"(?<![\w.+-])[\w.+-]+@\w[\w-]*(?:\.\w[\w-]*)+",
-    "placeholder": r"\$(?:\{\w+\}|[A-Za-z_]\w*)(?:/[\w.+-]*\w)+|\$\{[^{}\n]{0,200}\}|\$\(\w+\)|\{\{\{?[^{}]*\}\}\}?|\{[%#][^{}]*[%#]\}|%\{[\w.-]+\}"
+    "placeholder": r"\$(?:\{\w+\}|[A-Za-z_]\w*)(?:/[\w.+-]*\w)+"
+    r"|\$\{[^{}\n]{0,200}\}|\$\(\w+\)|\{\{\{?[^{}]*\}\}\}?|\{[%#][^{}]*[%#]\}|%\{[\w.-]+\}"
     # An argument of ICU or Java, with the texts for its cases.
     r"|\{\s?\w+\s?,\s?(?:plural|select|selectordinal|number|date|time|spellout|ordinal|duration|choice|list)\b"
     rf"(?:[^{{}}]|\{{(?:[^{{}}]|{_BRACED}){{0,500}}\}}){{0,500}}\}}"
