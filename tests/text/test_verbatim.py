@@ -14,7 +14,7 @@ VERBATIM = {
     "Write to jane.doe+x@mail.example.org today.": "jane.doe+x@mail.example.org",
     "See https://example.org/a?b=1&c=(2), or www.example.org.": "https://example.org/a?b=1&c=(2) | www.example.org",
     "(https://x.org/a), https://en.org/Foo_(bar). <https://y.org>": (
-        "https://x.org/a | https://en.org/Foo_(bar) | https://y.org"
+        "https://x.org/a | https://en.org/Foo_(bar) | <https://y.org>"
     ),
     "Look at example.com/page, x.org/a or Example.com.": "example.com/page | x.org/a | Example.com",
     "HTTP://EXAMPLE.ORG/A IN CAPITALS": "HTTP://EXAMPLE.ORG/A",

@@ -23,6 +23,7 @@ MAX_PERIOD = 8  # words that are repeated together
 MIN_LOOP_LETTERS = 6
 _WORD = re.compile(rf"[{SPACELESS}]|[^\W_{SPACELESS}]+")
 _DIGIT = re.compile(r"\d")
+_IS_SIGN = re.compile(f"[{SPACELESS}]")
 _LOOP_IN_WORD = re.compile(r"([^\W\d_]{2,8}?)\1{3,}|([^\W\d_])\2{5,}")  # four times, a single letter six times
 
 
@@ -123,7 +124,7 @@ def is_repetitive(source: str, target: str) -> bool:
 def _repeats(words: Sequence[str]) -> int:
     """Return how many times the same two to ``MAX_PERIOD`` words stand side by side; of one word, one time less.
 
-    Single letters, such as the signs of Chinese, may stand more often.
+    Signs of scripts without spaces, such as Chinese, may stand more often.
     """
     if max(Counter(words).values(), default=0) <= MAX_TIMES:
         return 1
@@ -133,7 +134,7 @@ def _repeats(words: Sequence[str]) -> int:
         for word, later in zip(words, words[period:], strict=False):
             n_equal = n_equal + 1 if word == later else 0
             n_times = n_equal // period + 1
-            most = max(most, n_times if period > 1 else n_times - 1 if len(word) > 1 else n_times // 2)
+            most = max(most, n_times if period > 1 else n_times // 2 if _IS_SIGN.fullmatch(word) else n_times - 1)
     return most
 
 
