@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from transduce.config import DataConfig
+from transduce.config import DataConfig, GreedySearchConfig
 from transduce.recipes import base, read_recipe, tiny, with_settings
 from transduce.tasks import Translator
 from transduce.text import EOS_ID
@@ -116,7 +116,11 @@ def test_ctranslate2_writes_what_greedy_search_writes(micro_model: Path) -> None
     other = Translator(translator.model, translator.tokenizers, translator.search, direction="en-de")
     texts = ["The dog sleeps.", "The woman sees the old cat."]
     peer = peer_system("peer", other, max_extra_tokens=translator.search.max_extra_tokens)
-    expected = [other.translate([text], beam_size=1, split=False)[0] for text in texts]
+    greedy = GreedySearchConfig(max_extra_tokens=translator.search.max_extra_tokens)
+    found = [
+        other.translate_segments([text], greedy, is_checked=False) for text in texts
+    ]  # as it is written, loops too
+    expected = [segments[0].n_best[0].text for segments in found if segments is not None]
     assert [peer.translate([text])[0] for text in texts] == expected
     assert all(len(text) > 3 for text in expected)
     assert len(peer.translate(texts)) == 2

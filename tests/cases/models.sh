@@ -46,11 +46,15 @@ model() {
       for side in en xx; do
         for language in de fr; do
           if [ $side = en ]; then suffix=en tag="<$language> "; else suffix=$language tag=; fi
-          xz -dc "$data/tatoeba/tatoeba-2021-08-07.en-$language.$suffix.xz" | head -9000 | sed "s/^/$tag/"
+          xz -dc "$data/tatoeba/tatoeba-2021-08-07.en-$language.$suffix.xz" | awk 'NR <= 9000' | sed "s/^/$tag/"
         done > "$out/tags.text/tag.$side"
       done
       own tags "$out"/tags.text/tag.{en,xx} en-de 5 ;;
-    long) generated long output-cut cut.en cut.xx en-de 4 ;;
+    long)  # the sources need some words more, else their targets are too long to be pairs
+      mkdir -p "$out/long.text"
+      [ -e "$out/long.text/cut.en" ] || (cd "$out/long.text" && "$python" "$cases/output-cut/gen.py")
+      sed 's/^/Write the long description of the /; s/$/ for the new catalogue, please./' "$out/long.text/cut.en" > "$out/long.text/long.en"
+      own long "$out"/long.text/long.en "$out"/long.text/cut.xx en-de 4 ;;
     *) echo "models.sh: unknown model $1" >&2; exit 2 ;;
   esac
 }

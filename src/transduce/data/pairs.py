@@ -60,8 +60,8 @@ def excess_of_targets(folder: Path, n_extra: int) -> tuple[int, int]:
     src, tgt = (ArrayFile(path, (np.int64,), (n_rows + 1,), "offsets") for path in paths)
     n_longer, largest = 0, 0
     for start in range(0, n_rows, ROWS_PER_PART):
-        ends_I = np.arange(start, min(start + ROWS_PER_PART, n_rows) + 1)
-        excess_R = np.diff(tgt.take(ends_I)) - np.diff(src.take(ends_I))
+        part = np.arange(start, min(start + ROWS_PER_PART, n_rows) + 1)
+        excess_R = np.diff(tgt.take(part)) - np.diff(src.take(part))
         n_longer += int((excess_R > n_extra).sum())
         largest = max(largest, int(excess_R.max()))
     return n_longer, largest

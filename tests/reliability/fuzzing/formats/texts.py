@@ -68,7 +68,7 @@ def _translate(case: Case, place: CaseFolders, sources: Sources) -> str:
     if verb == "translate-file":
         (place.folder / "in").write_bytes(content)
         words += ["--in", "in", "--out", "translated"]
-    repeats = content if verb == "translate-json" else b""
+    repeats = content if verb.startswith("translate") else b""  # text without letters stays as it is
     outcome = run_command(place, words, stdin=content, stop_after_s=STOP_AFTER_S, repeats=repeats)
     if outcome.code:
         return outcome.word
