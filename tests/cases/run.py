@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import socket
 import subprocess
 import sys
 import tempfile
@@ -71,6 +72,11 @@ class Setting:
         except urllib.error.HTTPError as error:
             text = error.read().decode()
             return error.code, json.loads(text) if text.startswith("{") else text
+
+    def address(self, models: Sequence[str]) -> tuple[str, int]:
+        """Host and port of a server that was asked before."""
+        host, _, port = self._servers[tuple(models)][1].removeprefix("http://").partition(":")
+        return host, int(port)
 
     def input(self, case: str, name: str = "input.json") -> Any:
         """An input of a case."""
@@ -366,6 +372,62 @@ def _no_other_program(setting: Setting) -> str | None:
     except DataError:
         return None
     return wrong("it was read")
+
+
+@case("numbers-units", models=["help"])
+def _units_as_the_target_writes_them(setting: Setting) -> str | None:
+    found = setting.translate("help", setting.input("numbers-units", "in.en"))
+    wanted = ("12,5 kg", "1.500 km", "3,50")
+    return None if all(each in line for each, line in zip(wanted, found, strict=True)) else wrong(found)
+
+
+@case("exif", "stereo-inverted")
+def _media_as_people_see_and_hear_them(setting: Setting) -> str | None:
+    import numpy as np
+
+    from transduce.media import reader_of
+
+    image, audio = reader_of("image", width=32), reader_of("audio", width=80)
+    pictures = [image.read(setting.cases / "exif" / name) for name in ("plain.png", "exif6.jpg", "exif3.jpg")]
+    sounds = [audio.read(setting.cases / "stereo-inverted" / name) for name in ("mono16.wav", "stereo_inverted.wav")]
+    same = [np.corrcoef(one.ravel(), other.ravel())[0, 1] > 0.99
+            for one, other in ((pictures[0], pictures[1]), (pictures[0], pictures[2]), (sounds[0], sounds[1]))
+            if one.shape == other.shape]  # fmt: skip
+    return None if same == [True] * 3 else wrong(same, [each.shape for each in (*pictures, *sounds)])
+
+
+@case("bulk-dangling", "bulk-long-name", models=["demo"])
+def _shards_by_name(setting: Setting) -> str | None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for case, other in (("dangling", "shard2.txt"), ("long", "n" * 250)):
+            (folder / case).mkdir()
+            (folder / case / "good.txt").write_text("The dog sleeps.\n")
+            if case == "dangling":
+                (folder / case / other).symlink_to("/nowhere/shard2.txt")
+            else:
+                (folder / case / other).write_text("The dog sleeps.\n")
+        dangling, long = (
+            setting.run(
+                "translate", setting.model("demo"), "--in", f"{folder}/{case}/*", "--out", f"{folder}/{case}-out"
+            )
+            for case in ("dangling", "long")
+        )
+        is_named = dangling[0] == 1 and "shard2.txt" in dangling[2]
+        is_done = "this is a bug" not in long[2] and (folder / "long-out" / "good.txt").exists()
+    return None if is_named and is_done else wrong(dangling, long)
+
+
+@case("html-500", "sigpipe", models=["demo"])
+def _clients_that_do_harm(setting: Setting) -> str | None:
+    body = {"q": "&#" + "1" * 4301, "source": "en", "target": "de", "format": "html"}
+    status, _ = setting.ask(["demo"], "/translate", body)
+    host, port = setting.address(["demo"])
+    for _ in range(100):
+        with socket.create_connection((host, port)) as client:
+            client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" * 20)
+    alive, _ = setting.ask(["demo"], "/health", None)
+    return None if status in (200, 400) and alive == 200 else wrong(status, alive)
 
 
 _LINKS = " ".join(f"http://a.b/{n}" for n in range(1, 13))
