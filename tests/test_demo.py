@@ -57,6 +57,7 @@ def tiny(out: Path, *settings: str) -> list[object]:
     return ["--out", out, *(argument for setting in [*small, *short, *settings] for argument in ("--set", setting))]
 
 
+@pytest.mark.merge
 def test_a_demo_on_real_text(transduce: CommandLine, data: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     outcome = transduce("demo", "--corpus", "multi30k", "--data", data, *tiny(run))
@@ -76,6 +77,7 @@ def test_a_demo_on_real_text(transduce: CommandLine, data: Path, tmp_path: Path)
     assert says(again.err, f"transduce train --resume --out {run}")
 
 
+@pytest.mark.merge
 def test_the_sentence_to_try_is_the_shortest_example(
     transduce: CommandLine, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -32,6 +32,8 @@ from transduce.bulk.worker import ShardTranslator
 from transduce.errors import ConfigError, DataError, TransduceError
 from transduce.files import MAX_LINE_BYTES
 
+pytestmark = pytest.mark.merge
+
 WORDS = "the a old young dog cat man woman sees hears red book sleeps".split()
 
 

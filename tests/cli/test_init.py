@@ -42,6 +42,7 @@ def untimed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(import_module("transduce.tasks.new_recipe"), "seconds_per_update", lambda *_: 0.01)
 
 
+@pytest.mark.merge
 def test_from_two_files_to_a_translation(transduce: CommandLine, text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(update_timing, "N_UPDATES", 3)
     monkeypatch.setattr(update_timing, "N_WARM_UP", 1)

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from said import says
 from transduce.cli.line_warnings import LineWarnings
 from transduce.tasks import ScoredText, Translation
@@ -52,6 +54,7 @@ def test_each_kind_is_told_once_and_counted_at_the_end() -> None:
     assert says(long, re.compile("^warning: "), 2, 5 + len(others), "longer")
 
 
+@pytest.mark.merge
 def test_every_warning_can_be_written_to_a_file(transduce: CommandLine, micro_model: Path, tmp_path: Path) -> None:
     lines = f"The dog sleeps.\n2024\n{'word ' * 2000}\n".encode()
     told = tmp_path / "told.tsv"

@@ -15,6 +15,8 @@ from transduce.cli.history import history_file, line_history
 
 pty = pytest.importorskip("pty")  # not on Windows
 
+pytestmark = pytest.mark.merge
+
 PROMPT = """
 from transduce.cli.stdin import typed_lines
 for line in typed_lines("en", history="test"):

@@ -29,6 +29,7 @@ def test_a_worker_that_dies_is_reported(micro_model: Path) -> None:
             list(stream)
 
 
+@pytest.mark.merge
 def test_a_worker_raises_the_error_of_the_command(tmp_path: Path) -> None:
     with TranslationWorkers(job(tmp_path, 1)) as workers, pytest.raises(CheckpointError, match=naming(tmp_path)):
         workers.wait_until_loaded()

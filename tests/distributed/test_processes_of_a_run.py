@@ -25,7 +25,7 @@ from transduce.tasks.run_lock import lock_holder
 from transduce.training import checkpoint_folders, read_state, read_tensors
 from transduce.training.distributed import assign_shards
 
-pytestmark = pytest.mark.reliability
+pytestmark = [pytest.mark.reliability, pytest.mark.merge]
 
 TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
 WORKER = Path(__file__).with_name("worker.py")

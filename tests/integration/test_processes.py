@@ -18,7 +18,7 @@ from forks import Forks
 from transduce.cli.signals import HANGUP_S
 from transduce.training import read_state
 
-pytestmark = pytest.mark.reliability
+pytestmark = [pytest.mark.reliability, pytest.mark.merge]
 
 
 @pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.slow)])

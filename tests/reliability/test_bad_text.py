@@ -423,6 +423,7 @@ LONG_LINES = {
 }
 
 
+@pytest.mark.merge
 def test_long_lines_are_cut_and_their_neighbours_are_not(transduce: CommandLine, model: Path) -> None:
     long = [LONG_LINES["one word"], LONG_LINES["marks"]]
     stdin = "\n".join(["The dog sleeps.", *long, "The cat sees a tree."]).encode()

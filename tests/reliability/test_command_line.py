@@ -35,7 +35,7 @@ from transduce.recipes import read_recipe, with_settings
 from transduce.trees import Tree, parse_tree
 from transduce.view.trees import draw_tree
 
-pytestmark = pytest.mark.reliability
+pytestmark = [pytest.mark.reliability, pytest.mark.merge]
 
 CommandLine = Callable[..., Any]
 

@@ -16,7 +16,7 @@ from forks import Forks
 from said import says
 from transduce.training import checkpoint_folders, read_tensors
 
-pytestmark = pytest.mark.reliability
+pytestmark = [pytest.mark.reliability, pytest.mark.merge]
 
 SETTINGS = [
     part

@@ -30,7 +30,7 @@ from transduce.training import (
     write_tensors,
 )
 
-pytestmark = pytest.mark.reliability
+pytestmark = [pytest.mark.reliability, pytest.mark.merge]
 
 CommandLine = Callable[..., Any]
 

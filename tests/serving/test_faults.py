@@ -23,7 +23,7 @@ from serving_tools import WORDS, RunningServer
 
 from forks import Forks
 
-pytestmark = pytest.mark.reliability
+pytestmark = [pytest.mark.reliability, pytest.mark.merge]
 RunServer = Callable[..., RunningServer]
 
 

@@ -95,6 +95,7 @@ def test_the_command_line_refuses_wrong_limits(transduce: Any, micro_model: Path
     assert outcome.out == ""
 
 
+@pytest.mark.merge
 def test_limits_on_the_command_line(transduce: Any, micro_model: Path) -> None:
     text = "the old dog sees the cat\n"
     plain = transduce("translate", micro_model, stdin=text.encode())
@@ -136,6 +137,7 @@ def test_a_translation_that_loops_is_searched_again() -> None:
         assert not is_repetitive(translation.source, translation.text)
 
 
+@pytest.mark.merge
 def test_links_of_words_are_those_of_any_number_of_workers(transduce: Any, micro_model: Path) -> None:
     text = b"the old dog\n2024\n\nThe cat sleeps. She sees a  dog!\n"
     plain = transduce("translate", micro_model, stdin=text).out.split("\n")[:-1]

@@ -229,6 +229,7 @@ def test_a_model_without_attention_has_uniform_weights() -> None:
     assert all(math.isfinite(each) for each in aligned.log_probs_X)
 
 
+@pytest.mark.merge
 def test_the_command_takes_a_prefix(transduce: Callable[..., Any], micro_run: Path) -> None:
     model = micro_run / "model"
     lines = b"The dog sleeps.\nA cat.\n"

@@ -206,6 +206,7 @@ def line_ends(text: str) -> str:
     return "".join(re.findall("[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]", text))
 
 
+@pytest.mark.merge
 def test_several_threads_may_translate(translator: Translator) -> None:
     texts = [SENTENCES[n] + " word" * (10 * n) for n in range(4)]
     expected = [translator.translate([text], split=False) for text in texts]

@@ -106,7 +106,22 @@ def test_lone_surrogates_become_replacement_characters() -> None:
     assert texts_of(["\ud800", "a \udcff b", "\ud800\n5"], str.upper) == ["\ufffd", "A \ufffd B", "\ufffd\n5"]
 
 
-PIECES = ["The dog sleeps. ", "One", "two.", "x", "2024", "-", ". ", " ", "  ", "\t", "\n", "\r\n", "\u00a0", "\u2003"]
+PIECES = [
+    "The dog sleeps. ",
+    "One",
+    "two.",
+    "x",
+    " 2024 ",
+    "-",
+    ". ",
+    " ",
+    "  ",
+    "\t",
+    "\n",
+    "\r\n",
+    "\u00a0",
+    "\u2003",
+]
 PIECES += ["\u2028", "\x0b", "\x1c", "\x85", "Yes!\tNo?", "\u3000", "(a) "]
 
 
