@@ -28,9 +28,11 @@ def collected(pytestconfig: pytest.Config) -> tuple[pytest.Item, ...]:
     return pytestconfig.stash[COLLECTED]
 
 
-# No hypothesis deadlines: the machine may be busy. Whole tests have the timeout of pyproject.toml.
-settings.register_profile("untimed", deadline=None, max_examples=30)
-settings.load_profile("untimed")
+# No hypothesis deadlines: the machine may be busy. Whole tests have the timeout of pyproject.toml. The same examples
+# every time, so that a change is judged by what it changes; ``--hypothesis-profile thorough`` looks for new ones.
+settings.register_profile("same", deadline=None, max_examples=30, derandomize=True)
+settings.register_profile("thorough", deadline=None, max_examples=1000)
+settings.load_profile("same")
 
 # Trains in seconds; too little to translate well.
 MICRO_RECIPE = """

@@ -3,7 +3,7 @@
 import unicodedata
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from transduce.text import normalise
@@ -61,6 +61,7 @@ def test_an_emoji_that_is_copied_stays_as_it_is(emoji: str) -> None:
     assert visible(f"a {emoji}\u200b b") == f"a {emoji} b"
 
 
+@example("\ud83d\x01\ude00")  # two lone surrogates that make a pair when what is between them goes
 @given(st.text() | SIGNS)
 def test_normalising_twice_is_normalising_once(text: str) -> None:
     once = normalise(text)

@@ -58,9 +58,12 @@ def normalise(text: str) -> str:
 def visible(text: str) -> str:
     """Return ``text`` without its invisible characters, except those that belong to an emoji.
 
+    Surrogates become what ``normalise`` makes of them.
+
     >>> visible("a soft\\xadhyphen,\\ta mark\\ufeff"), visible("\\u2764\\ufe0f") == "\\u2764\\ufe0f"
     ('a softhyphen,\\ta mark', True)
     """
+    text = without_surrogates(text)  # first, else two that an invisible character parts become a pair
     return text if _is_plain(text) else _WITHOUT_PICTURE.sub("", _ALWAYS_INVISIBLE.sub("", text))
 
 
