@@ -6,7 +6,7 @@
 # MINUTES (default: 15): training time of the models of real text.
 set -euo pipefail
 [ $# -ge 3 ] || { echo "usage: tests/cases/models.sh CASES DATA OUT [NAME...]" >&2; exit 2; }
-transduce=${TRANSDUCE:-$(dirname "$0")/../../.venv/bin/transduce}
+transduce=${TRANSDUCE:-$(realpath "$(dirname "$0")/../..")/.venv/bin/transduce}
 python=$(dirname "$transduce")/python
 cases=$(realpath "$1") data=$(realpath "$2") out=$3
 shift 3
