@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import math
+import re
 import tempfile
 from itertools import product
 from pathlib import Path
@@ -60,3 +63,47 @@ def _directions(setting: Setting) -> str | None:
             for direction, (src, tgt) in sides.items()
         }  # fmt: skip
     return None if not any(code for code, _ in codes.values()) else wrong(codes)
+
+
+@case("parse-length")
+def _targets_that_outputs_cannot_reach(setting: Setting) -> str | None:
+    told, recipe = [], setting.cases / "parse-length" / "par.toml"
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for split, n_deep in (("train", 12), ("dev", 0)):  # 200 trees, of which some are deep
+            trees = [_tree(number, 20 if number < n_deep else number % 3) for number in range(200)]
+            (folder / f"wsj-{split}.ptb").write_text("".join(f"{tree}\n" for tree in trees))
+        options: tuple[str, ...] = ()
+        for out in ("short", "long"):
+            _, errors = setting.output("prepare", recipe, "--out", folder / out, *options, folder=folder)
+            found = re.search(r"(\d+) of (\d+) training targets .*(search.max_extra_tokens = \d+)", errors)
+            told.append(found.groups() if found else None)
+            if found:
+                options = ("--set", found[3].replace(" ", ""))
+    return None if told[0] is not None and told[0][:2] == ("12", "200") and told[1] is None else wrong(told)
+
+
+def _tree(number: int, n_clauses: int) -> str:
+    start = f"(S (NP (NNP P{number})) (VP (VBZ says) (SBAR (IN that) "
+    return "(TOP " + start * n_clauses + "(S (NP (PRP they)) (VP (VBP sleep)))" + ")))" * n_clauses + ")"
+
+
+@case("best-checkpoint", models=["over"])
+def _the_folder_is_around_the_best(setting: Setting) -> str | None:
+    run = setting.model("over").parent
+    records = [json.loads(line) for line in (run / "metrics.jsonl").read_text().split("\n")[:-1]]
+    best, *_ = [each["update"] for each in reversed(records) if each["kind"] == "validation" and each["is_best"]]
+    perplexities = {"folder": _perplexity(setting, run / "model")}
+    with tempfile.TemporaryDirectory() as folder:
+        for name, options in (("best", ("--update", best)), ("last", ("--last", 5))):
+            setting.output("average", run, *options, "--out", f"{folder}/{name}")
+            perplexities[name] = _perplexity(setting, Path(folder) / name)
+    is_right = perplexities["folder"] < 1.1 * perplexities["best"] < 0.7 * perplexities["last"]
+    return None if is_right else wrong(best, perplexities)
+
+
+def _perplexity(setting: Setting, model: Path) -> float:
+    folder = setting.cases / "best-checkpoint"
+    out, _ = setting.output("score", "--model", model, "--src", folder / "od.en", folder / "od.de", "--json")
+    lines = [json.loads(line) for line in out.split("\n")[:-1]]
+    return math.exp(-sum(line["log_prob"] for line in lines) / sum(line["tokens"] for line in lines))
