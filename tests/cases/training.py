@@ -8,8 +8,11 @@ import re
 import tempfile
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 from register import Setting, case, wrong
+
+RECIPES = Path(__file__).parents[2] / "recipes"
 
 
 @case("bpe-text", "cr-line-ends", "tokenised-text", "tsv-3-columns")
@@ -91,8 +94,7 @@ def _tree(number: int, n_clauses: int) -> str:
 @case("best-checkpoint", models=["over"])
 def _the_folder_is_around_the_best(setting: Setting) -> str | None:
     run = setting.model("over").parent
-    records = [json.loads(line) for line in (run / "metrics.jsonl").read_text().split("\n")[:-1]]
-    best, *_ = [each["update"] for each in reversed(records) if each["kind"] == "validation" and each["is_best"]]
+    best = [each["update"] for each in _records(run) if each["kind"] == "validation" and each["is_best"]][-1]
     perplexities = {"folder": _perplexity(setting, run / "model")}
     with tempfile.TemporaryDirectory() as folder:
         for name, options in (("best", ("--update", best)), ("last", ("--last", 5))):
@@ -107,3 +109,37 @@ def _perplexity(setting: Setting, model: Path) -> float:
     out, _ = setting.output("score", "--model", model, "--src", folder / "od.en", folder / "od.de", "--json")
     lines = [json.loads(line) for line in out.split("\n")[:-1]]
     return math.exp(-sum(line["log_prob"] for line in lines) / sum(line["tokens"] for line in lines))
+
+
+@case("dpo-short", models=["policy"])
+def _what_preferences_measure(setting: Setting) -> str | None:
+    texts = setting.models / "policy.text"
+    settings = ("training.precision=fp32", "training.max_tokens_per_batch=1500", "training.max_updates=20",
+                "training.validate_every_updates=10", "training.checkpoint_every_updates=20",
+                "training.log_every_updates=10", "data.corpus=files", f"data.train_prompts={texts / 'rankings.tsv'}",
+                f"data.dev_prompts={texts / 'rankings-dev.tsv'}")  # fmt: skip
+    bad = []
+    with tempfile.TemporaryDirectory() as folder:
+        for task, of_validation in (("dpo", ("accuracy", "margin", "kl")), ("reward", ("accuracy", "margin"))):
+            recipe, run = RECIPES / "alignment" / f"{task}.toml", Path(folder) / task
+            options = [word for each in settings for word in ("--set", each)]
+            _, errors = setting.output("train", recipe, "--from", setting.model("policy"), "--out", run, *options)
+            told = [line.lower() for line in errors.split("\n") if re.match(r"update \d+", line)]
+            updates, validations = (
+                [each for each in _records(run) if each["kind"] == kind] for kind in ("update", "validation")
+            )
+            is_right = (
+                all(name in line for line in told for name in ("accuracy", "margin"))
+                and all({"accuracy", "margin"} <= each.keys() for each in updates)
+                and all(validations[1][name] >= validations[0][name] > 0 for name in of_validation)
+                and validations[1]["accuracy"] > 0.9
+                and all(name in line for line in told if "dev" in line for name in of_validation)
+                and (task == "dpo" or "perplexity" not in errors)  # that of DPO is of the best responses' tokens
+            )
+            if not is_right or len(told) != 4:
+                bad.append((task, told, validations))
+    return wrong(bad) if bad else None
+
+
+def _records(run: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (run / "metrics.jsonl").read_text().split("\n")[:-1]]
