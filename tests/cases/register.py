@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from served import TRANSDUCE, Server
+from running_server import TRANSDUCE, Server
 
 Check = Callable[["Setting"], "str | None"]  # None if all is right, else what came
 CHECKS: dict[str, tuple[Check, tuple[str, ...]]] = {}  # of each case: the check, and the models it needs

@@ -67,6 +67,10 @@ class Server:
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         return int(status.split("VmRSS:")[1].split()[0]) / 1024
 
+    def n_files(self) -> int:
+        """Files and connections that its process has open."""
+        return len(list(Path(f"/proc/{self.process.pid}/fd").iterdir()))
+
     def end(self) -> tuple[int, float]:
         """End it by SIGTERM; return its exit code and the seconds that it took."""
         begun = time.monotonic()
