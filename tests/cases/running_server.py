@@ -71,11 +71,15 @@ class Server:
         """Files and connections that its process has open."""
         return len(list(Path(f"/proc/{self.process.pid}/fd").iterdir()))
 
-    def end(self) -> tuple[int, float]:
-        """End it by SIGTERM; return its exit code and the seconds that it took."""
+    def end(self, *, within_s: float = 120) -> tuple[int, float]:
+        """End it by SIGTERM, in the end by SIGKILL; return its exit code and the seconds that it took."""
         begun = time.monotonic()
         self.process.terminate()
-        code = self.process.wait()
+        try:
+            code = self.process.wait(within_s)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            code = self.process.wait()
         return code, time.monotonic() - begun
 
     def __enter__(self) -> Self:
