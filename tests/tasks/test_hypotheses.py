@@ -6,8 +6,9 @@ import time
 
 import pytest
 
-from transduce.tasks.hypotheses import Candidate, Fault, HypothesisCheck, best_candidates, is_repetitive
+from transduce.tasks.hypotheses import Candidate, Fault, HypothesisCheck, best_candidates
 from transduce.tasks.translation_parts import ScoredText
+from transduce.tasks.word_loops import is_repetitive, without_loops
 from transduce.text import MaskRules
 
 CHECK = HypothesisCheck(MaskRules("en", "de"))
@@ -25,6 +26,8 @@ LOOPS = [
     ("I", "我我我我我我"),
     ("No, no, no, no!", "Nein, nein, nein, nein, nein!"),
     ("a b a b a b", "x y x y x y x y"),
+    ("Stop!!!", "Halt!!!!!!!!"),
+    ("Wait", "Warte, ????"),
 ]
 NO_LOOPS = [
     ("No, no, no!", "Nein, nein, nein!"),
@@ -36,6 +39,8 @@ NO_LOOPS = [
     ("Wait.....", "Warte....."),
     ("1000000 people", "1000000 Leute"),
     ("Mississippi", "Mississippi"),
+    ("Chapter 1 ........ 5", "Kapitel 1 ........ 5"),
+    ("Wait…", "Warte..."),
     ("Aaaaaaaah!", "Aaaaaaaaah!"),
     ("goodbye", "再见再见"),
     ("Haha", "哈哈哈"),
@@ -51,15 +56,27 @@ def test_a_loop_is_recognised(source: str, target: str) -> None:
     assert CHECK.fault(source, target) is Fault.REPEATS
 
 
+@pytest.mark.parametrize(
+    ("source", "target"), [*LOOPS, ("x", "a b " * 9 + "c c c c c a b a b a b"), ("x", "a.a.a,a.a")]
+)
+def test_of_a_loop_only_what_may_be_is_kept(source: str, target: str) -> None:
+    shorter = without_loops(source, target)
+    assert shorter and not is_repetitive(source, shorter)  # noqa: PT018
+    letters = iter(target)
+    assert all(letter in letters for letter in shorter)  # something was left out, nothing changed
+
+
 @pytest.mark.parametrize(("source", "target"), NO_LOOPS)
 def test_what_the_source_repeats_may_be_repeated(source: str, target: str) -> None:
     assert not is_repetitive(source, target)
+    assert without_loops(source, target) == target
 
 
 @pytest.mark.parametrize("text", ["a " * 10_000, "ab" * 10_000, "x y z " * 3000, "我" * 20_000, "ab, " * 5000])
 def test_the_check_takes_linear_time(text: str) -> None:
     started = time.monotonic()
     assert is_repetitive("source", text)
+    assert len(without_loops("source", text)) < 100
     assert time.monotonic() - started < 5  # about 0.2
 
 
@@ -106,3 +123,17 @@ def test_what_is_lost_is_mended_and_told() -> None:
     assert CHECK.mended(candidate("x", Fault.NONE, is_finished=False), "x")[1] == {"output-cut"}
     assert CHECK.mended(candidate("a a a", Fault.REPEATS, is_finished=False), "x")[1] == {"repeated", "output-cut"}
     assert CHECK.mended(candidate("-", Fault.HAS_NO_WORD), "x") == (ScoredText("", -1.0), {"untranslated"})
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "mended"),
+    [
+        ("KDE 2.2 is old: see kde.org for KDE 2.2.", "KDE 2.2 kde.org.", "KDE 2.2 kde.org 2.2."),
+        ("Heal at most 8 points", "Heile 8- 8 8 8 8 dunkt", "Heile 8- 8 8 dunkt"),
+        ("Versions 1.1-1 and 1.2-1 work", "Alles geht", "Alles 1.1-1 geht 1.2-1"),
+    ],
+)
+def test_what_is_put_in_makes_no_loop(source: str, target: str, mended: str) -> None:
+    best, _ = CHECK.mended(candidate(target, CHECK.fault(source, target)), source)
+    assert best.text == mended
+    assert CHECK.fault(source, mended) is Fault.NONE

@@ -25,8 +25,8 @@ from transduce.model import make_model
 from transduce.search import MAX_UNIT, n_repeats
 from transduce.tasks import Translator
 from transduce.tasks.batch_search import BatchSearch, SearchResult
-from transduce.tasks.hypotheses import is_repetitive
 from transduce.tasks.translator import search_with
+from transduce.tasks.word_loops import is_repetitive
 from transduce.text import Tokenizers, byte_tokenizer, train_bpe
 
 TEXTS = ["the old dog", "a", "a cat sees the woman", "yes"]

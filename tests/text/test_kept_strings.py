@@ -14,7 +14,8 @@ EN_DE = {"src_language": "en", "tgt_language": "de"}
 # (source, target, what the target lacks separated by " | ", the mended target)
 CASES = [
     ("Made in 2024.", "Gemacht in 2402.", "2024", "Gemacht in 2024."),
-    ("Made in 2024 by 3 men.", "Von Männern gemacht.", "2024 | 3", "Von Männern 2024 3 gemacht."),
+    ("See send(2), recv(2) and poll(2).", "Siehe sie alle.", "2 | 2 | 2", "Siehe send(2) sie recv(2) alle poll(2)."),
+    ("Made in 2024 by 3 men.", "Von Männern gemacht.", "2024 | 3", "Von Männern 2024 gemacht 3."),
     ("It has 1,500 files and 2 dirs.", "Es hat 1.500 Dateien und zwei Ordner.", "", None),
     ("It has 1,500 files.", "Es hat 1500 Dateien.", "", None),
     ("It has 1,500 files.", "Es hat 1,500 Dateien.", "", None),

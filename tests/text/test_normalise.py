@@ -61,6 +61,9 @@ def test_an_emoji_that_is_copied_stays_as_it_is(emoji: str) -> None:
     assert visible(f"a {emoji}\u200b b") == f"a {emoji} b"
 
 
+@example("\u0300\u094d\u200c")  # a joiner after a mark that moves
+@example("\U0001f3f4\U000e0020\u200c")  # a joiner after a flag
+@example("\u0600\U000e0020\u200c")  # a joiner after a letter, when what is between them goes
 @example("\ud83d\x01\ude00")  # two lone surrogates that make a pair when what is between them goes
 @given(st.text() | SIGNS)
 def test_normalising_twice_is_normalising_once(text: str) -> None:

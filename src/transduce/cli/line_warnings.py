@@ -26,8 +26,8 @@ _MESSAGES = {
         "with a sentence for which the model found no words",
     ),
     "repeated": (
-        "has a translation that repeats words more often than the source",
-        "with a translation that repeats words more often than the source",
+        "has a translation that repeated words more often than the source; what was too much is left out",
+        "with a translation that repeated words more often than the source; what was too much is left out",
     ),
     "lost": (
         "has a translation that lacks a number, URL, placeholder or tag of the source",

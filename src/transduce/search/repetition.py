@@ -20,8 +20,8 @@ __all__ = ["MAX_UNIT", "NoLoops", "NoRepeatNgrams", "n_repeats"]
 MAX_UNIT = 8  # tokens of the longest unit whose repetition counts as a loop
 
 
-def n_repeats(ids: Sequence[int], unit: int, /) -> int:
-    """The greatest number of times that ``unit`` tokens follow each other in ``ids``; at least 1.
+def n_repeats(ids: Sequence[object], unit: int, /) -> int:
+    """The greatest number of times that ``unit`` tokens, or words, follow each other in ``ids``; at least 1.
 
     >>> n_repeats([5, 7, 7, 7, 6], 1), n_repeats([5, 6, 5, 6, 5, 6, 5], 2)
     (3, 3)

@@ -6,25 +6,18 @@ Search knows probabilities of tokens; here texts are compared with their sources
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 
 from transduce.tasks.translation_parts import Flag, ScoredText
+from transduce.tasks.word_loops import is_repetitive, without_loops
 from transduce.text import MaskRules, lost_strings, mend
-from transduce.text.characters import SPACELESS
 from transduce.text.verbatim import has_verbatim
 
-__all__ = ["Candidate", "Fault", "HypothesisCheck", "best_candidates", "is_repetitive"]
+__all__ = ["Candidate", "Fault", "HypothesisCheck", "best_candidates"]
 
-MAX_TIMES = 2  # that the same words may stand side by side, unless they do so in the source; of a single word once
-MAX_PERIOD = 8  # words that are repeated together
-MIN_LOOP_LETTERS = 6
-_WORD = re.compile(rf"[{SPACELESS}]|[^\W_{SPACELESS}]+")
 _DIGIT = re.compile(r"\d")
-_IS_SIGN = re.compile(f"[{SPACELESS}]")
-_LOOP_IN_WORD = re.compile(r"([^\W\d_]{2,8}?)\1{3,}|([^\W\d_])\2{5,}")  # four times, a single letter six times
 
 
 class Fault(IntEnum):
@@ -80,13 +73,16 @@ class HypothesisCheck:
             return best, flags
         if candidate.fault is Fault.HAS_NO_WORD:
             return ScoredText("", best.score), flags | {"untranslated"}
+        text = best.text
         if candidate.fault is Fault.REPEATS:
             flags.add("repeated")
+            text = without_loops(source, text)
         if is_cut:
-            return best, flags
-        text = self._mended(source, best.text)
-        if text != best.text:
+            return ScoredText(text, best.score), flags
+        mended = self._mended(source, text)
+        if mended != text:
             flags.add("mended")
+            text = mended
         if self._lost(source, text):
             flags.add("lost")
         return ScoredText(text, best.score), flags
@@ -100,49 +96,20 @@ class HypothesisCheck:
         )
 
     def _mended(self, source: str, target: str) -> str:
+        """Return a translation with the strings that it lacks, apart from each other rather than as a loop."""
+        mended = self._with_strings(source, target, in_order=True)
+        if not is_repetitive(source, mended):
+            return mended
+        apart = without_loops(source, self._with_strings(source, target, in_order=False))
+        return mended if self._lost(source, apart) else apart
+
+    def _with_strings(self, source: str, target: str, *, in_order: bool) -> str:
         rules = self.rules
         return mend(
-            source, target, src_language=rules.src_language, tgt_language=rules.tgt_language, may_lack=rules.unmasked
+            source,
+            target,
+            src_language=rules.src_language,
+            tgt_language=rules.tgt_language,
+            may_lack=rules.unmasked,
+            in_order=in_order,
         )
-
-
-def is_repetitive(source: str, target: str) -> bool:
-    """Whether a translation repeats words, or parts of one, side by side more often than its source: a model's loop.
-
-    >>> is_repetitive("behind", "derrière " * 4), is_repetitive("No, no, no, no!", "Nein, nein, nein, nein!")
-    (True, False)
-    """
-    words = _WORD.findall(target.lower())
-    n_times = _repeats(words)
-    if n_times > 1:
-        source_words = _WORD.findall(source.lower())
-        if n_times > max(min(MAX_TIMES, len(source_words)), _repeats(source_words)):
-            return True
-    return any(map(_has_loop, words)) and not any(map(_has_loop, _WORD.findall(source.lower())))
-
-
-def _repeats(words: Sequence[str]) -> int:
-    """Return how many times the same two to ``MAX_PERIOD`` words stand side by side; of one word, one time less.
-
-    Signs of scripts without spaces, such as Chinese, may stand more often.
-    """
-    if max(Counter(words).values(), default=0) <= MAX_TIMES:
-        return 1
-    most = 1
-    for period in range(1, min(MAX_PERIOD, len(words) // MAX_TIMES) + 1):
-        n_equal = 0
-        for word, later in zip(words, words[period:], strict=False):
-            n_equal = n_equal + 1 if word == later else 0
-            n_times = n_equal // period + 1
-            most = max(most, n_times if period > 1 else n_times // 2 if _IS_SIGN.fullmatch(word) else n_times - 1)
-    return most
-
-
-def _has_loop(word: str) -> bool:
-    """Whether letters of a word are repeated.
-
-    >>> _has_loop("lalalalala"), _has_loop("mississippi")
-    (True, False)
-    """
-    may_have = len(word) >= MIN_LOOP_LETTERS and 2 * len(set(word)) <= len(word)
-    return may_have and _LOOP_IN_WORD.search(word) is not None

@@ -18,7 +18,7 @@ Flag = Literal[
     "source-cut",  # the source is longer than the model reads: its end is not translated
     "output-cut",  # the translation reached the greatest length of an output: its end may be missing
     "untranslated",  # no hypothesis had a word: a sentence stands as in the source
-    "repeated",  # every hypothesis repeats words more often than the source does
+    "repeated",  # every hypothesis repeats words more often than the source: what is too much is left out
     "lost",  # numbers, URLs, placeholders or tags of the source are missing
     "mended",  # the model dropped or changed such a string: it was put in afterwards
     "long",  # a sentence is longer than any in training

@@ -32,6 +32,8 @@ MAX_COMPARED = 10_000  # pairs of lost and surplus digit strings that are compar
 _COPIED_KINDS = frozenset(("comment", "tag", "url", "email", "placeholder", "path", "code", "emoji"))
 _DIGITS = re.compile(r"\d+(?:(?:[-–.,:/'’٫٬]|[\u00a0\u2009\u202f](?=\d{3}(?!\d)))\d+)*")
 _SPACED_DIGITS = re.compile(r"\d+(?:(?:[-–.,:/'’٫٬]|[ \u00a0\u2009\u202f](?=\d{3}(?!\d)))\d+)*")
+MAX_NAME = 64
+_NAME = re.compile(r"([^\W\d_]\w+)\($")
 _IN_WORD = re.compile(r"([1-9]|1[0-2])(?:(?:D|st|nd|rd|th)\b|-[a-z]{2})")
 _ONE_OF_SOMETHING = re.compile(r"1\s+[^\W\d_]")
 
@@ -71,11 +73,20 @@ def lost_strings(
     return tuple(each.text for each in comparison.lost)
 
 
-def mend(source: str, target: str, *, src_language: str, tgt_language: str, may_lack: Collection[str] = ()) -> str:
+def mend(
+    source: str,
+    target: str,
+    *,
+    src_language: str,
+    tgt_language: str,
+    may_lack: Collection[str] = (),
+    in_order: bool = True,
+) -> str:
     """Return ``target`` with the lost strings of ``source`` put in, so that none is lost; unchanged if none was.
 
     A string takes the place of its counterpart: one of the same kind in the target that the source does not have. If
-    there is none, it is inserted at its relative place. Nothing that was kept is broken.
+    there is none, it is inserted at its relative place, and ``in_order`` between its neighbours in the source. Nothing
+    that was kept is broken.
 
     >>> mend("Made in 2024.", "Gemacht in 2402.", src_language="en", tgt_language="de")
     'Gemacht in 2024.'
@@ -83,7 +94,7 @@ def mend(source: str, target: str, *, src_language: str, tgt_language: str, may_
     comparison = _Comparison(source, target, src_language, tgt_language, may_lack)
     if not comparison.lost:
         return target
-    mended = comparison.mended()
+    mended = comparison.mended(in_order=in_order)
     still_lost = _Comparison(source, mended, src_language, tgt_language, may_lack).lost  # seldom: it joined digits
     return ", ".join((mended, *(each.text for each in still_lost)))
 
@@ -122,7 +133,7 @@ class _Comparison:
         )  # those that must be kept come first
         self.lost = sorted(lost, key=lambda each: each.start)
 
-    def mended(self) -> str:
+    def mended(self, *, in_order: bool) -> str:
         """Return the target with the lost strings put in."""
         first = _unused_characters(
             {*self._source, *self._target}, len(self._kept) + len(self.lost) + len(self._surplus)
@@ -148,7 +159,8 @@ class _Comparison:
             if all(is_free[item.start : item.end]):
                 is_free[item.start : item.end] = bytes(item.end - item.start)
                 in_target.append((item, token_for(item.text)))
-        masked = insert_missing(_with_tokens(self._target, in_target), _with_tokens(self._source, in_source), tokens)
+        target, source = _with_tokens(self._target, in_target), _with_tokens(self._source, in_source)
+        masked = insert_missing(target, source, tokens, in_order=in_order)
         return "".join(written.get(character, character) for character in masked)
 
     def _match_copied(self, items: Sequence[_Item]) -> list[_Item]:
@@ -287,9 +299,13 @@ class _Comparison:
     def _in_target(self, item: _Item, *, has_place: bool) -> str:
         """Return a lost string as it is put into the target: numbers with units and grouped ones by rule.
 
-        Where nothing stands for a number, its unit comes with it, unless the target has that.
+        Where nothing stands for a number, its unit comes with it, or the name in "connect(2)", unless the target has
+        that.
         """
         whole = self._verbatim_with(item)
+        name = _NAME.search(self._source[max(0, item.start - MAX_NAME) : item.start]) if whole is None else None
+        if name is not None and self._source.startswith(")", item.end) and not has_place:
+            return item.text if name[1] in self._target else f"{name[0]}{item.text})"
         if item.kind in _COPIED_KINDS or whole is None or whole.kind not in NUMBER_KINDS:
             return item.text
         written = translated_number(whole.text, *self._languages)

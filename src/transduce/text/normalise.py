@@ -31,8 +31,8 @@ _ALWAYS_INVISIBLE = re.compile(f"[{_NOTHING}]")
 _WITHOUT_PICTURE = re.compile(
     f"[{_VARIATIONS}](?<![{EMOJI}][{_VARIATIONS}])(?!\u20e3)"
     f"|[{_FLAG_LETTERS}](?<![\U0001f3f4{_FLAG_LETTERS}][{_FLAG_LETTERS}])[{_FLAG_LETTERS}]*"
-    f"|{_JOINERS}(?<![{JOINING_SCRIPTS}{EMOJI}{_VARIATIONS}]{_JOINERS})"
 )
+_JOINS_NOTHING = re.compile(f"{_JOINERS}(?<![{JOINING_SCRIPTS}{EMOJI}{_VARIATIONS}{_FLAG_LETTERS}]{_JOINERS})")
 
 
 def normalise(text: str) -> str:
@@ -50,9 +50,17 @@ def normalise(text: str) -> str:
     'Ein Mädchen lacht.'
     """
     text = without_surrogates(text)
-    if not _is_plain(text):
-        text = _LONE_JOINERS.sub("", _INVISIBLE.sub("", text))
+    text = text if _is_plain(text) else _without_invisible(text)
     return " ".join((text if text.isascii() else composed(text)).split())
+
+
+def _without_invisible(text: str) -> str:
+    """Return ``text`` without invisible characters, also those joiners that stand alone when others are removed."""
+    text, before = _INVISIBLE.sub("", text), ""
+    while text != before:
+        before = text
+        text = composed(_LONE_JOINERS.sub("", text))  # which may bring marks into another order
+    return text
 
 
 def visible(text: str) -> str:
@@ -64,7 +72,9 @@ def visible(text: str) -> str:
     ('a softhyphen,\\ta mark', True)
     """
     text = without_surrogates(text)  # first, else two that an invisible character parts become a pair
-    return text if _is_plain(text) else _WITHOUT_PICTURE.sub("", _ALWAYS_INVISIBLE.sub("", text))
+    if _is_plain(text):
+        return text
+    return _JOINS_NOTHING.sub("", _WITHOUT_PICTURE.sub("", _ALWAYS_INVISIBLE.sub("", text)))
 
 
 def _is_plain(text: str) -> bool:
