@@ -59,6 +59,7 @@ def main() -> None:
         has_lost = False
         for kind, count in (
             ("numbers", numbers),
+            ("digits", lambda text: Counter(re.findall(r"\d+", text))),
             ("placeholders", lambda text: Counter(PLACEHOLDERS.findall(text))),
             ("tags", lambda text: Counter(TAGS.findall(text))),
         ):
