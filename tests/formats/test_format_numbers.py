@@ -24,11 +24,12 @@ from transduce.config.migrations import tables_of_format_1
 from transduce.errors import CheckpointError, DataError
 from transduce.files import write_manifest
 from transduce.model import make_model
+from transduce.model.weights import weights_of
 from transduce.tasks import open_prepared, read_run_config
 from transduce.tasks.model_folder import read_model_config, write_model_folder
 from transduce.tasks.run_file import changes_since, read_run_file
 from transduce.text import Tokenizers, train_bpe
-from transduce.training import TrainState, read_state, weights_of
+from transduce.training import TrainState, read_state
 
 BEFORE = Path(__file__).parent / "before_format_numbers"
 # Model fields that came after format 0.

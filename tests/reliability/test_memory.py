@@ -20,11 +20,11 @@ from transduce.config import ModelConfig, TrainingConfig
 from transduce.diagnostics import machine
 from transduce.errors import CheckpointError, TrainingError
 from transduce.files import write_manifest
+from transduce.machine_limits import FreeMemory, free_memory
 from transduce.model import cost_of
 from transduce.tasks import TASKS, model_memory
 from transduce.tasks.model_folder import read_model_config, read_model_folder
 from transduce.training import DistributedContext, memory
-from transduce.training.machine_limits import FreeMemory, free_memory
 from transduce.training.records import UpdateRecord
 from transduce.training.tensorboard import TensorBoardEvents
 

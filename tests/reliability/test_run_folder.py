@@ -19,16 +19,10 @@ from transduce.config import RunConfig
 from transduce.diagnostics import examine
 from transduce.errors import CheckpointError, DataError, TrainingError
 from transduce.files import write_manifest
+from transduce.model.weights_file import read_tensors, write_tensors
 from transduce.recipes import read_recipe
 from transduce.tasks import average_run, read_run_config, train
-from transduce.training import (
-    UpdateRecord,
-    average_weights,
-    checkpoint_folders,
-    read_state,
-    read_tensors,
-    write_tensors,
-)
+from transduce.training import UpdateRecord, average_weights, checkpoint_folders, read_state
 
 pytestmark = [pytest.mark.reliability, pytest.mark.merge]
 

@@ -15,6 +15,7 @@ from starlette.testclient import TestClient
 
 from forks import Forks
 from transduce.config import ModelConfig, SearchConfig
+from transduce.model.weights import weights_of
 from transduce.serving.access import Access
 from transduce.serving.app import make_app
 from transduce.serving.compute_thread import ComputeThread
@@ -24,7 +25,6 @@ from transduce.serving.state import ServerState
 from transduce.tasks import task_named
 from transduce.tasks.model_folder import write_model_folder
 from transduce.text import Tokenizers, train_bpe, train_word_level
-from transduce.training import weights_of
 
 WORDS = "the a dog cat sees does not sleeps man woman book reads red old young in city of and is".split()
 SIZES = {"n_encoder_layers": 1, "n_decoder_layers": 1, "d_model": 16, "d_ff": 24, "n_heads": 2, "d_k": 8, "d_v": 8}

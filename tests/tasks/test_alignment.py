@@ -19,6 +19,7 @@ from transduce.config import TrainingConfig
 from transduce.corpora.grammar.instructions import generate_instructions
 from transduce.data.responses import RankingBatches, prompt_of, responses_of
 from transduce.errors import ConfigError, TransduceError
+from transduce.model.weights_file import read_tensors
 from transduce.recipes import read_recipe
 from transduce.search.sampling import Sampling
 from transduce.tasks import LanguageModel, ResponseModel, RewardModel, best_of_n, open_prepared, read_run_config, train
@@ -26,7 +27,7 @@ from transduce.tasks.model_folder import read_saved_weights
 from transduce.tasks.response_task import blocked_ids
 from transduce.tasks.reward import margins_of_pairs
 from transduce.text import BOS_ID, EOS_ID
-from transduce.training import DistributedContext, Score, UpdateRecord, ValidationRecord, load_weights, read_tensors
+from transduce.training import DistributedContext, Score, UpdateRecord, ValidationRecord, load_weights
 
 STAGES = ("causal-lm", "sft", "reward", "dpo", "ppo", "reinforce")
 

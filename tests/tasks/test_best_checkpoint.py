@@ -16,8 +16,9 @@ from task_suite import SmallRun, few_evaluated_sentences, records
 from said import naming, says
 from transduce.errors import CheckpointError, ConfigError
 from transduce.files import write_manifest
+from transduce.model.weights_file import read_tensors
 from transduce.tasks import RewardModel, average_run, dev_perplexity, open_prepared, train
-from transduce.training import average_weights, checkpoint_folders, checkpoints_around, read_state, read_tensors
+from transduce.training import average_weights, checkpoint_folders, checkpoints_around, read_state
 
 LOSSES = [3.0, 1.0, 2.0, 2.5, 2.5, 2.5, 2.5, 2.5]  # the best at the second validation, update 4
 EVERY_TWO = [

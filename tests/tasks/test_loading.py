@@ -15,9 +15,10 @@ from said import naming
 from transduce.config import ModelConfig
 from transduce.errors import CheckpointError
 from transduce.model import EncoderDecoder, ShapesOnly, make_model
+from transduce.model.weights import assign_weights, weights_of
+from transduce.model.weights_file import are_finite, read_tensors
 from transduce.tasks import Translator
 from transduce.tasks.model_folder import read_model_folder
-from transduce.training import are_finite, assign_weights, read_tensors, weights_of
 
 SIZES = {"n_encoder_layers": 1, "n_decoder_layers": 1, "d_model": 16, "src_vocab_size": 11, "tgt_vocab_size": 11}
 

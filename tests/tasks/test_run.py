@@ -19,10 +19,11 @@ from said import naming, says
 from transduce.corpora import generate_pairs, parallel_text
 from transduce.errors import ConfigError, DataError
 from transduce.files import write_manifest
+from transduce.model.weights_file import read_tensors
 from transduce.recipes import read_recipe
 from transduce.tasks import Translator, average_run, evaluate, open_prepared, prepare, train
 from transduce.tasks.batch_search import run_search
-from transduce.training import UpdateRecord, ValidationRecord, average_weights, checkpoint_folders, read_tensors
+from transduce.training import UpdateRecord, ValidationRecord, average_weights, checkpoint_folders
 
 pytestmark = pytest.mark.reliability
 

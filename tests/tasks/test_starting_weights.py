@@ -14,12 +14,12 @@ from transduce.config import LanguageModelConfig, ModelConfig
 from transduce.errors import CheckpointError, ConfigError, DataError
 from transduce.model import Transformer, TransformerLM
 from transduce.model.weights import NamedOnDisk
+from transduce.model.weights_file import read_tensors
 from transduce.recipes import read_recipe
 from transduce.tasks import prepare, train
 from transduce.tasks.model_folder import SavedWeights
 from transduce.tasks.starting_weights import take_weights
 from transduce.text import Tokenizers, train_bpe
-from transduce.training import read_tensors
 
 pytestmark = pytest.mark.reliability
 

@@ -39,13 +39,14 @@ from transduce.files import (
 )
 from transduce.imports import without_collection
 from transduce.model import ShapesOnly
+from transduce.model.weights import assign_weights
+from transduce.model.weights_file import finite_tensors, write_tensors
 from transduce.tasks.ancestry import Ancestor, ancestry_as_json, ancestry_from_json
 from transduce.tasks.line_statistics import LineStatistics
 from transduce.tasks.model_memory import require_memory_to_search
 from transduce.tasks.registry import task_named
 from transduce.tasks.task import Task
 from transduce.text import Tokenizers
-from transduce.training import are_finite, assign_weights, read_tensors, write_tensors
 
 __all__ = [
     "ModelFolder", "SavedWeights", "read_model_config", "read_model_folder", "read_saved_weights", "read_tokenizers",
@@ -54,7 +55,6 @@ __all__ = [
 
 MIGRATIONS = (tables_of_format_1,)  # from format 1
 FORMAT = 1 + len(MIGRATIONS)
-WEIGHT_TYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 CONFIG_FILE, WEIGHTS_FILE, CARD_FILE = "config.json", "model.safetensors", "README.md"
 
 
@@ -224,14 +224,10 @@ def _read_config(folder: Path) -> tuple[ModelConfig, dict[str, Any], Task[Any]]:
 
 
 def _read_weights(path: Path) -> dict[str, Tensor]:
-    weights = read_tensors(path, may_be_link=True)
-    for name, weight in weights.items():
+    weights = finite_tensors(path, may_be_link=True)
+    for name in weights:
         if shown(name) != name:
             raise CheckpointError(f"{path} has an unknown tensor {shown(name)}; it belongs to another architecture")
-        if weight.dtype not in WEIGHT_TYPES:
-            raise CheckpointError(f"{path}: tensor {name} has dtype {weight.dtype}, weights are floating point")
-        if not are_finite(weight):
-            raise CheckpointError(f"{path}: tensor {name} has values that are not finite (NaN or Inf)")
     return weights
 
 

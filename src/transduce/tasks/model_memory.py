@@ -8,9 +8,9 @@ import torch
 
 from transduce.config import ModelConfig, TrainingConfig, TransformerConfig
 from transduce.errors import CheckpointError, TrainingError
+from transduce.memory import require_free
 from transduce.model import cost_of
 from transduce.training import DistributedContext
-from transduce.training.memory import require_free
 
 __all__ = ["bytes_to_train", "require_memory_to_search", "require_memory_to_train"]
 

@@ -23,6 +23,7 @@ from transduce.data.responses import RankingBatch, RankingBatches
 from transduce.metrics import TokenisedBleu
 from transduce.metrics.calibration import expected_calibration_error, reliability_bins
 from transduce.model import Cost, RewardLM, cost_of
+from transduce.model.weights import weights_of
 from transduce.tasks.preparation import Prepared
 from transduce.tasks.ranked_samples import rank_samples
 from transduce.tasks.registry import register
@@ -31,7 +32,7 @@ from transduce.tasks.response_task import ResponseTask, causal_config
 from transduce.tasks.task import Use
 from transduce.text import Tokenizers
 from transduce.training import DistributedContext, Score, Validation
-from transduce.training.checkpoint import load_weights, weights_of
+from transduce.training.checkpoint import load_weights
 
 __all__ = [
     "PAIR_SCORES", "PairScore", "RankingTask", "RewardModelling", "margins_of_pairs", "pair_score", "scores_of_pairs",

@@ -20,9 +20,9 @@ from transduce.data.lexicon import train_lexicon
 from transduce.errors import CheckpointError, ConfigError
 from transduce.files import Migration, atomic_folder, migrated, read_json, verify_manifest, write_json, write_manifest
 from transduce.model.shortlist import Shortlist
+from transduce.model.weights_file import read_tensors, write_tensors
 from transduce.tasks.preparation import Prepared
 from transduce.text import EOS_ID, Tokenizers
-from transduce.training import read_tensors, write_tensors
 
 __all__ = ["read_shortlist", "write_shortlist"]
 

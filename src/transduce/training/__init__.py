@@ -7,19 +7,14 @@ from transduce.loss import LossSum, cross_entropy, cross_entropy_reference, r_dr
 from transduce.training.averaging import average_weights, averaged_checkpoints, best_update, checkpoints_around
 from transduce.training.checkpoint import (
     TrainState,
-    are_finite,
-    assign_weights,
     checkpoint_folders,
     full_weights,
     load_weights,
     newest_complete,
     read_run_settings,
     read_state,
-    read_tensors,
     set_aside_misnamed,
     set_aside_newer,
-    weights_of,
-    write_tensors,
 )
 from transduce.training.distributed import DistributedContext, local_device, torchrun_context
 from transduce.training.gradients import BatchSource, Objective, Stateful
@@ -61,8 +56,6 @@ __all__ = [
     "Validate",
     "Validation",
     "ValidationRecord",
-    "are_finite",
-    "assign_weights",
     "average_weights",
     "averaged_checkpoints",
     "best_update",
@@ -81,12 +74,9 @@ __all__ = [
     "r_drop_reference",
     "read_run_settings",
     "read_state",
-    "read_tensors",
     "set_aside_misnamed",
     "set_aside_newer",
     "shard",
     "smoothing_weights",
     "torchrun_context",
-    "weights_of",
-    "write_tensors",
 ]  # fmt: skip
