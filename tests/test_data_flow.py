@@ -9,6 +9,7 @@ import torch
 
 from transduce.data import pad_rows
 from transduce.metrics import sacrebleu_score
+from transduce.model import make_model
 from transduce.recipes import read_recipe
 from transduce.search import beam_search
 from transduce.tasks import Translator, prepare, task_of
@@ -25,8 +26,8 @@ def test_from_a_recipe_to_the_first_update(micro_recipe: Path, tmp_path: Path) -
     run = read_recipe(micro_recipe)
     task = task_of(run)
     prepared = prepare(run.data, tmp_path / "prepared")
-    config = task.model_config(run.model, prepared.tokenizers)
-    model = task.build_model(config, prepared.tokenizers)
+    config = task.model_config(run.model, *prepared.tokenizers.sizes)
+    model = make_model(config, prepared.tokenizers)
     batches = task.batches(prepared.train, run, torch.device("cpu"))
     batch = batches.batch(0, 0)
     objective = task.objective(model, run)

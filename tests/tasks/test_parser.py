@@ -20,9 +20,9 @@ from transduce.diagnostics import examine
 from transduce.errors import CheckpointError, ConfigError, DataError
 from transduce.metrics import parseval
 from transduce.model import Transformer
+from transduce.model.word_positions import WordPositionFrontEnd
 from transduce.recipes import read_recipe
 from transduce.tasks import Parser, Translator, evaluate_parser, open_prepared, tagged_words, train
-from transduce.tasks.word_positions import WordPositionFrontEnd
 from transduce.text import BOS_ID, EOS_ID, UNK_ID
 from transduce.trees import Tree, parse_tree, plain
 

@@ -36,6 +36,7 @@ from transduce.corpora.grammar import generate_instructions
 from transduce.errors import ConfigError, DataError, TrainingError
 from transduce.files import migrated, read_json, sha256_of_file, write_json, write_lines
 from transduce.metrics import TOKENISED_BLEUS
+from transduce.model import cost_of
 from transduce.recipes import with_settings
 from transduce.tasks import (
     CHECKPOINTS,
@@ -466,9 +467,9 @@ class Experiments:
             raise DataError(f"{folder / CHECKPOINTS} is empty although the run has ended; delete {folder} to run again")
         state = read_state(newest)
         model_folder = folder / "model"
-        sizes = prepared.tokenizers.src.size, prepared.tokenizers.tgt.size
+        sizes = prepared.tokenizers.sizes
         model_config = config.model.with_vocabulary(*sizes)
-        cost = task_of(config).cost(model_config)
+        cost = cost_of(task_of(config).model_config(config.model, *sizes))
         n_tokens = task_of(config).n_counted_tokens(state.src_tokens, state.tgt_tokens)
         scores: dict[str, dict[str, Any] | None] = {}
         for split in ("dev", "test"):

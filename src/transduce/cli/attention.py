@@ -36,15 +36,17 @@ def attention(
         from transduce.tasks import LanguageModel, Translator
         from transduce.tasks.media_task import MediaTask
         from transduce.tasks.model_folder import read_model_config
+        from transduce.tasks.registry import task_named
         from transduce.view import attention_of_media, attention_of_text, attention_of_translation, write_attention_page
         from transduce.view.attention_page import attention_page
 
     require_model_folder(folder)
     require_writable("--out", out)
-    _, task = read_model_config(folder)
-    if task.name in LanguageModel.kinds:
+    _, name = read_model_config(folder)
+    task = task_named(name)
+    if name in LanguageModel.kinds:
         if tgt is not None:
-            raise ConfigError(f"--tgt needs a translator; {folder} holds a model for {task.name}")
+            raise ConfigError(f"--tgt needs a translator; {folder} holds a model for {name}")
         maps = attention_of_text(LanguageModel.load(folder, device=chosen_device(device)), src.replace("\\n", "\n"))
     elif isinstance(task, MediaTask):
         maps = attention_of_media(task.load(folder, device=chosen_device(device)), src, tgt)

@@ -147,6 +147,7 @@ def _evaluate_media(
         from transduce.corpora.media import listed_media
         from transduce.tasks.media_task import MediaTask, media_scores
         from transduce.tasks.model_folder import read_model_config
+        from transduce.tasks.registry import task_named
 
     if has_other or len(folders) > 1:
         raise ConfigError("--media takes one model, without --src, --ref, --text, --rerank and --tokenize")
@@ -156,9 +157,10 @@ def _evaluate_media(
     listed = list(listed_media(media))  # checked before the model is loaded
     if not listed:
         raise DataError(f"{media} has no lines; each should be a file name TAB its text")
-    _, task = read_model_config(folders[0])
+    _, name = read_model_config(folders[0])
+    task = task_named(name)
     if not isinstance(task, MediaTask):
-        raise ConfigError(f"--media needs a model of images or audio; {folders[0]} holds a model for {task.name}")
+        raise ConfigError(f"--media needs a model of images or audio; {folders[0]} holds a model for {name}")
     device = chosen_device(device)
     model = task.user.load(folders[0], device=device, precision=chosen_precision(precision, device))
     search = requested_search(model.search, n_best=None, beam=beam, alpha=alpha)

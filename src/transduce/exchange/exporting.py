@@ -84,7 +84,7 @@ def export_model(
     CheckpointError if the model folder cannot be used; TransduceError, leaving nothing behind, if the check fails.
     """
     config, task = read_model_config(folder)
-    require_exportable(config, task.name, target, where=folder)
+    require_exportable(config, task, target, where=folder)
     for name in NEEDED[target]:
         library(name, needed_for=f"the export to {FORMAT_NAMES[target]}")
     loaded = read_model_folder(folder, device=torch.device("cpu"))

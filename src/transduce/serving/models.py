@@ -339,23 +339,22 @@ def load_served(
         model.attend(compute.give_way)
         return model
 
-    if task.name == "translation":
+    if task == "translation":
         return ServedTranslator(
             folder, lambda path: attentive(Translator.load(path, device=device, precision=precision)),
             name_of=lambda model: f"{model.src_language}-{model.tgt_language}",
             options=options, compute=compute, metrics_of=metrics_of,
         )  # fmt: skip
     name = folder.resolve().parent.name if folder.resolve().name == "model" else folder.resolve().name
-    if task.name == "parsing":
+    if task == "parsing":
         return ServedParser(
             folder, lambda path: attentive(Parser.load(path, device=device, precision=precision)),
             name_of=lambda _: name, options=options, compute=compute, metrics_of=metrics_of,
         )  # fmt: skip
-    kind = LanguageModel.kinds.get(task.name)
+    kind = LanguageModel.kinds.get(task)
     if kind is None or kind.generate is LanguageModel.generate:
         raise CheckpointError(
-            f"{folder} holds a model for {task.name}; serve has a use for translators, parsers and models that "
-            "continue text"
+            f"{folder} holds a model for {task}; serve has a use for translators, parsers and models that continue text"
         )
     return ServedLanguageModel(
         folder, lambda path: LanguageModel.load(path, device=device),

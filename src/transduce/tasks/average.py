@@ -148,7 +148,7 @@ def dev_perplexity(model: nn.Module, prepared: Prepared, config: RunConfig) -> f
     if not task.is_of_tokens:
         raise ConfigError(f"task = {task.name!r} has no perplexity: its loss is not that of tokens")
     training = config.training.model_copy(update={"validation_bleu": False})
-    model_config = task.model_config(config.model, prepared.tokenizers)  # with the vocabulary sizes of the text
+    model_config = task.model_config(config.model, *prepared.tokenizers.sizes)  # with the vocabulary sizes of the text
     config = config.model_copy(update={"training": training, "model": model_config})
     validate = task.validator(lambda: model, prepared, config, device=next(model.parameters()).device)
     if validate is None:

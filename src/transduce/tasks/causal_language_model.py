@@ -21,7 +21,7 @@ from transduce.model import AttentionHook, DecodingState
 from transduce.search import beam_search
 from transduce.search.sampling import Sampling, draw, sampling_log_probs
 from transduce.tasks.batch_search import require_sequence
-from transduce.tasks.language_model import AS_IT_IS, Continuation, LanguageModel, lines_of
+from transduce.tasks.language_model import AS_IT_IS, Continuation, LanguageModel, lines_of, stack_of
 from transduce.tasks.model_folder import ModelFolder
 from transduce.text import BOS_ID, EOS_ID, normalise
 
@@ -62,7 +62,7 @@ class CausalLanguageModel(LanguageModel):
     @classmethod
     def from_folder(cls, loaded: ModelFolder) -> Self:
         """Return the language model of a model folder that has been read."""
-        return cls(loaded.model, loaded.tokenizers.src, max_length=loaded.model.window)
+        return cls(stack_of(loaded, is_causal=True), loaded.tokenizers.src, max_length=loaded.model.window)
 
     def generate(
         self,

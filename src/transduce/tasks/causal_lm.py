@@ -9,10 +9,9 @@ from typing import Any, cast
 import torch
 from torch import nn
 
-from transduce.config import DataConfig, LanguageModelConfig, ModelConfig, RunConfig, Split
+from transduce.config import DataConfig, ModelConfig, RunConfig, Split
 from transduce.data import Store
 from transduce.data.documents import CausalBatches, TextBatch
-from transduce.errors import ConfigError
 from transduce.metrics import TokenisedBleu
 from transduce.model import TransformerLM
 from transduce.tasks.causal_language_model import CausalLanguageModel
@@ -34,10 +33,6 @@ class CausalLanguageModelling(TextTask[TextBatch]):
     score_of_validation = "bits_per_byte"
     doing = "modelling"
 
-    def build_model(self, config: ModelConfig, tokenizers: Tokenizers | None) -> TransformerLM:
-        """Build a model. Raises ConfigError unless it is a causal language model."""
-        return TransformerLM.from_config(_causal(config))
-
     def text_batches(
         self,
         store: Store,
@@ -50,7 +45,7 @@ class CausalLanguageModelling(TextTask[TextBatch]):
         weights: Mapping[str, float] | None = None,
     ) -> CausalBatches:
         """Return batches of segments as long as the model's window."""
-        max_length = _causal(model).n_positions
+        max_length = self.longest_segment(model, data)
         return CausalBatches(
             store, max_length=max_length, max_tokens=max_tokens, seed=seed, device=device, weights=weights
         )
@@ -93,13 +88,6 @@ class CausalLanguageModelling(TextTask[TextBatch]):
     def use(self, data: DataConfig) -> Use:
         """Describe the use of a language model."""
         return Use("continuing text", "generate", "LanguageModel.load(folder).generate([...])")
-
-
-def _causal(config: ModelConfig) -> LanguageModelConfig:
-    """Return the configuration of a causal language model. Raises ConfigError for any other."""
-    if not isinstance(config, LanguageModelConfig) or not config.is_causal:
-        raise ConfigError("task = 'causal-lm' needs model.system = 'language-model' and model.is_causal = true")
-    return config
 
 
 register(CausalLanguageModelling())

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from transduce.errors import CheckpointError, ConfigError, DataError
-from transduce.model import AttentionHook
+from transduce.model import AttentionHook, TransformerLM
 from transduce.search.sampling import Sampling
 from transduce.tasks.batch_search import require_sequence
 from transduce.tasks.devices import usable_device
@@ -186,6 +186,14 @@ class LanguageModel(ProcessBound, ABC):
     def no_text(self) -> list[int]:
         """The ids of tokens that are no text."""
         return [*range(len(SPECIAL_TOKENS)), *self.tokenizer.language_model_ids]
+
+
+def stack_of(loaded: ModelFolder, *, is_causal: bool) -> TransformerLM:
+    """Return the model of a folder. Raises CheckpointError if it is not one stack that reads in this way."""
+    model: TransformerLM = loaded.model_for(loaded.task, TransformerLM)
+    if model.is_causal != is_causal:
+        raise CheckpointError(f"{loaded.folder}: a model for {loaded.task} has is_causal = {str(is_causal).lower()}")
+    return model
 
 
 def lines_of(text: str) -> list[str]:

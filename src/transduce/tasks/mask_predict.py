@@ -5,26 +5,25 @@ Shapes: B sentences, T target positions, N real target positions, X masked ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import cast
+from typing import ClassVar, cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transduce.config import ModelConfig, RunConfig, TrainingConfig, TransformerConfig
+from transduce.config import RunConfig, TrainingConfig
 from transduce.data import Batch
-from transduce.errors import ConfigError
 from transduce.loss import LossConfig, LossSum
-from transduce.model import AuxiliaryLosses, Cost, EncoderDecoder, MaskedTransformer, cost_of
-from transduce.model.masked_transformer import MASK_ID, MAX_DIFFERENCE
+from transduce.model import AuxiliaryLosses, EncoderDecoder, MaskedTransformer
+from transduce.model.masked_transformer import MASK_ID
 from transduce.model.padding import PairPadding, pair_padding
 from transduce.tasks.objective import PairObjective
 from transduce.tasks.registry import register
 from transduce.tasks.translation import Translation, TranslationValidation
 from transduce.tasks.validation import mean_nll_nats
-from transduce.text import PAD_ID, Tokenizers
+from transduce.text import PAD_ID
 
 __all__ = ["MaskPredict", "MaskedObjective"]
 
@@ -103,32 +102,12 @@ class MaskPredict(Translation):
 
     name = "mask-predict"
     doing = "translating"
+    own_model: ClassVar[Mapping[str, str]] = {"decoder": "masked"}
     validation = MaskPredictValidation
-
-    def build_model(self, config: ModelConfig, tokenizers: Tokenizers | None) -> MaskedTransformer:
-        """Build a model. Raises ConfigError unless it is a Transformer that proposes no blocks."""
-        return MaskedTransformer(_transformer(config))
-
-    def cost(self, config: ModelConfig) -> Cost:
-        """Return the cost with the prediction of the length."""
-        cost, n_lengths = cost_of(config), 2 * MAX_DIFFERENCE + 1
-        n_weights = n_lengths * (config.d_model + 1)
-        return replace(
-            cost,
-            parameters=cost.parameters + n_weights,
-            parameters_without_embeddings=cost.parameters_without_embeddings + n_weights,
-        )
 
     def objective(self, model: nn.Module, config: RunConfig) -> PairObjective:
         """Return the cross-entropy of masked tokens and of the length."""
         return cast(PairObjective, MaskedObjective(cast(MaskedTransformer, model), config.training))
-
-
-def _transformer(config: ModelConfig) -> TransformerConfig:
-    if not isinstance(config, TransformerConfig) or config.block_size > 1:
-        got = f"system = {config.system!r}" if not isinstance(config, TransformerConfig) else "block_size above 1"
-        raise ConfigError(f"task = 'mask-predict' needs model.system = 'transformer' with block_size = 1, got {got}")
-    return config
 
 
 register(MaskPredict())

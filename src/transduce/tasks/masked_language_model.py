@@ -15,7 +15,7 @@ from torch import Tensor
 from transduce.errors import ConfigError, DataError
 from transduce.model import AttentionHook
 from transduce.tasks.batch_search import require_sequence
-from transduce.tasks.language_model import FilledText, LanguageModel, SpanFill
+from transduce.tasks.language_model import FilledText, LanguageModel, SpanFill, stack_of
 from transduce.tasks.model_folder import ModelFolder
 from transduce.text import BOS_ID
 from transduce.text.gaps import GapCodec
@@ -37,7 +37,7 @@ class MaskedLanguageModel(LanguageModel):
         Raises CheckpointError if its vocabulary has no mask token.
         """
         loaded.require_language_model_tokens()
-        return cls(loaded.model, loaded.tokenizers.src, max_length=loaded.model.window)
+        return cls(stack_of(loaded, is_causal=False), loaded.tokenizers.src, max_length=loaded.model.window)
 
     @property
     def mask_id(self) -> int:

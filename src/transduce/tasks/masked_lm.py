@@ -9,7 +9,7 @@ from typing import cast
 import torch
 from torch import nn
 
-from transduce.config import DataConfig, LanguageModelConfig, ModelConfig, RunConfig
+from transduce.config import DataConfig, ModelConfig, RunConfig
 from transduce.data import Store
 from transduce.data.documents import TextBatch
 from transduce.data.masking import MaskedBatches
@@ -19,7 +19,7 @@ from transduce.tasks.masked_language_model import MaskedLanguageModel
 from transduce.tasks.registry import register
 from transduce.tasks.task import Use
 from transduce.tasks.text_task import TextObjective, TextTask
-from transduce.text import LANGUAGE_MODEL_TOKENS, Tokenizers
+from transduce.text import LANGUAGE_MODEL_TOKENS
 
 __all__ = ["MaskedLanguageModelling"]
 
@@ -29,10 +29,6 @@ class MaskedLanguageModelling(TextTask[TextBatch]):
 
     name = "masked-lm"
     doing = "modelling"
-
-    def build_model(self, config: ModelConfig, tokenizers: Tokenizers | None) -> TransformerLM:
-        """Build a model. Raises ConfigError unless it is a bidirectional language model."""
-        return TransformerLM.from_config(_bidirectional(config))
 
     def n_counted_tokens(self, src_tokens: int, tgt_tokens: int) -> int:
         """Return the tokens read; only some of them are targets."""
@@ -49,12 +45,17 @@ class MaskedLanguageModelling(TextTask[TextBatch]):
         device: torch.device,
         weights: Mapping[str, float] | None = None,
     ) -> MaskedBatches:
-        """Return batches of masked segments as long as the model's window."""
-        config = _bidirectional(model)
+        """Return batches of masked segments as long as the model's window.
+
+        Raises ConfigError if that has no room for a token.
+        """
+        max_length = self.longest_segment(model, data)
+        if max_length < 2:
+            raise ConfigError(f"model.n_positions should be at least 2, BOS and a token, got {max_length}")
         return MaskedBatches(
             store,
-            mask_id=config.vocab_size - len(LANGUAGE_MODEL_TOKENS),
-            max_length=config.n_positions,
+            mask_id=model.vocab_sizes[1] - len(LANGUAGE_MODEL_TOKENS),
+            max_length=max_length,
             max_tokens=max_tokens,
             seed=seed,
             device=device,
@@ -72,15 +73,6 @@ class MaskedLanguageModelling(TextTask[TextBatch]):
     def use(self, data: DataConfig) -> Use:
         """Describe the use of a masked language model."""
         return Use("filling gaps", "fill", "LanguageModel.load(folder).fill([...])")
-
-
-def _bidirectional(config: ModelConfig) -> LanguageModelConfig:
-    """Return the configuration of a bidirectional language model. Raises ConfigError for any other."""
-    if not isinstance(config, LanguageModelConfig) or config.is_causal:
-        raise ConfigError("task = 'masked-lm' needs model.system = 'language-model' and model.is_causal = false")
-    if config.n_positions < 2:
-        raise ConfigError(f"model.n_positions should be at least 2, BOS and a token, got {config.n_positions}")
-    return config
 
 
 register(MaskedLanguageModelling())

@@ -117,10 +117,9 @@ class MediaModel(ProcessBound):
         does not support the precision.
         """
         read = read_model_folder(Path(folder), device=usable_device(device))
-        read.require_task(cls.task, Path(folder))
         return cls(
-            read.model, read.tokenizers, read.search, direction=read.direction, precision=precision,
-            longest_source=read.longest_source,
+            read.model_for(cls.task, Transformer), read.tokenizers, read.search, direction=read.direction,
+            precision=precision, longest_source=read.longest_source,
         )  # fmt: skip
 
     def find_texts(

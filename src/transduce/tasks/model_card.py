@@ -16,6 +16,7 @@ from transduce.config import (
     TransformerConfig,
 )
 from transduce.corpora import OWN_FILES
+from transduce.model import cost_of
 from transduce.tasks.ancestry import Ancestor
 from transduce.tasks.preparation import Prepared
 from transduce.tasks.registry import task_named, task_of
@@ -44,7 +45,7 @@ def model_card(
 ) -> str:
     """Return the Markdown text for ``README.md`` of a model folder; ``averaged`` are the checkpoints, in words."""
     model, training, data, task = config.model, config.training, config.data, task_of(config)
-    cost, n_passes, use = task.cost(model), training.mean_passes(state.update), task.use(data)
+    cost, n_passes, use = cost_of(model), training.mean_passes(state.update), task.use(data)
     n_counted = task.n_counted_tokens(state.src_tokens, state.tgt_tokens)
     lines = [
         f"# A Transformer for {use.what}",

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from torch import Tensor
+from torch import Tensor, nn
 
 from transduce.config import (
     DIRECTION_PATTERN,
@@ -25,8 +25,8 @@ from transduce.config import (
     TransformerConfig,
     config_from_mapping,
 )
-from transduce.config.migrations import tables_of_format_1
-from transduce.errors import CheckpointError, ConfigError, DataError, quoted, shown
+from transduce.config.migrations import model_of_format_2, tables_of_format_1
+from transduce.errors import CheckpointError, quoted, shown
 from transduce.files import (
     atomic_folder,
     migrated,
@@ -38,14 +38,12 @@ from transduce.files import (
     write_text,
 )
 from transduce.imports import without_collection
-from transduce.model import ShapesOnly
+from transduce.model import ShapesOnly, cost_of, make_model
 from transduce.model.weights import assign_weights
 from transduce.model.weights_file import finite_tensors, write_tensors
 from transduce.tasks.ancestry import Ancestor, ancestry_as_json, ancestry_from_json
 from transduce.tasks.line_statistics import LineStatistics
 from transduce.tasks.model_memory import require_memory_to_search
-from transduce.tasks.registry import task_named
-from transduce.tasks.task import Task
 from transduce.text import Tokenizers
 
 __all__ = [
@@ -53,7 +51,7 @@ __all__ = [
     "require_task", "write_model_card", "write_model_folder",
 ]  # fmt: skip
 
-MIGRATIONS = (tables_of_format_1,)  # from format 1
+MIGRATIONS = (tables_of_format_1, model_of_format_2)  # from format 1
 FORMAT = 1 + len(MIGRATIONS)
 CONFIG_FILE, WEIGHTS_FILE, CARD_FILE = "config.json", "model.safetensors", "README.md"
 
@@ -62,7 +60,9 @@ CONFIG_FILE, WEIGHTS_FILE, CARD_FILE = "config.json", "model.safetensors", "READ
 class ModelFolder:
     """A model with its tokenizers, search configuration and task."""
 
-    model: Any  # from ``Task.build_model``
+    folder: Path
+    config: ModelConfig
+    model: Any  # from ``make_model``
     tokenizers: Tokenizers
     search: SearchConfig
     direction: str  # "en-de"; a parser uses only the first language
@@ -70,9 +70,12 @@ class ModelFolder:
     statistics: LineStatistics | None = None  # of the training text; None in folders of earlier versions
     longest_source: int | None = None  # columns or frames of images or audio in training; None in earlier versions
 
-    def require_task(self, task: str, where: Path) -> None:
-        """Raise CheckpointError if the model was trained for another task."""
-        require_task(self.task, task, where)
+    def model_for(self, task: str, kind: type[nn.Module]) -> Any:
+        """Return the model. Raises CheckpointError if it was trained for another task, or is of another kind."""
+        require_task(self.task, task, self.folder)
+        if not isinstance(self.model, kind):
+            raise CheckpointError(f"{self.folder} holds a {type(self.model).__name__}, which is no model for {task}")
+        return self.model
 
     def require_language_model_tokens(self) -> None:
         """Raise CheckpointError if the vocabulary has no mask token and no sentinels."""
@@ -146,7 +149,7 @@ def _read_model_folder(folder: Path, device: torch.device) -> ModelFolder:
     if longest_source is not None and (type(longest_source) is not int or longest_source < 1):
         raise CheckpointError(f"{path}: longest_source should be a number from 1 on, got {quoted(longest_source)}")
     tokenizers = Tokenizers.load(folder)
-    sizes = (tokenizers.src.size, tokenizers.tgt.size)
+    sizes = tokenizers.sizes
     if sizes != config.vocab_sizes:
         raise CheckpointError(
             f"{folder}: the tokenizers have {sizes[0]} and {sizes[1]} tokens, "
@@ -154,13 +157,11 @@ def _read_model_folder(folder: Path, device: torch.device) -> ModelFolder:
         )
     require_memory_to_search(config, device, where=folder)
     weights = _read_weights(folder / WEIGHTS_FILE)
-    try:
-        with ShapesOnly():
-            model = task.build_model(config, tokenizers)
-    except (ConfigError, DataError) as error:
-        raise CheckpointError(f"{folder}: {error}") from error
+    with ShapesOnly():
+        model = make_model(config, tokenizers)
     assign_weights(model, weights, where=folder / WEIGHTS_FILE)
-    return ModelFolder(model.to(device).eval(), tokenizers, search, direction, task.name, statistics, longest_source)
+    model = model.to(device).eval()
+    return ModelFolder(folder, config, model, tokenizers, search, direction, task, statistics, longest_source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,8 +182,8 @@ def read_saved_weights(folder: Path) -> SavedWeights:
         weights = _read_weights(folder / WEIGHTS_FILE)
         before = ancestry_from_json(values, where=folder / CONFIG_FILE)
         where = folder.resolve()
-        itself = Ancestor(f"{where.parent.name}/{where.name}", task.name, sha256_of_file(folder / WEIGHTS_FILE))
-        return SavedWeights(config, task.name, Tokenizers.load(folder), weights, (*before, itself))
+        itself = Ancestor(f"{where.parent.name}/{where.name}", task, sha256_of_file(folder / WEIGHTS_FILE))
+        return SavedWeights(config, task, Tokenizers.load(folder), weights, (*before, itself))
 
 
 def read_tokenizers(folder: Path) -> Tokenizers:
@@ -191,8 +192,8 @@ def read_tokenizers(folder: Path) -> Tokenizers:
         return Tokenizers.load(folder)
 
 
-def read_model_config(folder: Path) -> tuple[ModelConfig, Task[Any]]:
-    """Return the architecture and the task of a model folder.
+def read_model_config(folder: Path) -> tuple[ModelConfig, str]:
+    """Return the architecture of a model folder, and the name of its task.
 
     Raises CheckpointError if a file is missing or the weights do not fit the architecture.
     """
@@ -209,17 +210,16 @@ def _verified(folder: Path) -> AbstractContextManager[None]:
     return verified_while_read(folder, large=WEIGHTS_FILE, required=required, error=CheckpointError, may_be_links=True)
 
 
-def _read_config(folder: Path) -> tuple[ModelConfig, dict[str, Any], Task[Any]]:
-    """Return the architecture, checked against the weights file, the values of ``config.json``, and the task."""
+def _read_config(folder: Path) -> tuple[ModelConfig, dict[str, Any], str]:
+    """Return the architecture, checked against the weights file, the values of ``config.json``, and its task."""
     path = folder / CONFIG_FILE
     values = read_json(path, error=CheckpointError, may_be_link=True)
     values = migrated(values, MIGRATIONS, first=1, where=path, error=CheckpointError)
     config = config_from_mapping(ModelConfig, _table(values, "model"), where=path, error=CheckpointError)
-    try:
-        task = task_named(values.get("task"), where=str(path))
-    except ConfigError as error:
-        raise CheckpointError(str(error)) from error
-    _require_matching_weights(config, folder, task.cost(config).parameters)
+    task = values.get("task")
+    if not isinstance(task, str):
+        raise CheckpointError(f"{path}: task should be the name of a task, got {quoted(task)}")
+    _require_matching_weights(config, folder, cost_of(config).parameters)
     return config, values, task
 
 

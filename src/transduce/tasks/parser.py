@@ -101,8 +101,8 @@ class Parser(ProcessBound):
     ) -> Parser:
         """Load a model folder. Raises CheckpointError if it cannot be used, or holds a translator."""
         loaded = read_model_folder(Path(folder), device=usable_device(device))
-        loaded.require_task("parsing", Path(folder))
-        return cls(loaded.model, loaded.tokenizers, loaded.search, precision=precision, is_constrained=is_constrained)
+        model = loaded.model_for("parsing", EncoderDecoder)
+        return cls(model, loaded.tokenizers, loaded.search, precision=precision, is_constrained=is_constrained)
 
     def parse(self, sentences: Sequence[str], *, search: SearchConfig | None = None) -> list[Tree | None]:
         """Parse a list of sentences; None for one without words. Raises TypeError for a single string."""

@@ -9,19 +9,18 @@ from typing import Any
 
 import torch
 
-from transduce.config import DataConfig, ModelConfig, RunConfig, SearchConfig, Split, TransformerConfig
+from transduce.config import DataConfig, RunConfig, SearchConfig, Split
 from transduce.corpora import PairedText, TreebankText
 from transduce.errors import ConfigError
 from transduce.linearisation import ANY_TAG, PUNCTUATION_TAGS, delinearise
 from transduce.metrics import Parseval, TokenisedBleu, parseval
-from transduce.model import EncoderDecoder, make_model
+from transduce.model import EncoderDecoder
 from transduce.tasks.pairs import Lines, PairTask, tokenizer_trainer, tokenizers_of_model
 from transduce.tasks.parser import Parser, tagged_words
 from transduce.tasks.preparation import Prepared
 from transduce.tasks.registry import register
 from transduce.tasks.task import Use
 from transduce.tasks.validation import PairValidation
-from transduce.tasks.word_positions import make_word_position_model
 from transduce.text import Tokenizers, train_word_level
 from transduce.training import Score, Validation
 from transduce.trees import Tree, escape_brackets, split_words, tree_or_none
@@ -98,11 +97,6 @@ class Parsing(PairTask):
         if existing.src.is_closed:
             raise ConfigError(f"{config.tokenizer_from} does not read text; a parser needs a vocabulary of text")
         return existing if existing.tgt.is_closed else Tokenizers(existing.src, train_word_level(lines(1)))
-
-    def build_model(self, config: ModelConfig, tokenizers: Tokenizers | None) -> EncoderDecoder:
-        """Build a new model, with word positions if configured."""
-        has_word_positions = isinstance(config, TransformerConfig) and config.positions == "words"
-        return make_word_position_model(config, tokenizers) if has_word_positions else make_model(config)
 
     def load(self, model_folder: Path, *, device: str | torch.device = "cpu") -> Parser:
         """Load a parser."""

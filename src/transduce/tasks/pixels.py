@@ -28,7 +28,6 @@ from transduce.model import TransformerLM
 from transduce.tasks.pixel_model import PixelModel
 from transduce.tasks.preparation import Prepared
 from transduce.tasks.registry import register
-from transduce.tasks.response_task import causal_config
 from transduce.tasks.task import Use
 from transduce.tasks.text_task import TextObjective, TextTask
 from transduce.text import Tokenizers
@@ -85,10 +84,6 @@ class PixelTask(TextTask[TextBatch]):
                 f" {config.tokenizer!r}"
             )
         return DigitText(config)
-
-    def build_model(self, config: ModelConfig, tokenizers: Tokenizers | None) -> TransformerLM:
-        """Build a model. Raises ConfigError unless it is a causal language model."""
-        return TransformerLM.from_config(causal_config(config, self.name))
 
     def longest_segment(self, model: ModelConfig, data: DataConfig) -> int:
         """Return the number of positions of an image. Raises ConfigError if the model's window is smaller."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar, cast
 
@@ -11,17 +11,15 @@ from torch import nn
 
 from transduce.alignment.policies import PPO, PolicyObjective, Reinforce
 from transduce.alignment.rollouts import rewards_of
-from transduce.config import AlignmentConfig, ModelConfig, RunConfig
+from transduce.config import AlignmentConfig, RunConfig
 from transduce.data import Store
 from transduce.data.responses import PromptBatch, PromptBatches, longest_prompt
 from transduce.errors import ConfigError
-from transduce.model import Cost, RewardLM, TransformerLM, ValuedLM, cost_of
+from transduce.model import RewardLM, ValuedLM
 from transduce.tasks.model_folder import read_model_folder
 from transduce.tasks.preparation import Prepared
 from transduce.tasks.registry import register
-from transduce.tasks.response_task import PolicyTask, blocked_ids, causal_config
-from transduce.tasks.reward import reward_cost
-from transduce.text import Tokenizers
+from transduce.tasks.response_task import PolicyTask, blocked_ids, window_of
 
 __all__ = ["PolicyOptimisation", "ReinforceTask"]
 
@@ -32,23 +30,8 @@ class PolicyOptimisation(PolicyTask[PromptBatch]):
     name = "ppo"
     min_responses = 0
     is_parallel = False
+    own_model: ClassVar[Mapping[str, str]] = {"output": "tokens-and-value"}
     objective_class: ClassVar[type[PolicyObjective]] = PPO
-
-    def build_model(self, config: ModelConfig, tokenizers: Tokenizers | None) -> TransformerLM:
-        """Build policy and value function. Raises ConfigError unless it is a causal language model."""
-        return ValuedLM.from_config(causal_config(config, self.name))
-
-    def cost(self, config: ModelConfig) -> Cost:
-        """Return the cost with that of the value function."""
-        policy, value = cost_of(config), reward_cost(config)
-        return replace(
-            policy,
-            parameters=policy.parameters + value.parameters,
-            parameters_without_embeddings=policy.parameters_without_embeddings + value.parameters_without_embeddings,
-            parameters_of_matrices=policy.parameters_of_matrices + value.parameters_of_matrices,
-            flops_per_token=policy.flops_per_token + value.flops_per_token,
-            attention_flops_per_token=policy.attention_flops_per_token + value.attention_flops_per_token,
-        )
 
     def start_model(self, model: nn.Module, prepared: Prepared, config: RunConfig) -> None:
         """Start the value function from the reward model."""
@@ -75,7 +58,7 @@ class PolicyOptimisation(PolicyTask[PromptBatch]):
 
     def require_room(self, store: Store, config: RunConfig) -> None:
         """Raise ConfigError if the longest prompt with the longest response does not fit into the model's window."""
-        window, longest = causal_config(config.model, self.name).n_positions, longest_prompt(store)
+        window, longest = window_of(config), longest_prompt(store)
         if longest + config.alignment.max_response > window:
             raise ConfigError(
                 f"the longest prompt has {longest:,} tokens, BOS included; with alignment.max_response ="
@@ -104,15 +87,8 @@ class ReinforceTask(PolicyOptimisation):
     """REINFORCE with a leave-one-out baseline, on the same rewards. Ahmadian et al. (2024)."""
 
     name = "reinforce"
+    own_model: ClassVar[Mapping[str, str]] = {}
     objective_class: ClassVar[type[PolicyObjective]] = Reinforce
-
-    def build_model(self, config: ModelConfig, tokenizers: Tokenizers | None) -> TransformerLM:
-        """Build a policy. Raises ConfigError unless it is a causal language model."""
-        return TransformerLM.from_config(causal_config(config, self.name))
-
-    def cost(self, config: ModelConfig) -> Cost:
-        """Return the cost of the policy."""
-        return cost_of(config)
 
     def start_model(self, model: nn.Module, prepared: Prepared, config: RunConfig) -> None:
         """Change nothing."""
@@ -141,10 +117,9 @@ def _reward_model(alignment: AlignmentConfig, tokenizer_fingerprint: str | None,
         raise ConfigError("alignment.reward_model should name the folder of a reward model (task = 'reward')")
     folder = Path(alignment.reward_model)
     loaded = read_model_folder(folder, device=device)
-    loaded.require_task("reward", folder)
+    model: RewardLM = loaded.model_for("reward", RewardLM)
     if tokenizer_fingerprint is not None and loaded.tokenizers.fingerprint != tokenizer_fingerprint:
         raise ConfigError(f"{folder} has another tokenizer than this run; train both --from the same model")
-    model: RewardLM = loaded.model
     return model.requires_grad_(False).eval()
 
 

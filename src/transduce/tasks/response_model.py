@@ -83,8 +83,7 @@ class RewardModel(ProcessBound):
     def load(cls, folder: str | Path, *, device: str | torch.device = "cpu") -> Self:
         """Load a model folder. Raises CheckpointError if it cannot be used, or holds no reward model."""
         loaded = read_model_folder(Path(folder), device=usable_device(device))
-        loaded.require_task(cls.task, Path(folder))
-        return cls(loaded.model, loaded.tokenizers.src)
+        return cls(loaded.model_for(cls.task, RewardLM), loaded.tokenizers.src)
 
     @torch.no_grad()
     def rate(self, pairs: Sequence[tuple[str, str]]) -> list[float]:

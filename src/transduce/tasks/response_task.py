@@ -31,7 +31,7 @@ from transduce.text.documents import DocumentCodec
 from transduce.training import DistributedContext
 from transduce.training.gradients import BatchT
 
-__all__ = ["PolicyTask", "ResponseScore", "ResponseTask", "blocked_ids", "causal_config", "text_of_row"]
+__all__ = ["PolicyTask", "ResponseScore", "ResponseTask", "blocked_ids", "text_of_row", "window_of"]
 
 EVALUATION_TOKENS = 8192  # of a batch
 MAX_RESPONSE = 256  # tokens, in evaluation
@@ -58,11 +58,10 @@ def blocked_ids(config: ModelConfig) -> list[int]:
     return [*special, *range(size - len(LANGUAGE_MODEL_TOKENS), size)]
 
 
-def causal_config(config: ModelConfig, task: str) -> LanguageModelConfig:
-    """Return the configuration of a causal language model. Raises ConfigError for any other."""
-    if not isinstance(config, LanguageModelConfig) or not config.is_causal:
-        raise ConfigError(f"task = {task!r} needs model.system = 'language-model' and model.is_causal = true")
-    return config
+def window_of(config: RunConfig) -> int:
+    """Return the number of positions that a language model reads."""
+    assert isinstance(config.model, LanguageModelConfig)
+    return config.model.n_positions
 
 
 def text_of_row(store: Store, tokenizer: Tokenizer, row: int) -> Ranking:
@@ -157,13 +156,9 @@ class ResponseTask(Task[BatchT]):
             raise DataError(f"{prepared.folder} has no {split} text")
         return self.open_store(prepared.folder / split, prepared.tokenizers)
 
-    def build_model(self, config: ModelConfig, tokenizers: Tokenizers | None) -> TransformerLM:
-        """Build a model. Raises ConfigError unless it is a causal language model."""
-        return TransformerLM.from_config(causal_config(config, self.name))
-
     def require_window(self, store: Store, config: RunConfig) -> None:
         """Raise ConfigError if a prompt with its responses may be longer than the window of the model."""
-        window = causal_config(config.model, self.name).n_positions
+        window = window_of(config)
         if config.data.max_length > window:
             raise ConfigError(
                 f"data.max_length = {config.data.max_length:,} is above the window of the model, model.n_positions ="

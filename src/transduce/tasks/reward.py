@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
@@ -16,21 +16,20 @@ import torch
 from torch import Tensor, nn
 
 from transduce.alignment.preferences import PreferenceObjective, RewardObjective
-from transduce.config import SPLITS, DataConfig, ModelConfig, RunConfig, Split
+from transduce.config import SPLITS, DataConfig, RunConfig, Split
 from transduce.corpora.responses import Ranking
 from transduce.data import Store
 from transduce.data.responses import RankingBatch, RankingBatches
 from transduce.metrics import TokenisedBleu
 from transduce.metrics.calibration import expected_calibration_error, reliability_bins
-from transduce.model import Cost, RewardLM, cost_of
+from transduce.model import RewardLM, make_model
 from transduce.model.weights import weights_of
 from transduce.tasks.preparation import Prepared
 from transduce.tasks.ranked_samples import rank_samples
 from transduce.tasks.registry import register
 from transduce.tasks.response_model import RewardModel
-from transduce.tasks.response_task import ResponseTask, causal_config
+from transduce.tasks.response_task import ResponseTask
 from transduce.tasks.task import Use
-from transduce.text import Tokenizers
 from transduce.training import DistributedContext, Score, Validation
 from transduce.training.checkpoint import load_weights
 
@@ -126,18 +125,11 @@ class RewardModelling(RankingTask):
     name = "reward"
     doing = "rating"
     is_of_tokens = False
+    own_model: ClassVar[Mapping[str, str]] = {"output": "scalar"}
 
     def validated_scores(self, config: RunConfig) -> tuple[str, ...]:
         """Return the names of the scores of a validation."""
         return PAIR_SCORES
-
-    def build_model(self, config: ModelConfig, tokenizers: Tokenizers | None) -> RewardLM:
-        """Build a model. Raises ConfigError unless it is a causal language model."""
-        return RewardLM.from_config(causal_config(config, self.name))
-
-    def cost(self, config: ModelConfig) -> Cost:
-        """Return the cost with a scalar in place of the output projection."""
-        return reward_cost(config)
 
     def n_counted_tokens(self, src_tokens: int, tgt_tokens: int) -> int | None:
         """Return the number of tokens that were read."""
@@ -172,7 +164,7 @@ class RewardModelling(RankingTask):
         self, weights: Mapping[str, Tensor], prepared: Prepared, config: RunConfig, device: torch.device
     ) -> Mapping[str, Tensor]:
         """Normalise the rewards again. Ziegler et al. (2019)."""
-        model = self.build_model(config.model, prepared.tokenizers).to(device)
+        model = cast(RewardLM, make_model(config.model).to(device))
         load_weights(model, weights, where=prepared.folder)
         _normalise(model, prepared, config)
         return {name: weight.cpu() for name, weight in weights_of(model).items()}
@@ -212,21 +204,6 @@ class RewardModelling(RankingTask):
             "generate RESPONSE_MODEL --best-of 8 --reward-model",
             "RewardModel.load(folder).rate([...])",
         )
-
-
-def reward_cost(config: ModelConfig) -> Cost:
-    """Return the cost of a language model with a scalar output."""
-    cost = cost_of(config)
-    size, width = config.vocab_sizes[1], config.d_model
-    language_model = causal_config(config, "reward")
-    untied = 0 if language_model.tied_embeddings else size * width
-    bias = size if language_model.output_bias else 0
-    return replace(
-        cost,
-        parameters=cost.parameters - untied - bias + width + 1,
-        parameters_without_embeddings=cost.parameters_without_embeddings - bias + width + 1,
-        flops_per_token=cost.flops_per_token - 6 * size * width,
-    )
 
 
 @torch.no_grad()

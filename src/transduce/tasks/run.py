@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import nn
@@ -17,7 +17,7 @@ from transduce.data import StoreBatches
 from transduce.errors import CheckpointError, ConfigError, DataError, TrainingError
 from transduce.files import read_json, write_json
 from transduce.metrics import TokenisedBleu
-from transduce.model.weights import NamedOnDisk
+from transduce.model import make_model
 from transduce.tasks.average import average_run
 from transduce.tasks.model_folder import read_saved_weights
 from transduce.tasks.model_memory import require_memory_to_train
@@ -180,13 +180,13 @@ class _Run:
             config = resume_config(folder, config)
         # Fail before hours of preparation, where possible.
         task_of(config).require_best_by(config)
-        self._require_memory(config.model.with_vocabulary(MIN_VOCABULARY, MIN_VOCABULARY), config)
+        self._require_memory(task_of(config).model_config(config.model, MIN_VOCABULARY, MIN_VOCABULARY), config)
         self.prepared = prepared = _prepared(config, folder, store, data_folder, self.log)
         if existing is not None:
             require_same_data(folder, existing, prepared)
         if store is not None and not (folder / STORE).exists():
             write_json(folder / STORE_POINTER, {"folder": str(store.resolve())})
-        model_config = task_of(config).model_config(config.model, prepared.tokenizers)
+        model_config = task_of(config).model_config(config.model, *prepared.tokenizers.sizes)
         config = config.model_copy(update={"model": model_config})
         self._require_memory(model_config, config)
         batches = task_of(config).batches(prepared.train, config, self.device)
@@ -233,10 +233,10 @@ class _Run:
         """Run the update loop, resuming from ``checkpoint``; return why it ended and the number of updates."""
         training, prepared, task = config.training, self.prepared, task_of(config)
         torch.manual_seed(training.seed)
-        model = task.build_model(config.model, prepared.tokenizers).to(self.device)
+        model = make_model(config.model, prepared.tokenizers).to(self.device)
         if checkpoint is None and training.init_from is not None:
             path = Path(training.init_from)
-            taken = take_weights(cast(NamedOnDisk, model), config.model, prepared.tokenizers, read_saved_weights(path))
+            taken = take_weights(model, config.model, prepared.tokenizers, read_saved_weights(path))
             for line in taken.lines(path) if self.distributed.is_first else ():
                 self.log(line)
         if checkpoint is None:
@@ -327,7 +327,7 @@ class _Run:
         """Return the model, or a copy with the full weights if it is sharded."""
         if not self.is_sharded:
             return model
-        copy = task_of(config).build_model(config.model, self.prepared.tokenizers).to(self.device).eval()
+        copy = make_model(config.model, self.prepared.tokenizers).to(self.device).eval()
         load_weights(copy, full_weights(model), where=self.folder)
         return copy
 

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from transduce.config import RunConfig, config_from_mapping, without_unread
-from transduce.config.migrations import config_of_format_1
+from transduce.config.migrations import config_of_format_1, config_of_format_2
 from transduce.errors import CheckpointError, ConfigError, TrainingError, quoted
 from transduce.files import migrated, read_json
 from transduce.tasks.ancestry import Ancestor, ancestry_as_json, ancestry_from_json
+from transduce.tasks.registry import task_of
 from transduce.training import checkpoint_folders, read_run_settings, read_state
 
 __all__ = [
@@ -26,8 +27,8 @@ __all__ = [
 ]  # fmt: skip
 
 RUN_FILE, CHECKPOINTS, MODEL = "run.json", "checkpoints", "model"
-MAX_NAMED = 40  # missing fields in a message
-MIGRATIONS = (config_of_format_1,)
+MAX_NAMED = 50  # missing fields in a message
+MIGRATIONS = (config_of_format_1, config_of_format_2)
 Change = tuple[str, Any, Any]  # (field name, old value, new value)
 
 # Fields that may change on resume: run length, validation, logging and checkpoints, nothing that changes the updates.
@@ -180,12 +181,13 @@ def require_made_by(checkpoint: Path, settings: RunSettings, folder: Path) -> bo
 
 
 def resume_config(folder: Path, requested: RunConfig) -> RunConfig:
-    """Return ``requested`` with the vocabulary sizes of the run in ``folder``, and with the model that it started from.
+    """Return ``requested`` with the model of the run in ``folder``, and with the one that it started from.
 
     Raises ConfigError, naming the field, if one that must not change on resume differs.
     """
     original = read_run_config(folder)
-    requested = requested.model_copy(update={"model": requested.model.with_vocabulary(*original.model.vocab_sizes)})
+    model = task_of(requested).model_config(requested.model, *original.model.vocab_sizes)
+    requested = requested.model_copy(update={"model": model})
     requested = with_start_of(original, requested)
     for name, old, new in differences(original, requested):
         first = "" if (folder / MODEL).exists() else f"transduce average {folder}, then "

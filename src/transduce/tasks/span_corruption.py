@@ -9,17 +9,16 @@ from typing import cast
 import torch
 from torch import nn
 
-from transduce.config import DataConfig, ModelConfig, RunConfig, TransformerConfig
+from transduce.config import DataConfig, ModelConfig, RunConfig
 from transduce.data import Batch, Store
 from transduce.data.spans import SpanBatches
-from transduce.errors import ConfigError
-from transduce.model import EncoderDecoder, Transformer
+from transduce.model import EncoderDecoder
 from transduce.tasks.objective import PairObjective
 from transduce.tasks.registry import register
 from transduce.tasks.span_language_model import SpanLanguageModel
 from transduce.tasks.task import Use
 from transduce.tasks.text_task import TextTask
-from transduce.text import SENTINELS, Tokenizers
+from transduce.text import SENTINELS
 
 __all__ = ["SpanCorruption"]
 
@@ -29,10 +28,6 @@ class SpanCorruption(TextTask[Batch]):
 
     name = "span-corruption"
     doing = "modelling"
-
-    def build_model(self, config: ModelConfig, tokenizers: Tokenizers | None) -> Transformer:
-        """Build a model. Raises ConfigError unless it is a Transformer."""
-        return Transformer(_transformer(config))
 
     def n_counted_tokens(self, src_tokens: int, tgt_tokens: int) -> int | None:
         """Return None: the encoder reads several times as many tokens as the decoder writes."""
@@ -54,7 +49,7 @@ class SpanCorruption(TextTask[Batch]):
         weights: Mapping[str, float] | None = None,
     ) -> SpanBatches:
         """Return batches of corrupted segments of ``data.max_length`` tokens, and their missing spans."""
-        size = _transformer(model).tgt_vocab_size
+        size = model.vocab_sizes[1]
         return SpanBatches(
             store,
             sentinels=range(size - len(SENTINELS), size),
@@ -76,15 +71,6 @@ class SpanCorruption(TextTask[Batch]):
     def use(self, data: DataConfig) -> Use:
         """Describe the use of a model that writes missing spans."""
         return Use("filling gaps", "fill", "LanguageModel.load(folder).fill([...])")
-
-
-def _transformer(config: ModelConfig) -> TransformerConfig:
-    """Return the configuration of a Transformer. Raises ConfigError for any other."""
-    if not isinstance(config, TransformerConfig):
-        raise ConfigError(
-            f"task = 'span-corruption' needs model.system = 'transformer', got model.system = {config.system!r}"
-        )
-    return config
 
 
 register(SpanCorruption())

@@ -14,7 +14,7 @@ from transduce.config import BeamSearchConfig, SearchConfig
 from transduce.data import pad_rows
 from transduce.data.spans import restored, spans_of
 from transduce.errors import ConfigError, DataError
-from transduce.model import AttentionHook, EncoderDecoder, for_inference
+from transduce.model import AttentionHook, EncoderDecoder, Transformer, for_inference
 from transduce.search import Hypothesis
 from transduce.tasks.batch_search import MAX_SOURCE_TOKENS, max_positions, require_sequence, run_search
 from transduce.tasks.language_model import FilledText, LanguageModel, SpanFill
@@ -42,8 +42,9 @@ class SpanLanguageModel(LanguageModel):
         Raises CheckpointError if its vocabulary has no sentinels.
         """
         loaded.require_language_model_tokens()
-        max_length = min(MAX_SOURCE_TOKENS, max_positions(loaded.model))
-        return cls(loaded.model, loaded.tokenizers.src, loaded.search, max_length=max_length)
+        model = loaded.model_for(cls.task, Transformer)
+        max_length = min(MAX_SOURCE_TOKENS, max_positions(model))
+        return cls(model, loaded.tokenizers.src, loaded.search, max_length=max_length)
 
     def fill(self, texts: Sequence[str], *, n_best: int = 5) -> list[FilledText]:
         """Fill the gaps of each text, written ``<mask>``, each with text of any length.

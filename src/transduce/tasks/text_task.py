@@ -28,7 +28,7 @@ from transduce.errors import ConfigError, DataError
 from transduce.loss import LossConfig, LossSum
 from transduce.metrics import TokenisedBleu, perplexity
 from transduce.model import AuxiliaryLosses, TransformerLM
-from transduce.tasks.model_folder import read_model_config, read_model_folder
+from transduce.tasks.model_folder import read_model_folder
 from transduce.tasks.pairs import tokenizer_trainer, tokenizers_of_model
 from transduce.tasks.preparation import EVALUATION_SPLITS, Prepared, new_prepared
 from transduce.tasks.task import Task
@@ -241,14 +241,16 @@ class TextTask(Task[BatchT]):
         also: Collection[TokenisedBleu] = (),
     ) -> Any:
         """Return the cross-entropy of the targets of dev or test in fp32; masks and spans have a fixed seed."""
-        device, (config, _) = torch.device(device), read_model_config(model_folder)
+        device = torch.device(device)
         loaded = read_model_folder(model_folder, device=device)
-        run = RunConfig(model=cast(AnyModelConfig, config), data=prepared.config, training=TrainingConfig(eps_ls=0.0))
+        run = RunConfig(
+            model=cast(AnyModelConfig, loaded.config), data=prepared.config, training=TrainingConfig(eps_ls=0.0)
+        )
         batches = self.text_batches(
             self.split_store(prepared, split),
-            config,
+            loaded.config,
             prepared.config,
-            max_tokens=max(EVALUATION_TOKENS, 2 * self.longest_segment(config, prepared.config)),
+            max_tokens=max(EVALUATION_TOKENS, 2 * self.longest_segment(loaded.config, prepared.config)),
             seed=EVALUATION_SEED,
             device=device,
         )

@@ -97,7 +97,7 @@ class Translation(PairTask):
     def load(self, model_folder: Path, *, device: str | torch.device = "cpu") -> Translator:
         """Load a translator. Raises CheckpointError if the model is for another task."""
         _, task = read_model_config(model_folder)
-        require_task(task.name, self.name, model_folder)
+        require_task(task, self.name, model_folder)
         return Translator.load(model_folder, device=device)
 
     def evaluate(

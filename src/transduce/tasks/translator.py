@@ -200,9 +200,10 @@ class Translator(ProcessBound):
         """
         device = usable_device(device)
         first, *more = (read_model_folder(Path(each), device=device) for each in (folder, *others))
-        for path, loaded in zip((folder, *others), (first, *more), strict=True):
-            if loaded.task != "mask-predict":
-                loaded.require_task("translation", Path(path))
+        models = [
+            each.model_for(each.task if each.task == "mask-predict" else "translation", EncoderDecoder)
+            for each in (first, *more)
+        ]
         for path, loaded in zip(others, more, strict=True):
             if (loaded.tokenizers.fingerprint, loaded.direction) != (first.tokenizers.fingerprint, first.direction):
                 raise CheckpointError(
@@ -210,12 +211,12 @@ class Translator(ProcessBound):
                     "from one prepared folder (train --store)"
                 )
         return cls(
-            first.model,
+            models[0],
             first.tokenizers,
             first.search,
             direction=first.direction,
             precision=precision,
-            others=[loaded.model for loaded in more],
+            others=models[1:],
             statistics=first.statistics,
             shortlist=None if shortlist is None else read_shortlist(Path(shortlist), first.tokenizers),
         )

@@ -10,6 +10,7 @@ from pathlib import Path
 import torch
 
 from transduce.config import RunConfig
+from transduce.model import make_model
 from transduce.tasks.model_memory import require_memory_to_train
 from transduce.tasks.preparation import Prepared
 from transduce.tasks.registry import task_of
@@ -23,7 +24,7 @@ N_UPDATES, N_WARM_UP = 14, 4  # the first updates are slower: kernel selection, 
 def seconds_per_update(config: RunConfig, prepared: Prepared, device: torch.device) -> float:
     """Return the median time of some updates of a new model. Raises TrainingError if there is too little memory."""
     task, tokenizers = task_of(config), prepared.tokenizers
-    model_config = task.model_config(config.model, tokenizers)
+    model_config = task.model_config(config.model, *tokenizers.sizes)
     training = config.training.model_copy(update={"max_updates": N_UPDATES, "max_minutes": None})
     require_memory_to_train(model_config, training, device)
     times: list[float] = []
@@ -34,7 +35,7 @@ def seconds_per_update(config: RunConfig, prepared: Prepared, device: torch.devi
 
     with tempfile.TemporaryDirectory() as folder, torch.random.fork_rng():
         torch.manual_seed(training.seed)
-        model = task.build_model(model_config, tokenizers).to(device)
+        model = make_model(model_config, tokenizers).to(device)
         Trainer(
             model=model,
             objective=task.objective(model, config),

@@ -359,6 +359,11 @@ class Tokenizers:
         return self.src is self.tgt
 
     @property
+    def sizes(self) -> tuple[int, int]:
+        """The sizes of the vocabularies of source and target."""
+        return self.src.size, self.tgt.size
+
+    @property
     def has_one_vocabulary(self) -> bool:
         """Whether the ids of source and target are the same tokens; two SentencePiece models may share a vocabulary."""
         return self.is_shared or self.src.vocabulary == self.tgt.vocabulary

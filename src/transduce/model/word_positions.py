@@ -17,15 +17,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from transduce.config import ModelConfig
-from transduce.model import EncoderDecoder, make_model
+from transduce.config import TransformerConfig
 from transduce.model.embedding import SinusoidalPositions, TokenEmbedding
 from transduce.model.front_end import Positions, TokenFrontEnd
 from transduce.model.padding import PaddingInfo
-from transduce.model.transformer import FrontEndMaker
+from transduce.model.transformer import FrontEndMaker, Transformer
 from transduce.text import PAD_ID, Tokenizer, Tokenizers
 
-__all__ = ["WordPositionFrontEnd", "make_word_position_model"]
+__all__ = ["WordPositionFrontEnd", "word_position_model"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +92,7 @@ class WordPositionFrontEnd(TokenFrontEnd):
         return torch.cat(halves, dim=-1)
 
 
-def make_word_position_model(config: ModelConfig, tokenizers: Tokenizers | None) -> EncoderDecoder:
+def word_position_model(config: TransformerConfig, tokenizers: Tokenizers | None) -> Transformer:
     """Build a Transformer with word positions; without tokenizers, only its shapes are valid."""
 
     def front_end(tokenizer: Tokenizer | None) -> FrontEndMaker:
@@ -101,4 +100,4 @@ def make_word_position_model(config: ModelConfig, tokenizers: Tokenizers | None)
         return lambda embedding: WordPositionFrontEnd(embedding, begins_word, p_drop=config.p_drop)
 
     src, tgt = (None, None) if tokenizers is None else (tokenizers.src, tokenizers.tgt)
-    return make_model(config, source=front_end(src), target=front_end(tgt))
+    return Transformer(config, source=front_end(src), target=front_end(tgt))
