@@ -8,12 +8,13 @@ from pathlib import Path
 import torch
 
 from transduce.data import pad_rows
+from transduce.inference import Translator
+from transduce.inference.folder import read_model_folder
 from transduce.metrics import sacrebleu_score
 from transduce.model import make_model
 from transduce.recipes import read_recipe
 from transduce.search import beam_search
-from transduce.tasks import Translator, prepare, task_of
-from transduce.tasks.model_folder import read_model_folder
+from transduce.tasks import prepare, task_of
 from transduce.text import BOS_ID, EOS_ID, PAD_ID, normalise
 from transduce.training import DistributedContext, make_optimiser
 from transduce.training.gradients import GradientAccumulator

@@ -7,8 +7,9 @@ import torch
 from transduce.errors import TransduceError
 from transduce.machine_limits import free_memory
 
-__all__ = ["USABLE_FRACTION", "format_bytes", "free_bytes", "is_out_of_memory", "require_free"]
+__all__ = ["BYTES_PER_WEIGHT", "USABLE_FRACTION", "format_bytes", "free_bytes", "is_out_of_memory", "require_free"]
 
+BYTES_PER_WEIGHT = 4  # also of a gradient or a moment: always fp32, whatever the precision of matrix products
 USABLE_FRACTION = 0.9  # of the free memory; the rest is for the workspaces of kernels
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from transduce.alignment.rollouts import sample_responses
-from transduce.alignment.sequences import log_probs_of
+from transduce.inference.language_models.rollouts import sample_responses
+from transduce.inference.language_models.sequences import log_probs_of
 from transduce.model import TransformerLM
 from transduce.model.stack_config import StackConfig
 from transduce.text import BOS_ID, EOS_ID, PAD_ID

@@ -12,9 +12,9 @@ import torch
 
 from said import says
 from transduce.config import LanguageModelConfig, ModelConfig, SearchConfig
+from transduce.inference.folder import write_model_folder
 from transduce.model import Transformer, TransformerLM
 from transduce.model.weights import weights_of
-from transduce.tasks.model_folder import write_model_folder
 from transduce.text import LANGUAGE_MODEL_TOKENS, Tokenizers, byte_tokenizer, train_bpe
 
 CommandLine = Callable[..., Any]

@@ -15,11 +15,12 @@ from said import says
 from transduce.cli.output import print_scores
 from transduce.config import SPLITS
 from transduce.corpora import generate_pairs
+from transduce.inference import Translator
 from transduce.metrics import Score, TranslationScores
 from transduce.recipes import read_recipe
-from transduce.tasks import Translator, train
-from transduce.tasks.average import average_run
-from transduce.tasks.translation import Translation
+from transduce.runs import train
+from transduce.runs.averaging import average_run
+from transduce.tasks.pairs.translation import Translation
 
 CommandLine = Callable[..., Any]
 THAI = ("สุนัขแก่ตัวนั้นนอนหลับอยู่ใต้ต้นไม้ในสวนวันนี้", "สุนัขแก่ตัวนั้นนอนหลับอยู่ใต้ต้นไม้ในสวนเมื่อวาน")

@@ -22,7 +22,7 @@ import torch
 from forks import Forks
 from said import says
 from transduce.model.weights_file import read_tensors
-from transduce.tasks.run_lock import lock_holder
+from transduce.runs.lock import lock_holder
 from transduce.training import checkpoint_folders, read_state
 from transduce.training.distributed import assign_shards
 

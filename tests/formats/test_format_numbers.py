@@ -23,11 +23,12 @@ from transduce.config import (
 from transduce.config.migrations import tables_of_format_1
 from transduce.errors import CheckpointError, DataError
 from transduce.files import write_manifest
+from transduce.inference.folder import read_model_config, write_model_folder
 from transduce.model import make_model
 from transduce.model.weights import weights_of
-from transduce.tasks import open_prepared, read_run_config
-from transduce.tasks.model_folder import read_model_config, write_model_folder
-from transduce.tasks.run_file import changes_since, read_run_file
+from transduce.runs import read_run_config
+from transduce.runs.run_file import changes_since, read_run_file
+from transduce.tasks import open_prepared
 from transduce.text import Tokenizers, train_bpe
 from transduce.training import TrainState, read_state
 

@@ -13,11 +13,12 @@ from typing import Any
 import pytest
 
 from transduce.diagnostics import examine
+from transduce.inference import LanguageModel, RewardModel, Translator
+from transduce.inference.folder import read_model_config
 from transduce.model import MaskedTransformer, RewardLM, ValuedLM
 from transduce.recipes import read_recipe
+from transduce.runs import read_run_config, train
 from transduce.search.sampling import Sampling
-from transduce.tasks import LanguageModel, RewardModel, Translator, read_run_config, train
-from transduce.tasks.model_folder import read_model_config
 
 VERSIONS = sorted(path.parent for path in Path(__file__).parent.glob("*/outputs.json"))
 PAIRS = [("Negate: The dog sleeps.", "The dog does not sleep."), ("Negate: He sings.", "He sings.")]

@@ -15,6 +15,7 @@ from starlette.testclient import TestClient
 
 from forks import Forks
 from transduce.config import ModelConfig, SearchConfig
+from transduce.inference.folder import write_model_folder
 from transduce.model import make_model
 from transduce.model.weights import weights_of
 from transduce.serving.access import Access
@@ -23,7 +24,6 @@ from transduce.serving.compute_thread import ComputeThread
 from transduce.serving.metrics import Metrics
 from transduce.serving.models import ServingOptions, load_served
 from transduce.serving.state import ServerState
-from transduce.tasks.model_folder import write_model_folder
 from transduce.text import Tokenizers, train_bpe, train_word_level
 
 WORDS = "the a dog cat sees does not sleeps man woman book reads red old young in city of and is".split()

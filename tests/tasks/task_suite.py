@@ -22,7 +22,8 @@ from transduce.diagnostics import examine
 from transduce.errors import CheckpointError, ConfigError
 from transduce.model.weights_file import read_tensors
 from transduce.recipes import read_recipe, with_settings
-from transduce.tasks import RunResult, open_prepared, prepare, task_named, train
+from transduce.runs import RunResult, train
+from transduce.tasks import open_prepared, prepare, task_named
 from transduce.training import UpdateRecord, checkpoint_folders
 
 N_EVALUATED = 5  # dev and test sentences of the built-in corpus

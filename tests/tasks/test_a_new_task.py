@@ -15,11 +15,12 @@ from said import naming
 from transduce.cli.output import print_scores
 from transduce.data import Batch, Ids, StoreBatches, pad_rows, write_store
 from transduce.errors import ConfigError
+from transduce.inference.folder import read_model_folder
 from transduce.loss import LossSum
 from transduce.model import TransformerLM
 from transduce.recipes import read_recipe
-from transduce.tasks import TASKS, Task, new_prepared, prepare, register, task_named, train
-from transduce.tasks.model_folder import read_model_folder
+from transduce.runs import train
+from transduce.tasks import TASKS, Task, new_prepared, prepare, register, task_named
 from transduce.text import BOS_ID, EOS_ID, PAD_ID, Tokenizer, Tokenizers, train_word_level
 from transduce.training import Score, Validation
 

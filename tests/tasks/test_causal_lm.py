@@ -15,11 +15,12 @@ from transduce import LanguageModel
 from transduce.config import LanguageModelConfig
 from transduce.diagnostics import examine
 from transduce.errors import CheckpointError, ConfigError, DataError, SearchError
+from transduce.inference import Translator
+from transduce.inference.language_models.causal import CausalLanguageModel, _Shown
 from transduce.model import TransformerLM
 from transduce.recipes import read_recipe
+from transduce.runs import train
 from transduce.search.sampling import Sampling
-from transduce.tasks import Translator, train
-from transduce.tasks.causal_language_model import CausalLanguageModel, _Shown
 from transduce.text import EOS_ID, LANGUAGE_MODEL_TOKENS, train_bpe, train_characters
 
 RECIPE = """

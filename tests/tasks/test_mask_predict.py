@@ -20,12 +20,13 @@ from transduce.config import (
 )
 from transduce.data.collate import collate_pairs
 from transduce.errors import CheckpointError, ConfigError
+from transduce.inference import Reranker, Translator
 from transduce.model import MaskedTransformer, Transformer, cost_of, for_inference
 from transduce.model.inference import has_int8_products
 from transduce.model.masked_transformer import MASK_ID, MAX_DIFFERENCE
 from transduce.recipes import read_recipe
-from transduce.tasks import Reranker, Translator, train
-from transduce.tasks.mask_predict import LENGTH_WEIGHT, MaskedObjective, masked_positions
+from transduce.runs import train
+from transduce.tasks.pairs.mask_predict import LENGTH_WEIGHT, MaskedObjective, masked_positions
 from transduce.text import EOS_ID, Tokenizers, train_bpe
 from transduce.view import attention_of_translation
 

@@ -3,8 +3,6 @@
     rewards      rewards of tokens, whitening, the adaptive coefficient of the KL penalty
     advantages   generalised advantage estimation, leave-one-out baseline
     losses       ranking loss of reward models, DPO, clipped losses of PPO, REINFORCE
-    sequences    prompts with responses as tensors, and what a policy says about them
-    rollouts     sampling responses, and rating them
     measures     what is measured beside a loss
     preferences  objectives on rankings: reward model, DPO
     policies     objectives on the policy's own responses: PPO, REINFORCE
@@ -13,10 +11,3 @@ The first three are pure functions of tensors, one for each formula. Sources: Ou
 (2016, 2017), Ziegler et al. (2019), Rafailov et al. (2023), Ahmadian et al. (2024). Responses are padded on the right.
 What is needed only with padding on the left is not here: positions that do not count the padding before a prompt.
 """
-
-from __future__ import annotations
-
-from transduce.alignment.rollouts import rewards_of, sample_responses
-from transduce.alignment.sequences import policy_outputs, sequences_of
-
-__all__ = ["policy_outputs", "rewards_of", "sample_responses", "sequences_of"]

@@ -26,10 +26,10 @@ from transduce.alignment.losses import clipped_policy_loss, clipped_value_loss, 
 from transduce.alignment.measures import Measures
 from transduce.alignment.preferences import frozen_copy, load_into, saved_copy
 from transduce.alignment.rewards import AdaptiveKL, masked_mean, penalise_unfinished, token_rewards, whiten
-from transduce.alignment.rollouts import Rater, sample_responses
-from transduce.alignment.sequences import PolicyOutputs, policy_outputs, sequences_of
 from transduce.config import AlignmentConfig
 from transduce.data.responses import PromptBatch
+from transduce.inference.language_models.rollouts import Rater, sample_responses
+from transduce.inference.language_models.sequences import PolicyOutputs, policy_outputs, sequences_of
 from transduce.loss import LossSum
 from transduce.text import EOS_ID
 from transduce.training.gradients import hash_seed

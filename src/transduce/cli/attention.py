@@ -33,9 +33,9 @@ def attention(
 ) -> None:
     """Draw the attention weights of a translation, text, image or recording as one HTML page. Figures 3 to 5."""
     with command_imports():
-        from transduce.tasks import LanguageModel, Translator
-        from transduce.tasks.media_task import MediaTask
-        from transduce.tasks.model_folder import read_model_config
+        from transduce.inference import LanguageModel, Translator
+        from transduce.inference.folder import read_model_config
+        from transduce.tasks.media.media_task import MediaTask
         from transduce.tasks.registry import task_named
         from transduce.view import attention_of_media, attention_of_text, attention_of_translation, write_attention_page
         from transduce.view.attention_page import attention_page

@@ -83,8 +83,8 @@ def evaluate(
     """
     with command_imports():
         from transduce.corpora import data_folders, find_text, text_named
+        from transduce.inference import evaluate as evaluate_translator
         from transduce.metrics import customary_bleus, require_bleu_tokenizer
-        from transduce.tasks import evaluate as evaluate_translator
 
     if media is not None:
         _evaluate_media(
@@ -145,8 +145,8 @@ def _evaluate_media(
     """Find the texts of the images or recordings of a list, and score them."""
     with command_imports():
         from transduce.corpora.media import listed_media
-        from transduce.tasks.media_task import MediaTask, media_scores
-        from transduce.tasks.model_folder import read_model_config
+        from transduce.inference.folder import read_model_config
+        from transduce.tasks.media.media_task import MediaTask, media_scores
         from transduce.tasks.registry import task_named
 
     if has_other or len(folders) > 1:

@@ -59,8 +59,8 @@ def model(
 
 def _config(name: str) -> ModelConfig:
     """Return the architecture of a preset, recipe or model folder."""
+    from transduce.inference.folder import read_model_config
     from transduce.tasks import task_of
-    from transduce.tasks.model_folder import read_model_config
 
     path = Path(name)
     if path.suffix == ".toml":

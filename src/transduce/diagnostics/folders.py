@@ -12,10 +12,11 @@ from transduce.config import SPLITS
 from transduce.data import StoreSummary, open_store
 from transduce.diagnostics.finding import Finding, counted, good, guard, note, problem
 from transduce.diagnostics.text import examine_two_files
+from transduce.inference import Parser, Translator
+from transduce.inference.folder import CARD_FILE, WEIGHTS_FILE, ModelFolder, read_model_folder
 from transduce.model import cost_of
 from transduce.model.weights_file import tensors_in
-from transduce.tasks import Parser, Translator, open_prepared
-from transduce.tasks.model_folder import CARD_FILE, WEIGHTS_FILE, ModelFolder, read_model_folder
+from transduce.tasks import open_prepared
 from transduce.tasks.preparation import has_manifest
 from transduce.training import read_state
 from transduce.training.checkpoint import MODEL_FILE, OPTIMISER_FILE, CheckpointTrigger, verify_checkpoint

@@ -30,7 +30,7 @@ from transduce.exchange.probes import (
 )
 from transduce.exchange.refusals import CAUSAL_TASKS, FORMAT_NAMES, Target, require_exportable
 from transduce.files import atomic_folder, write_text
-from transduce.tasks.model_folder import ModelFolder, read_model_config, read_model_folder
+from transduce.inference.folder import ModelFolder, read_model_config, read_model_folder
 from transduce.text import BOS_ID, EOS_ID, SentencePieceTokenizer, Tokenizers, normalise
 from transduce.text.documents import DocumentCodec
 

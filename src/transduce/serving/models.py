@@ -12,16 +12,16 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from transduce.config import InferencePrecision
 from transduce.errors import CheckpointError
+from transduce.inference import Continuation, LanguageModel, Parse, Parser, ScoredText, Translator, tagged_words
+from transduce.inference.folder import read_model_config
+from transduce.inference.translation.parts import TranslatedSegment
+from transduce.inference.translation.prefixes import NO_PREFIX, Prefix
+from transduce.inference.translation.translator import search_with
+from transduce.inference.translation.word_alignment import AlignedSentence, align_words
 from transduce.search.sampling import Sampling
 from transduce.serving.batching import CAPACITY, MAX_BATCH, MAX_WAIT_S, Batcher, Job
 from transduce.serving.compute_thread import ComputeThread, Urgency, in_new_thread
 from transduce.serving.metrics import ModelMetrics
-from transduce.tasks import Continuation, LanguageModel, Parse, Parser, ScoredText, Translator, tagged_words
-from transduce.tasks.model_folder import read_model_config
-from transduce.tasks.prefixes import NO_PREFIX, Prefix
-from transduce.tasks.translation_parts import TranslatedSegment
-from transduce.tasks.translator import search_with
-from transduce.tasks.word_alignment import AlignedSentence, align_words
 
 __all__ = [
     "AlignJob", "AlternativesJob", "GenerateJob", "ParseJob", "Served", "ServedLanguageModel", "ServedParser",

@@ -23,7 +23,7 @@ from transduce.training import BatchSource, DistributedContext, Objective, Valid
 from transduce.training.gradients import BatchT
 
 if TYPE_CHECKING:
-    from transduce.tasks.line_statistics import LineStatistics
+    from transduce.inference.translation.line_statistics import LineStatistics
     from transduce.tasks.preparation import Prepared
 
 __all__ = ["Scores", "Task", "Use"]

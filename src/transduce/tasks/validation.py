@@ -10,9 +10,9 @@ import torch
 
 from transduce.config import RunConfig, TrainingConfig
 from transduce.data import Batch, PairBatches, PairStore, Store
+from transduce.inference.translation.mask_statistics import MaskStatistics
 from transduce.metrics import perplexity
 from transduce.model import EncoderDecoder
-from transduce.tasks.mask_statistics import MaskStatistics
 from transduce.tasks.objective import PairObjective
 from transduce.text import Tokenizers
 from transduce.training import BatchSource, DistributedContext, Objective, Score, Validation
