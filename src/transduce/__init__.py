@@ -28,7 +28,7 @@ from transduce.imports import without_collection
 
 if TYPE_CHECKING:
     from transduce.config import ModelConfig, RunConfig, SearchConfig
-    from transduce.inference import LanguageModel, Parser, Reader, Transcriber, Translator
+    from transduce.inference import LanguageModel, Parser, Reader, Transcriber, Translator, load
     from transduce.model import Transformer
     from transduce.runs import train
 
@@ -52,6 +52,7 @@ __all__ = [
     "Transformer",
     "Translator",
     "TreeError",
+    "load",
     "train",
 ]
 
@@ -65,6 +66,7 @@ _LAZY_IMPORTS = {
     "Transcriber": "transduce.inference",
     "Transformer": "transduce.model",
     "Translator": "transduce.inference",
+    "load": "transduce.inference",
     "train": "transduce.runs",
 }
 

@@ -35,21 +35,19 @@ def attention(
     with command_imports():
         from transduce.inference import LanguageModel, Translator
         from transduce.inference.folder import read_model_config
-        from transduce.tasks.media.media_task import MediaTask
-        from transduce.tasks.registry import task_named
+        from transduce.inference.media_model import MEDIA_MODELS
         from transduce.view import attention_of_media, attention_of_text, attention_of_translation, write_attention_page
         from transduce.view.attention_page import attention_page
 
     require_model_folder(folder)
     require_writable("--out", out)
-    _, name = read_model_config(folder)
-    task = task_named(name)
-    if name in LanguageModel.kinds:
+    _, task = read_model_config(folder)
+    if task in LanguageModel.kinds:
         if tgt is not None:
-            raise ConfigError(f"--tgt needs a translator; {folder} holds a model for {name}")
+            raise ConfigError(f"--tgt needs a translator; {folder} holds a model for {task}")
         maps = attention_of_text(LanguageModel.load(folder, device=chosen_device(device)), src.replace("\\n", "\n"))
-    elif isinstance(task, MediaTask):
-        maps = attention_of_media(task.load(folder, device=chosen_device(device)), src, tgt)
+    elif task in MEDIA_MODELS:
+        maps = attention_of_media(MEDIA_MODELS[task].load(folder, device=chosen_device(device)), src, tgt)
     else:
         translator = Translator.load(folder, device=chosen_device(device))
         maps = attention_of_translation(translator, src, tgt)

@@ -7,6 +7,7 @@ call: ``translation/``, ``language_models/``, parsers, readers of images and aud
 from __future__ import annotations
 
 from transduce.inference.folder import WEIGHTS_FILE, read_model_folder, read_saved_weights
+from transduce.inference.language_models import masked, spans  # noqa: F401  (they register themselves)
 from transduce.inference.language_models.language_model import (
     Continuation,
     FilledText,
@@ -18,6 +19,7 @@ from transduce.inference.language_models.pixels import PixelModel
 from transduce.inference.language_models.responses import ResponseModel, RewardModel, best_of_n, encode_prompt
 from transduce.inference.language_models.rollouts import rewards_of, sample_responses
 from transduce.inference.language_models.sequences import policy_outputs, sequences_of
+from transduce.inference.loading import load
 from transduce.inference.media_model import FoundText, MediaModel, Reader, Transcriber
 from transduce.inference.parser import Parse, Parser, tagged_words
 from transduce.inference.translation.best_of_samples import (
@@ -39,7 +41,7 @@ __all__ = [
     "FoundText", "LanguageModel", "MediaModel", "Parse", "Parser", "PixelModel", "RankedCounts", "Reader",
     "Reranker", "ResponseModel", "RewardModel", "ScoredText", "SpanFill", "TextScore", "Transcriber", "Translation",
     "Translator", "best_of_n", "distilled_pairs", "drawn_segments", "encode_prompt", "evaluate", "forced_scores",
-    "greedy_unless_sampled", "log_probabilities", "policy_outputs", "ranked_translations", "read_model_folder",
+    "greedy_unless_sampled", "load", "log_probabilities", "policy_outputs", "ranked_translations", "read_model_folder",
     "read_saved_weights", "rewards_of", "rewards_of_translations", "sample_responses", "sampling_like",
     "seeds_of_draws", "sequences_of", "tagged_words",
 ]  # fmt: skip

@@ -29,7 +29,7 @@ from transduce.search import Hypothesis
 from transduce.text import Tokenizers, normalise
 from transduce.text.chunks import chunks
 
-__all__ = ["FoundText", "MediaModel", "Reader", "Transcriber"]
+__all__ = ["MEDIA_MODELS", "FoundText", "MediaModel", "Reader", "Transcriber"]
 
 FILES_AT_ONCE = 64  # decoded before the first is searched: enough to batch those of similar length
 
@@ -246,3 +246,6 @@ class Transcriber(MediaModel):
         """
         require_sequence(recordings, "transcribe takes a list of recordings", "for one, transcribe([recording])[0]")
         return self._texts(recordings, n_best, options)
+
+
+MEDIA_MODELS: Mapping[str, type[MediaModel]] = {each.task: each for each in (Reader, Transcriber)}  # by task

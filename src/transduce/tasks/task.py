@@ -16,7 +16,8 @@ from torch import Tensor, nn
 
 from transduce.config import DataConfig, ModelConfig, RunConfig, SearchConfig, Split, config_from_mapping
 from transduce.data import Store, open_store
-from transduce.errors import ConfigError
+from transduce.errors import ConfigError, DataError
+from transduce.inference.loading import load
 from transduce.metrics import TokenisedBleu
 from transduce.text import Tokenizers
 from transduce.training import BatchSource, DistributedContext, Objective, Validate
@@ -74,6 +75,12 @@ class Task(ABC, Generic[BatchT]):
     def open_store(self, folder: Path, tokenizers: Tokenizers) -> Store:
         """Open a store of a prepared folder. Raises DataError if it cannot be used."""
         return open_store(folder, tokenizer_fingerprint=tokenizers.fingerprint)
+
+    def split_store(self, prepared: Prepared, split: Split) -> Store:
+        """Return the store of dev or test. Raises DataError if there is none."""
+        if split not in prepared.text_names:
+            raise DataError(f"{prepared.folder} has no {split} text")
+        return self.open_store(prepared.folder / split, prepared.tokenizers)
 
     def remarks_on_search(self, folder: Path, search: SearchConfig) -> Iterable[str]:
         """Return what of the prepared text in ``folder`` the outputs of a search cannot be like. Nothing by default."""
@@ -162,9 +169,9 @@ class Task(ABC, Generic[BatchT]):
                 f"{hint}"
             )
 
-    @abstractmethod
     def load(self, model_folder: Path, *, device: str | torch.device = "cpu") -> Any:
         """Load what users call, such as a ``Translator``. Raises CheckpointError if the folder cannot be used."""
+        return load(model_folder, self.name, device=device)
 
     @abstractmethod
     def evaluate(

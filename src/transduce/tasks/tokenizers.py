@@ -10,9 +10,17 @@ from typing import assert_never
 from transduce.config import DataConfig
 from transduce.errors import ConfigError
 from transduce.inference.folder import read_tokenizers
-from transduce.text import Tokenizer, Tokenizers, byte_tokenizer, train_bpe, train_characters, train_wordpiece
+from transduce.text import (
+    LANGUAGE_MODEL_TOKENS,
+    Tokenizer,
+    Tokenizers,
+    byte_tokenizer,
+    train_bpe,
+    train_characters,
+    train_wordpiece,
+)
 
-__all__ = ["tokenizer_trainer", "tokenizers_of_model"]
+__all__ = ["language_model_tokenizers", "tokenizer_trainer", "tokenizers_of_model"]
 
 
 def tokenizers_of_model(config: DataConfig) -> Tokenizers | None:
@@ -31,6 +39,21 @@ def tokenizers_of_model(config: DataConfig) -> Tokenizers | None:
     if config.bpe_dropout and not tokenizers.src.merges:
         raise ConfigError(f"data.bpe_dropout needs a BPE tokenizer; that of {config.tokenizer_from} merges nothing")
     return tokenizers
+
+
+def language_model_tokenizers(config: DataConfig, lines: Callable[[], Iterable[str]]) -> Tokenizers:
+    """Return the one tokenizer of a language model: that of the model to start from, or one trained on ``lines``.
+
+    Raises ConfigError if the other model lacks the mask token and the sentinels.
+    """
+    existing = tokenizers_of_model(config)
+    if existing is not None and not existing.src.language_model_ids:
+        raise ConfigError(
+            f"the vocabulary of {config.tokenizer_from} has no mask token and no sentinels; only language models have"
+            " them, so start from one"
+        )
+    tokenizer = existing.src if existing else tokenizer_trainer(config, extra_tokens=LANGUAGE_MODEL_TOKENS)(lines())
+    return Tokenizers(tokenizer, tokenizer)
 
 
 def tokenizer_trainer(config: DataConfig, *, extra_tokens: Sequence[str] = ()) -> Callable[[Iterable[str]], Tokenizer]:

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Unpack
 
 import torch
-from torch import nn
 
 from transduce.config import DataConfig, ModelConfig, RunConfig, Split
 from transduce.data import Store
-from transduce.data.documents import CausalBatches, TextBatch
+from transduce.data.documents import CausalBatches, SegmentOptions, TextBatch
 from transduce.inference.language_models.causal import CausalLanguageModel
 from transduce.inference.language_models.language_model import TextScore
 from transduce.metrics import TokenisedBleu
-from transduce.model import TransformerLM
-from transduce.tasks.documents.text_task import TextObjective, TextTask, texts_of
+from transduce.tasks.documents.text_task import TextTask, texts_of
 from transduce.tasks.preparation import Prepared
 from transduce.tasks.registry import register
 from transduce.tasks.task import Use
@@ -34,25 +32,11 @@ class CausalLanguageModelling(TextTask[TextBatch]):
     doing = "modelling"
 
     def text_batches(
-        self,
-        store: Store,
-        model: ModelConfig,
-        data: DataConfig,
-        *,
-        max_tokens: int,
-        seed: int,
-        device: torch.device,
-        weights: Mapping[str, float] | None = None,
+        self, store: Store, model: ModelConfig, data: DataConfig, **options: Unpack[SegmentOptions]
     ) -> CausalBatches:
         """Return batches of segments as long as the model's window."""
         max_length = self.longest_segment(model, data)
-        return CausalBatches(
-            store, max_length=max_length, max_tokens=max_tokens, seed=seed, device=device, weights=weights
-        )
-
-    def objective(self, model: nn.Module, config: RunConfig) -> TextObjective:
-        """Return the cross-entropy of the next token."""
-        return TextObjective(cast(TransformerLM, model), config.training)
+        return CausalBatches(store, max_length=max_length, **options)
 
     def validation_scores(self, dev: Store, tokenizers: Tokenizers) -> Callable[[float, int], Mapping[str, Score]]:
         """Return the function from the cross-entropy of the dev text to its bits per byte."""
@@ -60,10 +44,6 @@ class CausalLanguageModelling(TextTask[TextBatch]):
         return lambda nats, n_targets: {
             "bits_per_byte": Score(TextScore(nats, n_targets, n_bytes).bits_per_byte, lower_is_better=True)
         }
-
-    def load(self, model_folder: Path, *, device: str | torch.device = "cpu") -> CausalLanguageModel:
-        """Load a language model."""
-        return CausalLanguageModel.load(model_folder, device=device)
 
     def evaluate(
         self,
@@ -76,7 +56,8 @@ class CausalLanguageModelling(TextTask[TextBatch]):
     ) -> TextScore:
         """Return the cross-entropy of dev or test, with a sliding window."""
         texts = texts_of(self.split_store(prepared, split), prepared.tokenizers)
-        return self.load(model_folder, device=device).score(text.removesuffix("\n").split("\n") for text in texts)
+        model: CausalLanguageModel = self.load(model_folder, device=device)
+        return model.score(text.removesuffix("\n").split("\n") for text in texts)
 
     def score_lines(self, scores: Any, config: RunConfig) -> Sequence[str]:
         """Return the scores for the model card."""

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import cast
+from typing import Unpack
 
-import torch
-from torch import nn
-
-from transduce.config import DataConfig, ModelConfig, RunConfig
+from transduce.config import DataConfig, ModelConfig
 from transduce.data import Store
-from transduce.data.documents import TextBatch
+from transduce.data.documents import SegmentOptions, TextBatch
 from transduce.data.masking import MaskedBatches
 from transduce.errors import ConfigError
-from transduce.inference.language_models.masked import MaskedLanguageModel
-from transduce.model import TransformerLM
-from transduce.tasks.documents.text_task import TextObjective, TextTask
+from transduce.tasks.documents.text_task import TextTask
 from transduce.tasks.registry import register
 from transduce.tasks.task import Use
 from transduce.text import LANGUAGE_MODEL_TOKENS
@@ -35,15 +28,7 @@ class MaskedLanguageModelling(TextTask[TextBatch]):
         return src_tokens
 
     def text_batches(
-        self,
-        store: Store,
-        model: ModelConfig,
-        data: DataConfig,
-        *,
-        max_tokens: int,
-        seed: int,
-        device: torch.device,
-        weights: Mapping[str, float] | None = None,
+        self, store: Store, model: ModelConfig, data: DataConfig, **options: Unpack[SegmentOptions]
     ) -> MaskedBatches:
         """Return batches of masked segments as long as the model's window.
 
@@ -52,23 +37,8 @@ class MaskedLanguageModelling(TextTask[TextBatch]):
         max_length = self.longest_segment(model, data)
         if max_length < 2:
             raise ConfigError(f"model.n_positions should be at least 2, BOS and a token, got {max_length}")
-        return MaskedBatches(
-            store,
-            mask_id=model.vocab_sizes[1] - len(LANGUAGE_MODEL_TOKENS),
-            max_length=max_length,
-            max_tokens=max_tokens,
-            seed=seed,
-            device=device,
-            weights=weights,
-        )
-
-    def objective(self, model: nn.Module, config: RunConfig) -> TextObjective:
-        """Return the cross-entropy of the chosen tokens."""
-        return TextObjective(cast(TransformerLM, model), config.training)
-
-    def load(self, model_folder: Path, *, device: str | torch.device = "cpu") -> MaskedLanguageModel:
-        """Load a language model."""
-        return MaskedLanguageModel.load(model_folder, device=device)
+        mask_id = model.vocab_sizes[1] - len(LANGUAGE_MODEL_TOKENS)
+        return MaskedBatches(store, mask_id=mask_id, max_length=max_length, **options)
 
     def use(self, data: DataConfig) -> Use:
         """Describe the use of a masked language model."""

@@ -11,22 +11,19 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Unpack, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
 
 from transduce.config import DataConfig, LanguageModelConfig, ModelConfig, RunConfig, Split
 from transduce.corpora.digits import DIGIT_PIXELS, DigitText
 from transduce.data import Store
-from transduce.data.documents import CausalBatches, TextBatch
+from transduce.data.documents import CausalBatches, SegmentOptions, TextBatch
 from transduce.errors import ConfigError
-from transduce.inference.language_models.pixels import PixelModel
 from transduce.metrics import TokenisedBleu
-from transduce.model import TransformerLM
-from transduce.tasks.documents.text_task import TextObjective, TextTask
+from transduce.tasks.documents.text_task import TextTask
 from transduce.tasks.preparation import Prepared
 from transduce.tasks.registry import register
 from transduce.tasks.task import Use
@@ -94,33 +91,15 @@ class PixelTask(TextTask[TextBatch]):
         return needed
 
     def text_batches(
-        self,
-        store: Store,
-        model: ModelConfig,
-        data: DataConfig,
-        *,
-        max_tokens: int,
-        seed: int,
-        device: torch.device,
-        weights: Mapping[str, float] | None = None,
+        self, store: Store, model: ModelConfig, data: DataConfig, **options: Unpack[SegmentOptions]
     ) -> PixelBatches:
         """Return batches of whole images."""
         max_length = self.longest_segment(model, data)
-        return PixelBatches(
-            store, max_length=max_length, max_tokens=max_tokens, seed=seed, device=device, weights=weights
-        )
-
-    def objective(self, model: nn.Module, config: RunConfig) -> TextObjective:
-        """Return the cross-entropy of the pixels."""
-        return TextObjective(cast(TransformerLM, model), config.training)
+        return PixelBatches(store, max_length=max_length, **options)
 
     def validation_scores(self, dev: Store, tokenizers: Tokenizers) -> Callable[[float, int], Mapping[str, Score]]:
         """Return the function from the cross-entropy of the dev pixels to bits per dimension."""
         return lambda nats, n_pixels: {"bits_per_dimension": Score(nats / math.log(2) / n_pixels, lower_is_better=True)}
-
-    def load(self, model_folder: Path, *, device: str | torch.device = "cpu") -> PixelModel:
-        """Load a model that draws."""
-        return PixelModel.load(model_folder, device=device)
 
     def evaluate(
         self,

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import cast
+from typing import Unpack, cast
 
-import torch
 from torch import nn
 
 from transduce.config import DataConfig, ModelConfig, RunConfig
 from transduce.data import Batch, Store
+from transduce.data.documents import SegmentOptions
 from transduce.data.spans import SpanBatches
-from transduce.inference.language_models.spans import SpanLanguageModel
 from transduce.model import EncoderDecoder
 from transduce.tasks.documents.text_task import TextTask
 from transduce.tasks.objective import PairObjective
@@ -38,35 +35,16 @@ class SpanCorruption(TextTask[Batch]):
         return data.max_length
 
     def text_batches(
-        self,
-        store: Store,
-        model: ModelConfig,
-        data: DataConfig,
-        *,
-        max_tokens: int,
-        seed: int,
-        device: torch.device,
-        weights: Mapping[str, float] | None = None,
+        self, store: Store, model: ModelConfig, data: DataConfig, **options: Unpack[SegmentOptions]
     ) -> SpanBatches:
         """Return batches of corrupted segments of ``data.max_length`` tokens, and their missing spans."""
         size = model.vocab_sizes[1]
-        return SpanBatches(
-            store,
-            sentinels=range(size - len(SENTINELS), size),
-            max_length=data.max_length,
-            max_tokens=max_tokens,
-            seed=seed,
-            device=device,
-            weights=weights,
-        )
+        sentinels = range(size - len(SENTINELS), size)
+        return SpanBatches(store, sentinels=sentinels, max_length=data.max_length, **options)
 
     def objective(self, model: nn.Module, config: RunConfig) -> PairObjective:
         """Return the cross-entropy of the missing spans."""
         return PairObjective(cast(EncoderDecoder, model), config.training)
-
-    def load(self, model_folder: Path, *, device: str | torch.device = "cpu") -> SpanLanguageModel:
-        """Load a language model."""
-        return SpanLanguageModel.load(model_folder, device=device)
 
     def use(self, data: DataConfig) -> Use:
         """Describe the use of a model that writes missing spans."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Unpack, cast
 
 import torch
 from torch import nn
@@ -23,17 +23,16 @@ from transduce.config import (
 )
 from transduce.corpora.plain_text import Document, PlainText, TextOfDocuments
 from transduce.data import Store
-from transduce.data.documents import TextBatch, open_documents, write_documents
-from transduce.errors import ConfigError, DataError
+from transduce.data.documents import SegmentOptions, TextBatch, open_documents, write_documents
 from transduce.inference.folder import read_model_folder
 from transduce.loss import LossConfig, LossSum
 from transduce.metrics import TokenisedBleu, perplexity
 from transduce.model import AuxiliaryLosses, TransformerLM
 from transduce.tasks.preparation import EVALUATION_SPLITS, Prepared, new_prepared
 from transduce.tasks.task import Task
-from transduce.tasks.tokenizers import tokenizer_trainer, tokenizers_of_model
+from transduce.tasks.tokenizers import language_model_tokenizers
 from transduce.tasks.validation import mean_nll_nats
-from transduce.text import LANGUAGE_MODEL_TOKENS, Tokenizer, Tokenizers, normalise
+from transduce.text import Tokenizers, normalise
 from transduce.text.documents import DocumentCodec
 from transduce.training import BatchSource, DistributedContext, Objective, Score, Validation
 from transduce.training.gradients import BatchT
@@ -143,10 +142,8 @@ class TextTask(Task[BatchT]):
             return (normalise(line) for document in documents for line in document)
 
         with new_prepared(config, folder, names) as temporary:
-            tokenizer = _tokenizer_of_model(config)
-            if tokenizer is None:
-                tokenizer = tokenizer_trainer(config, extra_tokens=LANGUAGE_MODEL_TOKENS)(lines())
-            tokenizers = Tokenizers(tokenizer, tokenizer)
+            tokenizers = language_model_tokenizers(config, lines)
+            tokenizer = tokenizers.src
             tokenizers.save(temporary)
             log(f"tokenizer: {tokenizer.size:,} tokens")
             documents_of: dict[Split, dict[str, Iterator[Document]]] = {
@@ -162,12 +159,6 @@ class TextTask(Task[BatchT]):
         """Open a store of a prepared folder. Raises DataError if it cannot be used."""
         return open_documents(folder, fingerprint=tokenizers.fingerprint)
 
-    def split_store(self, prepared: Prepared, split: Split) -> Store:
-        """Return the store of dev or test. Raises DataError if there is none."""
-        if split not in prepared.text_names:
-            raise DataError(f"{prepared.folder} has no {split} text")
-        return self.open_store(prepared.folder / split, prepared.tokenizers)
-
     def longest_segment(self, model: ModelConfig, data: DataConfig) -> int:
         """Return the number of positions of the longest segment: the window of a language model."""
         assert isinstance(model, LanguageModelConfig)
@@ -175,15 +166,7 @@ class TextTask(Task[BatchT]):
 
     @abstractmethod
     def text_batches(
-        self,
-        store: Store,
-        model: ModelConfig,
-        data: DataConfig,
-        *,
-        max_tokens: int,
-        seed: int,
-        device: torch.device,
-        weights: Mapping[str, float] | None = None,
+        self, store: Store, model: ModelConfig, data: DataConfig, **options: Unpack[SegmentOptions]
     ) -> BatchSource[BatchT]:
         """Return batches of segments of documents."""
 
@@ -194,6 +177,10 @@ class TextTask(Task[BatchT]):
         return self.text_batches(
             store, config.model, config.data, max_tokens=max_tokens, seed=seed, device=device, weights=weights
         )
+
+    def objective(self, model: nn.Module, config: RunConfig) -> Objective[BatchT]:
+        """Return the cross-entropy of the targets."""
+        return cast(Objective[BatchT], TextObjective(cast(TransformerLM, model), config.training))
 
     def validator(
         self,
@@ -259,20 +246,6 @@ class TextTask(Task[BatchT]):
             result = validation()
         assert result is not None
         return TargetScore(result.nll_nats * validation.n_targets, validation.n_targets)
-
-
-def _tokenizer_of_model(config: DataConfig) -> Tokenizer | None:
-    """Return the tokenizer of the model folder that ``config`` names, or None.
-
-    Raises ConfigError if it lacks the mask token and the sentinels.
-    """
-    tokenizers = tokenizers_of_model(config)
-    if tokenizers is not None and not tokenizers.src.language_model_ids:
-        raise ConfigError(
-            f"the vocabulary of {config.tokenizer_from} has no mask token and no sentinels; only language models have"
-            " them, so start from one"
-        )
-    return None if tokenizers is None else tokenizers.src
 
 
 def texts_of(store: Store, tokenizers: Tokenizers) -> Iterator[str]:

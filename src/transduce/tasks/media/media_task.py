@@ -249,10 +249,6 @@ class MediaTask(Task[Batch]):
         """Return the name of the score of a validation."""
         return (validated_score(self.kind, config.data.direction),) if config.training.validation_bleu else ()
 
-    def load(self, model_folder: Path, *, device: str | torch.device = "cpu") -> MediaModel:
-        """Load what reads images or listens to audio."""
-        return self.user.load(model_folder, device=device)
-
     def evaluate(
         self,
         model_folder: Path,

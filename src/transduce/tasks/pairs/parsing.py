@@ -99,10 +99,6 @@ class Parsing(PairTask):
             raise ConfigError(f"{config.tokenizer_from} does not read text; a parser needs a vocabulary of text")
         return existing if existing.tgt.is_closed else Tokenizers(existing.src, train_word_level(lines(1)))
 
-    def load(self, model_folder: Path, *, device: str | torch.device = "cpu") -> Parser:
-        """Load a parser."""
-        return Parser.load(model_folder, device=device)
-
     def evaluate(
         self,
         model_folder: Path,

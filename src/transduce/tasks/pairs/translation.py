@@ -12,7 +12,6 @@ from transduce.corpora import PairedText, ParallelText
 from transduce.corpora.checks import Remark, remarks_on_own_files
 from transduce.data import PairStore
 from transduce.errors import ConfigError
-from transduce.inference.folder import read_model_config, require_task
 from transduce.inference.translation.evaluation import evaluate
 from transduce.inference.translation.line_statistics import LineStatistics, line_statistics
 from transduce.inference.translation.mask_statistics import MaskCounts
@@ -94,12 +93,6 @@ class Translation(PairTask):
     def remarks(self, config: DataConfig) -> Iterable[Remark]:
         """Check for shifted or swapped files, another language, and dev lines in the training text."""
         return remarks_on_own_files(config)
-
-    def load(self, model_folder: Path, *, device: str | torch.device = "cpu") -> Translator:
-        """Load a translator. Raises CheckpointError if the model is for another task."""
-        _, task = read_model_config(model_folder)
-        require_task(task, self.name, model_folder)
-        return Translator.load(model_folder, device=device)
 
     def evaluate(
         self,

@@ -15,9 +15,8 @@ from transduce.corpora import BUILT_IN
 from transduce.corpora.responses import PromptedText, Ranking
 from transduce.data import Store
 from transduce.data.responses import ResponseBatches, open_responses, prompt_of, responses_of, write_responses
-from transduce.errors import ConfigError, DataError
+from transduce.errors import ConfigError
 from transduce.inference.folder import read_model_folder
-from transduce.inference.language_models.language_model import LanguageModel
 from transduce.inference.language_models.responses import ResponseModel, encode_prompt, encode_response
 from transduce.metrics import TokenisedBleu, perplexity
 from transduce.model import TransformerLM
@@ -25,7 +24,7 @@ from transduce.search.sampling import Sampling
 from transduce.tasks.documents.text_task import TextObjective, TextValidation
 from transduce.tasks.preparation import EVALUATION_SPLITS, Prepared, new_prepared
 from transduce.tasks.task import Task, Use
-from transduce.tasks.tokenizers import tokenizer_trainer, tokenizers_of_model
+from transduce.tasks.tokenizers import language_model_tokenizers
 from transduce.text import EOS_ID, LANGUAGE_MODEL_TOKENS, SPECIAL_TOKENS, Tokenizer, Tokenizers, normalise
 from transduce.text.documents import DocumentCodec
 from transduce.training import DistributedContext
@@ -103,13 +102,8 @@ class ResponseTask(Task[BatchT]):
                         yield from map(normalise, each.split("\n"))
 
         with new_prepared(config, folder, names) as temporary:
-            existing = tokenizers_of_model(config)
-            if existing is not None and not existing.src.language_model_ids:
-                raise ConfigError(f"{config.tokenizer_from} is no language model; start from one")
-            tokenizer = (
-                existing.src if existing else tokenizer_trainer(config, extra_tokens=LANGUAGE_MODEL_TOKENS)(lines())
-            )
-            tokenizers = Tokenizers(tokenizer, tokenizer)
+            tokenizers = language_model_tokenizers(config, lines)
+            tokenizer = tokenizers.src
             tokenizers.save(temporary)
             log(f"tokenizer: {tokenizer.size:,} tokens")
             sources: dict[Split, dict[str, bool]] = {  # corpora, and whether each is the built-in one
@@ -149,12 +143,6 @@ class ResponseTask(Task[BatchT]):
     def open_store(self, folder: Path, tokenizers: Tokenizers) -> Store:
         """Open a store of a prepared folder. Raises DataError if it cannot be used."""
         return open_responses(folder, fingerprint=tokenizers.fingerprint)
-
-    def split_store(self, prepared: Prepared, split: Split) -> Store:
-        """Return the store of dev or test. Raises DataError if there is none."""
-        if split not in prepared.text_names:
-            raise DataError(f"{prepared.folder} has no {split} text")
-        return self.open_store(prepared.folder / split, prepared.tokenizers)
 
     def require_window(self, store: Store, config: RunConfig) -> None:
         """Raise ConfigError if a prompt with its responses may be longer than the window of the model."""
@@ -199,10 +187,6 @@ class PolicyTask(ResponseTask[BatchT]):
             device=device,
             distributed=distributed,
         )
-
-    def load(self, model_folder: Path, *, device: str | torch.device = "cpu") -> LanguageModel:
-        """Load a model that responds to prompts."""
-        return ResponseModel.load(model_folder, device=device)
 
     def evaluate(
         self,

@@ -21,7 +21,6 @@ from transduce.corpora.responses import Ranking
 from transduce.data import Store
 from transduce.data.responses import RankingBatch, RankingBatches
 from transduce.inference.language_models.ranked_samples import rank_samples
-from transduce.inference.language_models.responses import RewardModel
 from transduce.metrics import TokenisedBleu
 from transduce.metrics.calibration import expected_calibration_error, reliability_bins
 from transduce.model import RewardLM, make_model
@@ -168,10 +167,6 @@ class RewardModelling(RankingTask):
         load_weights(model, weights, where=prepared.folder)
         _normalise(model, prepared, config)
         return {name: weight.cpu() for name, weight in weights_of(model).items()}
-
-    def load(self, model_folder: Path, *, device: str | torch.device = "cpu") -> RewardModel:
-        """Load a reward model."""
-        return RewardModel.load(model_folder, device=device)
 
     def evaluate(
         self,
