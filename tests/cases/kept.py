@@ -18,7 +18,7 @@ from pathlib import Path
 from transduce import Translator
 from transduce.metrics import score_translations
 
-DIGITS = re.compile(r"\d+(?:[.,\u00a0\u202f' ]\d{3})*(?:[.,]\d+)?|\d+")
+DIGITS = re.compile(r"\d+(?:[.,\u00a0\u202f' ]\d{3}(?!\d))*(?:[.,]\d+)?|\d+")
 PLACEHOLDERS = re.compile(
     r"https?://[^\s<>\"]*[\w/]|[\w.+-]+@[\w-]+\.[\w.]*\w|%\(\w+\)[sd]|%\d*\$?[sdfu]\b|\{\w*\}|\$\{?\w+\}?|\[\[\w+\]\]|&\w+;"
 )

@@ -26,6 +26,8 @@ LOOPS = [
     ("I", "我我我我我我"),
     ("No, no, no, no!", "Nein, nein, nein, nein, nein!"),
     ("a b a b a b", "x y x y x y x y"),
+    ("Stop!!!", "Halt!!!!!!!!"),
+    ("Wait", "Warte, ????"),
 ]
 NO_LOOPS = [
     ("No, no, no!", "Nein, nein, nein!"),
@@ -37,6 +39,8 @@ NO_LOOPS = [
     ("Wait.....", "Warte....."),
     ("1000000 people", "1000000 Leute"),
     ("Mississippi", "Mississippi"),
+    ("Chapter 1 ........ 5", "Kapitel 1 ........ 5"),
+    ("Wait…", "Warte..."),
     ("Aaaaaaaah!", "Aaaaaaaaah!"),
     ("goodbye", "再见再见"),
     ("Haha", "哈哈哈"),

@@ -571,7 +571,7 @@ def test_a_terminal_that_is_gone_does_not_hinder_saving(forks: Forks, micro_reci
 
 
 @pytest.mark.parametrize(
-    "kind", [signal.SIGINT, *(pytest.param(kind, marks=pytest.mark.merge) for kind in (signal.SIGTERM, signal.SIGHUP))]
+    "kind", [signal.SIGINT, *(pytest.param(kind, marks=pytest.mark.slow) for kind in (signal.SIGTERM, signal.SIGHUP))]
 )
 def test_a_signal_that_is_ignored_stays_so(
     forks: Forks, micro_recipe: Path, tmp_path: Path, kind: signal.Signals

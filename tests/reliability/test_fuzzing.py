@@ -79,7 +79,7 @@ def fuzz(tmp_path_factory: pytest.TempPathFactory) -> Fuzz:
     return play
 
 
-N_CASES_OF_A_DAY, N_CASES = 8, 36  # of each format
+N_CASES_OF_A_DAY, N_CASES = 8, 16  # of each format
 
 
 def test_a_few_cases_of_every_format_others_each_day(fuzz: Fuzz, tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_some_cases_of_every_format(fuzz: Fuzz, tmp_path: Path) -> None:
     fuzzed.require_no_fault()
     assert len(fuzzed.cases) == N_CASES * len(FORMATS)
     for name in FORMATS:  # neither is all refused at the door, nor does all pass
-        assert 5 <= fuzzed.counts[name, "refused"] < N_CASES, name
+        assert 2 <= fuzzed.counts[name, "refused"] < N_CASES, name
 
 
 @pytest.mark.slow
@@ -154,11 +154,11 @@ GOOD_DEEDS = {"good": "sound", "refuses": "refused", "stops": "exit 143", "ends"
 @pytest.mark.merge
 def test_every_wrongdoing_is_told_for_what_it_is(fuzz: Fuzz, tmp_path: Path) -> None:
     """The fuzzer itself, over cases that do what it is there to find; each leaves the next as it should be."""
-    names = [f"misbehaving/{stem}#{seed}" for seed in (0, 1) for stem in (*WRONGDOINGS, *GOOD_DEEDS)]
+    names = [f"misbehaving/{stem}#0" for stem in (*WRONGDOINGS, *GOOD_DEEDS)]
     fuzzed = fuzz(tmp_path, "--hang", "2", "--only", *names)
     assert len(fuzzed.cases) == len(names)
     assert fuzzed.faults == {f"misbehaving/{stem}": fault for stem, fault in WRONGDOINGS.items()}
-    assert fuzzed.counts["misbehaving", "failures"] == 2 * len(WRONGDOINGS)
+    assert fuzzed.counts["misbehaving", "failures"] == len(WRONGDOINGS)
     went_well = {
         each["name"].split("/")[1].partition("#")[0]: each["outcome"] for each in fuzzed.cases if each["outcome"]
     }

@@ -277,7 +277,9 @@ def test_a_run_whose_file_is_gone_goes_on(transduce: CommandLine, own_run: Path,
     assert problems(own_run) == []
 
 
-@pytest.mark.parametrize("change", ["removed", "edited", "a link", "a folder"])
+@pytest.mark.parametrize(
+    "change", [*(pytest.param(each, marks=pytest.mark.slow) for each in ("removed", "edited")), "a link", "a folder"]
+)
 def test_a_file_that_changes_while_the_run_goes_on_costs_nothing(
     micro_recipe: Path, micro_run: Path, tmp_path: Path, change: str
 ) -> None:

@@ -246,16 +246,20 @@ resource.setrlimit(resource.RLIMIT_NOFILE, (64, {MANY_FILES}))
         silent.close()
 
 
-def test_idle_connections_make_room_for_new_ones(translator_folder: Path, run_server: RunServer) -> None:
-    """Where the system allows few open files; the log has one line of it."""
-    few = "resource.setrlimit(resource.RLIMIT_NOFILE, (128, 128))"
+@pytest.mark.parametrize("n_files", [64, 128])
+def test_idle_connections_make_room_for_new_ones(translator_folder: Path, run_server: RunServer, n_files: int) -> None:
+    """Where the system allows few open files: for several that ask at once, too; the log has one line of it."""
+    few = f"resource.setrlimit(resource.RLIMIT_NOFILE, ({n_files}, {n_files}))"
     server = run_server(translator_folder, before=few)
     idle = [connected(server.url) for _ in range(300)]
     connection = Connection(server.url)
     for _ in range(3):
         assert connection.post("/translate", q="the dog", source="en", target="de")[0] == 200
     connection.close()
-    for each in idle:
+    asking = [connected(server.url, posted("/translate", q=sentences(20), source="en", target="de")) for _ in range(8)]
+    for each in asking:
+        assert each.recv(1 << 16).startswith(b"HTTP/1.1 200")
+    for each in (*idle, *asking):
         each.close()
     code, log = server.stop()
     assert code == 0

@@ -68,12 +68,12 @@ def test_every_number_of_workers_writes_the_same_files(tmp_path: Path, name: str
         )
         values["train_tsv"] = str(tmp_path / "train.tsv")
     config = DataConfig.model_validate(values)
-    folders = [tmp_path / f"{n} workers" for n in (1, 2, 3)]
-    for n_workers, folder in enumerate(folders, start=1):
-        prepare(config, folder, n_workers=n_workers)
-    one, two, three = map(files_of, folders)
-    assert len(one) > 8
-    assert one == two == three
+    written = []
+    for n_workers in (1, 3):
+        prepare(config, tmp_path / str(n_workers), n_workers=n_workers)
+        written.append(files_of(tmp_path / str(n_workers)))
+    assert len(written[0]) > 8
+    assert written[0] == written[1]
 
 
 def test_pairs_of_any_text_and_two_corpora(tmp_path: Path) -> None:
@@ -121,7 +121,9 @@ def test_an_error_inside_a_worker_is_raised_here() -> None:
         list(workers.encode([PAIRS[:10]] * 9))
 
 
-@pytest.mark.parametrize("kind", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow), signal.SIGKILL])
+@pytest.mark.parametrize(
+    "kind", [signal.SIGINT, *(pytest.param(kind, marks=pytest.mark.slow) for kind in (signal.SIGTERM, signal.SIGKILL))]
+)
 @pytest.mark.merge
 def test_a_signal_leaves_no_process_and_no_folder(forks: Forks, tmp_path: Path, kind: signal.Signals) -> None:
     text = tmp_path / "train.tsv"

@@ -15,6 +15,10 @@ EN_DE = {"src_language": "en", "tgt_language": "de"}
 CASES = [
     ("Made in 2024.", "Gemacht in 2402.", "2024", "Gemacht in 2024."),
     ("See send(2), recv(2) and poll(2).", "Siehe sie alle.", "2 | 2 | 2", "Siehe send(2) sie recv(2) alle poll(2)."),
+    ("Ask $ally now", "$allykopf fragen", "$ally", "$ally fragen"),
+    ("2 of 150", "2.0 von 150", "2", "2 von 150"),
+    ("read returns 0 of /dev/null", "/dev/null gibt read", "0", "0 /dev/null gibt read"),
+    ("It is 0 with a null byte", "Es ist mit null byte", "0", "Es ist 0 mit null byte"),
     ("Made in 2024 by 3 men.", "Von Männern gemacht.", "2024 | 3", "Von Männern 2024 gemacht 3."),
     ("It has 1,500 files and 2 dirs.", "Es hat 1.500 Dateien und zwei Ordner.", "", None),
     ("It has 1,500 files.", "Es hat 1500 Dateien.", "", None),

@@ -54,7 +54,7 @@ def make_model(backend: str | None) -> Transformer:
     """A model whose layers are compiled by a backend, if there is one."""
     torch.manual_seed(3)
     model = Transformer(
-        ModelConfig(n_encoder_layers=2, n_decoder_layers=2, d_model=32, d_ff=64, n_heads=2, d_k=16, d_v=16, p_drop=0.0,
+        ModelConfig(n_encoder_layers=1, n_decoder_layers=1, d_model=32, d_ff=64, n_heads=2, d_k=16, d_v=16, p_drop=0.0,
                     src_vocab_size=300, tgt_vocab_size=300),
         kernel="fused",
     )  # fmt: skip

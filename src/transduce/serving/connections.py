@@ -25,7 +25,7 @@ STOPPING_TIMEOUT_S = 5.0  # instead, when the server stops
 PROGRESS_BYTES = 64 << 10
 MAX_UNREAD_BYTES = 256 << 20  # of all answers together
 MAX_CONNECTIONS = 4096
-SPARE_FILES = 64  # that may be opened besides connections: models that are read anew, connections not yet counted
+SPARE_FILES = 64  # for what is no connection: models that are read anew, connections not yet counted
 
 
 class Connections(UvicornState):
@@ -137,14 +137,24 @@ def connection_limit() -> int:
         import resource
     except ImportError:  # Windows
         return MAX_CONNECTIONS
-    n_other = _n_open_files() + SPARE_FILES
+    n_open = _n_open_files()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    infinite = resource.RLIM_INFINITY
-    wanted = MAX_CONNECTIONS + n_other if hard == infinite else min(hard, MAX_CONNECTIONS + n_other)
+    infinite, wanted = resource.RLIM_INFINITY, MAX_CONNECTIONS + n_open + SPARE_FILES
+    if hard != infinite:
+        wanted = min(hard, wanted)
     if soft != infinite and soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
         soft = wanted
-    return MAX_CONNECTIONS if soft == infinite else max(1, min(MAX_CONNECTIONS, soft - n_other))
+    return MAX_CONNECTIONS if soft == infinite else _most_connections(soft - n_open)
+
+
+def _most_connections(n_free: int) -> int:
+    """Return how many of the files that may still be opened are for connections: all but some, at least half.
+
+    >>> _most_connections(1000), _most_connections(40), _most_connections(10_000)
+    (936, 20, 4096)
+    """
+    return max(1, min(MAX_CONNECTIONS, n_free - min(SPARE_FILES, n_free // 2)))
 
 
 def _n_open_files() -> int:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
+from transduce.text.characters import SPACELESS
 from transduce.text.insertion import insert_missing
 from transduce.text.numbers import (
     articles,
@@ -32,6 +33,8 @@ MAX_COMPARED = 10_000  # pairs of lost and surplus digit strings that are compar
 _COPIED_KINDS = frozenset(("comment", "tag", "url", "email", "placeholder", "path", "code", "emoji"))
 _DIGITS = re.compile(r"\d+(?:(?:[-–.,:/'’٫٬]|[\u00a0\u2009\u202f](?=\d{3}(?!\d)))\d+)*")
 _SPACED_DIGITS = re.compile(r"\d+(?:(?:[-–.,:/'’٫٬]|[ \u00a0\u2009\u202f](?=\d{3}(?!\d)))\d+)*")
+_NUMBER = re.compile(r"\d\d")
+_NAME_OR_NUMBER = re.compile(rf"[^\W{SPACELESS}\uac00-\ud7af]{{2}}")  # Korean particles follow a name directly
 MAX_NAME = 64
 _NAME = re.compile(r"([^\W\d_]\w+)\($")
 _IN_WORD = re.compile(r"([1-9]|1[0-2])(?:(?:D|st|nd|rd|th)\b|-[a-z]{2})")
@@ -192,8 +195,16 @@ class _Comparison:
         left, items = list(in_target), list(items)
         for of_source, of_target in ((_plain, _plain), (value(src_language), value(tgt_language))):
             items, left = self._match_equal(items, left, of_source, of_target)
-        pool = Counter(chain.from_iterable(map(_atoms, left)))
-        words = number_words(self._target, tgt_language)
+        unmatched = Counter(chain.from_iterable(map(_atoms, items)))
+        pool, is_explained = Counter[str](), list[bool]()  # "1.0" in the target is no 0 of the source
+        for item in left:
+            atoms = Counter(_atoms(item))
+            is_explained.append(_has(unmatched, atoms))
+            if is_explained[-1]:
+                unmatched.subtract(atoms)
+                pool.update(atoms)
+        free = "".join(each if is_free else " " for each, is_free in zip(self._target, self._is_free, strict=True))
+        words = number_words(free, tgt_language) - number_words(self._source, tgt_language)
         lost = []
         for item in items:
             atoms, word = Counter(_atoms(item)), number_value(item.text, src_language)
@@ -205,11 +216,11 @@ class _Comparison:
                 lost.append(item)
         explained = number_words(self._source, src_language)
         surplus = []
-        for item in left:
+        for item, is_of_source in zip(left, is_explained, strict=True):
             atoms, word = Counter(_atoms(item)), number_value(item.text, tgt_language)
-            if not _has(pool, atoms):
+            if is_of_source and not _has(pool, atoms):
                 continue
-            pool.subtract(atoms)
+            pool.subtract(atoms if is_of_source else ())
             if word is not None and explained[word] > 0:
                 explained[word] -= 1
             else:
@@ -258,19 +269,20 @@ class _Comparison:
     def _keep_inside(self, item: _Item, searched: dict[str, int]) -> bool:
         """Keep a string if it is anywhere in the target, such as inside a longer one that the source has not."""
         start = self._target.find(item.text, searched.get(item.text, 0))
-        while start >= 0 and not self._may_be_at(start, item.text):
+        while start >= 0 and not self._may_be_at(start, item):
             start = self._target.find(item.text, start + 1)
         searched[item.text] = len(self._target) if start < 0 else start + 1
         if start >= 0:
             self._keep(item, _Item(item.kind, start, start + len(item.text), item.text))
         return start >= 0
 
-    def _may_be_at(self, start: int, text: str) -> bool:
-        """Whether a string is at a free place of the target that does not divide a number."""
-        end = start + len(text)
-        divides = any(
-            self._target[place - 1 : place + 1].isdecimal() and 0 < place < len(self._target) for place in (start, end)
-        )
+    def _may_be_at(self, start: int, item: _Item) -> bool:
+        """Whether a string is at a free place of the target that does not divide a number, or a name: "$size" is not
+        in "$sizes".
+        """
+        end = start + len(item.text)
+        whole = _NAME_OR_NUMBER if item.kind == "placeholder" else _NUMBER
+        divides = any(whole.fullmatch(self._target[max(0, place - 1) : place + 1]) for place in (start, end))
         return not divides and all(self._is_free[start:end])
 
     def _keep(self, item: _Item, other: _Item) -> None:

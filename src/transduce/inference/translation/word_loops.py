@@ -16,21 +16,25 @@ MAX_TIMES = 2  # that the same words may stand side by side, unless they do so i
 MAX_PERIOD = 8  # words that are repeated together
 MIN_LOOP_LETTERS = 6
 MAX_PASSES = 10
+MAX_SIGNS = 3  # equal ones side by side, as in "!!!"
 _WORD = re.compile(rf"[{SPACELESS}]|[^\W_{SPACELESS}]+")
 _IS_SIGN = re.compile(f"[{SPACELESS}]")
+_SIGNS = re.compile(r"([^\w\s])\1+")
 _LOOP_IN_WORD = re.compile(r"([^\W\d_]{2,8}?)\1{3,}|([^\W\d_])\2{5,}", re.IGNORECASE)  # four times; a letter six times
 
 
 def is_repetitive(source: str, target: str) -> bool:
-    """Whether a translation repeats words, or parts of one, side by side more often than its source: a model's loop.
+    """Whether a translation has a model's loop: more equal words, parts of one, or signs side by side than its source.
 
     >>> is_repetitive("behind", "derrière " * 4), is_repetitive("No, no, no, no!", "Nein, nein, nein, nein!")
     (True, False)
     """
     words = _words(target)
     n_times = _repeats(words)
-    return (n_times > 1 and n_times > _max_times(source)) or (
-        any(map(_has_loop, words)) and not any(map(_has_loop, _words(source)))
+    return (
+        (n_times > 1 and n_times > _max_times(source))
+        or (any(map(_has_loop, words)) and not any(map(_has_loop, _words(source))))
+        or _n_signs(target) > max(MAX_SIGNS, _n_signs(source))
     )
 
 
@@ -40,6 +44,8 @@ def without_loops(source: str, target: str) -> str:
     >>> without_loops("Wait behind it", "Warte hinter hinter hinter hinter hinter ihm")
     'Warte hinter hinter hinter ihm'
     """
+    n_signs = max(MAX_SIGNS, _n_signs(source))
+    target = _SIGNS.sub(lambda signs: signs.group()[:n_signs], target)
     may_loop = any(map(_has_loop, _words(source)))
     for _ in range(MAX_PASSES):  # to leave a loop out may make another
         if not is_repetitive(source, target):
@@ -59,6 +65,11 @@ def _max_times(source: str) -> int:
     """Return how many times words may stand side by side in the translation of a source, as ``_repeats`` counts."""
     words = _words(source)
     return max(min(MAX_TIMES, len(words)), _repeats(words))
+
+
+def _n_signs(text: str) -> int:
+    """Return the length of the longest run of a sign."""
+    return max((len(signs.group()) for signs in _SIGNS.finditer(text)), default=1)
 
 
 def _repeats(words: Sequence[str]) -> int:
