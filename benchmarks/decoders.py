@@ -116,7 +116,7 @@ class OurDecoder:
 
         from transduce.config import SearchConfig
         from transduce.data import pad_rows
-        from transduce.inference.batch_search import run_search
+        from transduce.inference.run_search import run_search
         from transduce.model.shortlist import ShortlistDecoder
         from transduce.text import EOS_ID
 

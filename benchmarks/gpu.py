@@ -33,7 +33,7 @@ from torch._dynamo.utils import counters
 from transduce.config import SearchConfig, TrainingConfig, TransformerConfig
 from transduce.data import pad_rows
 from transduce.errors import TrainingError
-from transduce.inference.batch_search import run_search
+from transduce.inference.run_search import run_search
 from transduce.model import Transformer, cost_of, for_inference
 from transduce.recipes import preset
 from transduce.tasks.objective import PairObjective

@@ -12,7 +12,7 @@ import torch
 from transduce.config import ModelConfig, SearchConfig
 from transduce.data import pad_rows
 from transduce.exchange.ctranslate2 import write_ctranslate2
-from transduce.inference.batch_search import run_search
+from transduce.inference.run_search import run_search
 from transduce.model import Transformer
 from transduce.text import BOS_ID, EOS_ID, PAD_ID, SPECIAL_TOKENS
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from transduce.config import ModelConfig, SearchConfig
-from transduce.inference.batch_search import run_search
+from transduce.inference.run_search import run_search
 from transduce.model import Transformer, for_inference
 from transduce.training import cross_entropy
 

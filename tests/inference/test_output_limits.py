@@ -23,7 +23,7 @@ from transduce.config import (
 from transduce.errors import ConfigError
 from transduce.inference import Translator
 from transduce.inference.batch_search import BatchSearch, SearchResult
-from transduce.inference.translation.translator import search_with
+from transduce.inference.search_options import search_with
 from transduce.inference.translation.word_loops import is_repetitive
 from transduce.model import make_model
 from transduce.search import MAX_UNIT, n_repeats

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from transduce.inference import Translator, evaluate
-from transduce.inference.translation.translator import search_with
+from transduce.inference.search_options import search_with
 
 WORDS = "old small young red big dog cat bird house tree".split()
 LINES = [

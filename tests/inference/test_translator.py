@@ -16,7 +16,7 @@ from transduce.errors import CheckpointError, ConfigError
 from transduce.files import write_manifest
 from transduce.inference import Translator
 from transduce.inference.batch_search import BatchSearch
-from transduce.inference.translation.translator import search_with
+from transduce.inference.search_options import search_with
 from transduce.model import Ensemble, Transformer
 from transduce.text import EOS_ID, Tokenizers, train_bpe
 

@@ -20,7 +20,7 @@ from transduce.corpora import generate_pairs, parallel_text
 from transduce.errors import ConfigError, DataError
 from transduce.files import write_manifest
 from transduce.inference import Translator, evaluate
-from transduce.inference.batch_search import run_search
+from transduce.inference.run_search import run_search
 from transduce.model.weights_file import read_tensors
 from transduce.recipes import read_recipe
 from transduce.runs import average_run, train

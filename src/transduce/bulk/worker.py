@@ -28,7 +28,7 @@ class ShardTranslator:
         import torch
 
         from transduce.inference import Translator
-        from transduce.inference.translation.translator import search_with
+        from transduce.inference.search_options import search_with
 
         torch.set_num_threads(THREADS)
         self._job, self._should_stop = job, should_stop

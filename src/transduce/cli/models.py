@@ -69,7 +69,7 @@ class SearchOptions(TypedDict, total=False):
 
 def requested_search(search: SearchConfig, **options: Unpack[SearchOptions]) -> SearchConfig:
     """Return a model's search settings with command-line overrides. Raises ConfigError for invalid ones."""
-    from transduce.inference.translation.translator import sampling_like, search_with
+    from transduce.inference.search_options import sampling_like, search_with
 
     if (n_iterations := options.get("n_iterations")) is not None:
         if not isinstance(search, MaskPredictSearchConfig):

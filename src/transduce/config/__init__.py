@@ -11,15 +11,7 @@ from typing import Self
 from pydantic import model_validator
 
 from transduce.config.alignment import AlignmentConfig
-from transduce.config.data import (
-    CORPUS_PATTERN,
-    MAX_PAIRS,
-    MEDIA_CORPORA,
-    SPLITS,
-    DataConfig,
-    Noise,
-    Split,
-)
+from transduce.config.data import CORPUS_PATTERN, MAX_PAIRS, MEDIA_CORPORA, SPLITS, DataConfig, Noise, Split
 from transduce.config.directions import (
     DIRECTION_PATTERN,
     LANGUAGE_PATTERN,

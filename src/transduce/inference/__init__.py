@@ -22,6 +22,7 @@ from transduce.inference.language_models.sequences import policy_outputs, sequen
 from transduce.inference.loading import load
 from transduce.inference.media_model import FoundText, MediaModel, Reader, Transcriber
 from transduce.inference.parser import Parse, Parser, tagged_words
+from transduce.inference.search_options import greedy_unless_sampled, sampling_like
 from transduce.inference.translation.best_of_samples import (
     BestOfSamples,
     drawn_segments,
@@ -34,7 +35,7 @@ from transduce.inference.translation.forced_scores import ForcedScore, forced_sc
 from transduce.inference.translation.parts import ScoredText, Translation
 from transduce.inference.translation.ranked_translations import RankedCounts, ranked_translations
 from transduce.inference.translation.reranking import Reranker
-from transduce.inference.translation.translator import Translator, greedy_unless_sampled, sampling_like
+from transduce.inference.translation.translator import Translator
 
 __all__ = [
     "WEIGHTS_FILE", "BestOfSamples", "Continuation", "DistilledCounts", "Evaluation", "FilledText", "ForcedScore",

@@ -12,16 +12,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import shake_128
-from typing import Any, Generic, Protocol, assert_never, cast
+from typing import Any, Generic, cast
 
 import torch
 from torch import Tensor
 
 from transduce.config import (
-    AnySearchConfig,
-    BeamSearchConfig,
     ConvS2SConfig,
-    GreedySearchConfig,
     InferencePrecision,
     MaskPredictSearchConfig,
     SampledSearchConfig,
@@ -30,6 +27,7 @@ from transduce.config import (
 )
 from transduce.data import pad_rows, plan_by_length
 from transduce.errors import ConfigError
+from transduce.inference.run_search import Decoder, requested_processors, run_search
 from transduce.model import BlockDecoder, EncoderDecoder, Ensemble, MaskedTransformer, Transformer, for_inference
 from transduce.model.masked_transformer import MASK_ID
 from transduce.model.shortlist import Shortlist, ShortlistDecoder
@@ -41,24 +39,17 @@ from transduce.search import (
     HeadsDrafter,
     Hypothesis,
     LogProbsProcessor,
-    MinLength,
     ModelDrafter,
     NoLoops,
-    NoRepeatNgrams,
     PassCounts,
     RewindableT,
-    Sampling,
-    beam_search,
-    greedy_search,
     mask_predict,
     n_repeats,
-    speculative_search,
 )
 from transduce.text import BOS_ID, EOS_ID, PAD_ID, Tokenizer, normalise
 
 __all__ = [
-    "MAX_SOURCE_TOKENS", "BatchSearch", "Decoder", "SearchResult", "max_positions", "require_sequence",
-    "run_search",
+    "MAX_SOURCE_TOKENS", "BatchSearch", "SearchResult", "max_positions", "require_sequence",
 ]  # fmt: skip
 
 # Longer sources are truncated: no model is trained on such sentences, and attention is quadratic in their length.
@@ -215,7 +206,7 @@ class BatchSearch:
             # A model with a short table of positions drafts nothing for long sentences.
             if draft is not None and max(src_BS.shape[1], int(max_lengths_B.max())) <= draft._max_positions:
                 drafter = draft._drafter(src_BS, self._draft_length)
-            elif process is None and not _requested_processors(search) and _has_blocks(decoder, search):
+            elif process is None and not requested_processors(search) and _has_blocks(decoder, search):
                 decoder = BlockDecoder(cast(Transformer, decoder), block_size=getattr(search, "block_size", None))
                 drafter = HeadsDrafter(decoder.ahead)
             return run_search(
@@ -279,21 +270,6 @@ def require_sequence(texts: object, expected: str, for_one: str) -> None:
         raise TypeError(f"{expected}, got {type(texts).__name__}")
 
 
-class Decoder(Protocol[RewindableT]):
-    """Incremental decoder of a model or an ensemble."""
-
-    def start(self, src_BS: Tensor, /) -> RewindableT:
-        """Encode the sources and return the initial state, one row per sentence."""
-
-    def step(self, last_ids_N: Tensor, state: RewindableT, /) -> tuple[Tensor, RewindableT]:
-        """Append ``last_ids`` and return the logits of the next token, (N, V), and the new state."""
-
-    def extend(
-        self, ids_NT: Tensor, state: RewindableT, n_new_N: Tensor | None = None, /
-    ) -> tuple[Tensor, RewindableT]:
-        """Append several tokens of each row and return the logits after each, (N, T, V), and the new state."""
-
-
 class _Attended(Generic[RewindableT]):
     """A decoder that calls a function before each step."""
 
@@ -311,84 +287,6 @@ class _Attended(Generic[RewindableT]):
         return self._decoder.extend(ids_NT, state, n_new_N)
 
 
-def run_search(
-    model: Decoder[RewindableT],
-    src_BS: Tensor,
-    max_lengths_B: Tensor,
-    search: SearchConfig,
-    process: LogProbsProcessor | None = None,
-    *,
-    suppressed_ids: Sequence[int] = (),
-    is_scored: bool = True,
-    drafter: Drafter[RewindableT] | None = None,
-    generators: Sequence[torch.Generator] = (),
-    counts: PassCounts | None = None,
-) -> list[list[Hypothesis]]:
-    """Run the configured search; returns the n-best hypotheses of each sentence. Section 6.1.
-
-    ``suppressed_ids``: tokens that are not generated, besides padding and BOS. Without ``is_scored``, the hypotheses of
-    greedy search have no scores. ``drafter``: what drafts tokens in greedy search and sampling; ``generators``: those
-    of the sentences, for sampling. ``counts`` are added to where drafts or draws are made.
-    Raises ConfigError for a draft with a beam, or a constraint with draws.
-    """
-    state = model.start(src_BS)
-    suppressed_ids = (PAD_ID, BOS_ID, *suppressed_ids)
-    if requested := _requested_processors(search):
-        process = Chain(requested if process is None else (*requested, process))
-    if process is not None and (drafter is not None or isinstance(search, SampledSearchConfig)):
-        raise ConfigError(
-            "constraints (a prefix, min_length, no_repeat_ngram) need beam search or greedy search, without a draft"
-        )
-    match cast(AnySearchConfig, search):
-        case BeamSearchConfig(beam_size=beam_size) if beam_size > 1:
-            if drafter is not None:
-                raise ConfigError(f"a draft is for greedy search and for sampling, got a beam of {beam_size}")
-            return beam_search(
-                model.step,
-                state,
-                max_lengths_B=max_lengths_B,
-                beam_size=beam_size,
-                alpha=search.alpha,
-                n_best=search.n_best,
-                bos_id=BOS_ID,
-                eos_id=EOS_ID,
-                suppressed_ids=suppressed_ids,
-                process=process,
-            )
-        case BeamSearchConfig() | GreedySearchConfig() if drafter is None:
-            best = greedy_search(
-                model.step,
-                state,
-                max_lengths_B=max_lengths_B,
-                bos_id=BOS_ID,
-                eos_id=EOS_ID,
-                suppressed_ids=suppressed_ids,
-                alpha=search.alpha,
-                process=process,
-                is_scored=is_scored,
-            )
-        case BeamSearchConfig() | GreedySearchConfig() | SampledSearchConfig() as search:
-            best = speculative_search(
-                model.extend,
-                state,
-                drafter=drafter,
-                max_lengths_B=max_lengths_B,
-                bos_id=BOS_ID,
-                eos_id=EOS_ID,
-                suppressed_ids=suppressed_ids,
-                sampling=_sampling(search),
-                generators=generators,
-                alpha=search.alpha,
-                is_scored=is_scored,
-                counts=counts,
-            )
-        case MaskPredictSearchConfig():
-            raise ConfigError("search.kind = 'mask-predict' needs a model of that task")
-        case never:
-            assert_never(never)
-    return [[hypothesis] for hypothesis in best]
-
-
 def _has_blocks(model: Decoder[Any], search: SearchConfig) -> bool:
     """Whether a model proposes blocks of tokens by further heads, and the search is greedy."""
     if not isinstance(model, Transformer) or model.further_heads is None or isinstance(search, SampledSearchConfig):
@@ -396,24 +294,9 @@ def _has_blocks(model: Decoder[Any], search: SearchConfig) -> bool:
     return search.beam_size == 1 and getattr(search, "block_size", None) != 1
 
 
-def _requested_processors(search: SearchConfig) -> tuple[LogProbsProcessor, ...]:
-    """What changes the log-probabilities of each step by the search's own settings."""
-    if not isinstance(search, BeamSearchConfig | GreedySearchConfig):
-        return ()
-    least = MinLength(search.min_length, EOS_ID) if search.min_length else None
-    once = NoRepeatNgrams(search.no_repeat_ngram) if search.no_repeat_ngram else None
-    return tuple(each for each in (least, once) if each is not None)
-
-
 def _max_repeats(source: Sequence[int]) -> list[int]:
     """How often 1, 2, ... tokens may follow each other in the translation of a source: as in it, but at least twice."""
     return [max(2 + (unit == 1), n_repeats(source, unit)) for unit in range(1, MAX_UNIT + 1)]
-
-
-def _sampling(search: SearchConfig) -> Sampling | None:
-    if not isinstance(search, SampledSearchConfig):
-        return None
-    return Sampling(temperature=search.temperature, top_k=search.top_k, top_p=search.top_p)
 
 
 def _generators(search: SearchConfig, sources: Sequence[Sequence[int]]) -> list[torch.Generator]:

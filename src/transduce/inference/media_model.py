@@ -19,8 +19,8 @@ from transduce.inference.devices import usable_device
 from transduce.inference.folder import read_model_folder
 from transduce.inference.media_search import MAX_SOURCE_POSITIONS, MediaSearch
 from transduce.inference.process_bound import ProcessBound
+from transduce.inference.search_options import search_with
 from transduce.inference.translation.parts import ScoredText, distinct_texts
-from transduce.inference.translation.translator import search_with
 from transduce.media import Features, MediaKind, reader_of
 from transduce.media.audio import FRAMES_PER_SECOND
 from transduce.media.features import Warn

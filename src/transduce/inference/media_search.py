@@ -18,7 +18,8 @@ from torch import Tensor
 from transduce.config import InferencePrecision, SampledSearchConfig, SearchConfig, TransformerConfig
 from transduce.data import plan_by_length
 from transduce.data.media import padded_features
-from transduce.inference.batch_search import max_positions, run_search
+from transduce.inference.batch_search import max_positions
+from transduce.inference.run_search import run_search
 from transduce.model import DecodingState, Transformer, for_inference
 from transduce.model.padding import PaddingInfo
 from transduce.search import Hypothesis

@@ -20,13 +20,7 @@ from transduce.runs.run_file import CHECKPOINTS, RunSettings, read_run_file, req
 from transduce.tasks.preparation import EVALUATION_SPLITS, Prepared, open_prepared
 from transduce.tasks.registry import task_of
 from transduce.tasks.task import Scores
-from transduce.training import (
-    average_weights,
-    averaged_checkpoints,
-    best_update,
-    checkpoints_around,
-    read_state,
-)
+from transduce.training import average_weights, averaged_checkpoints, best_update, checkpoints_around, read_state
 
 __all__ = ["average_run", "dev_perplexity"]
 

@@ -14,9 +14,9 @@ from transduce.config import InferencePrecision
 from transduce.errors import CheckpointError
 from transduce.inference import Continuation, LanguageModel, Parse, Parser, ScoredText, Translator, tagged_words
 from transduce.inference.folder import read_model_config
+from transduce.inference.search_options import search_with
 from transduce.inference.translation.parts import TranslatedSegment
 from transduce.inference.translation.prefixes import NO_PREFIX, Prefix
-from transduce.inference.translation.translator import search_with
 from transduce.inference.translation.word_alignment import AlignedSentence, align_words
 from transduce.search.sampling import Sampling
 from transduce.serving.batching import CAPACITY, MAX_BATCH, MAX_WAIT_S, Batcher, Job

@@ -23,15 +23,7 @@ from transduce.inference.translation.translator import Prefix
 from transduce.inference.translation.word_alignment import AlignedSentence
 from transduce.search.sampling import Sampling
 from transduce.serving.access import Client
-from transduce.serving.http import (
-    ApiError,
-    Fields,
-    as_api_error,
-    counted,
-    json_response,
-    read_fields,
-    while_connected,
-)
+from transduce.serving.http import ApiError, Fields, as_api_error, counted, json_response, read_fields, while_connected
 from transduce.serving.libretranslate import over_quota
 from transduce.serving.metrics import CONTENT_TYPE
 from transduce.serving.models import (

@@ -19,13 +19,7 @@ from transduce.data import pad_rows
 from transduce.errors import ConfigError, DataError, SearchError
 from transduce.inference.batch_search import require_sequence
 from transduce.inference.folder import ModelFolder
-from transduce.inference.language_models.language_model import (
-    AS_IT_IS,
-    Continuation,
-    LanguageModel,
-    lines_of,
-    stack_of,
-)
+from transduce.inference.language_models.language_model import AS_IT_IS, Continuation, LanguageModel, lines_of, stack_of
 from transduce.model import AttentionHook, DecodingState
 from transduce.search import beam_search
 from transduce.search.sampling import Sampling, draw, sampling_log_probs

@@ -14,9 +14,10 @@ from transduce.config import BeamSearchConfig, SearchConfig
 from transduce.data import pad_rows
 from transduce.data.spans import restored, spans_of
 from transduce.errors import ConfigError, DataError
-from transduce.inference.batch_search import MAX_SOURCE_TOKENS, max_positions, require_sequence, run_search
+from transduce.inference.batch_search import MAX_SOURCE_TOKENS, max_positions, require_sequence
 from transduce.inference.folder import ModelFolder
 from transduce.inference.language_models.language_model import FilledText, LanguageModel, SpanFill
+from transduce.inference.run_search import run_search
 from transduce.model import AttentionHook, EncoderDecoder, Transformer, for_inference
 from transduce.search import Hypothesis
 from transduce.text import BOS_ID, EOS_ID, UNK_ID, Tokenizer

@@ -15,8 +15,9 @@ import numpy as np
 from transduce.config import SampledSearchConfig, SearchConfig
 from transduce.errors import ConfigError
 from transduce.inference.language_models.responses import RewardModel
+from transduce.inference.search_options import sampling_like
 from transduce.inference.translation.parts import TranslatedSegment, Translation
-from transduce.inference.translation.translator import CHUNK_LINES, Translator, sampling_like
+from transduce.inference.translation.translator import CHUNK_LINES, Translator
 
 __all__ = ["BestOfSamples", "drawn_segments", "rewards_of_translations", "seeds_of_draws"]
 

@@ -8,9 +8,10 @@ from typing import Any
 
 from transduce.config import SampledSearchConfig, SearchConfig
 from transduce.corpora.responses import Ranking
+from transduce.inference.search_options import search_with
 from transduce.inference.translation.best_of_samples import drawn_segments, seeds_of_draws
 from transduce.inference.translation.parts import TranslatedSegment
-from transduce.inference.translation.translator import Translator, search_with
+from transduce.inference.translation.translator import Translator
 from transduce.metrics import sentence_chrf_scores
 from transduce.text import normalise
 from transduce.text.chunks import chunks

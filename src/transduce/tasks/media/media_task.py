@@ -22,14 +22,7 @@ from transduce.files import write_lines
 from transduce.inference.media_model import MediaModel
 from transduce.media import FeaturesReader, MediaKind, reader_of
 from transduce.media.audio import FRAMES_PER_SECOND
-from transduce.metrics import (
-    ErrorRates,
-    TokenisedBleu,
-    TranslationScores,
-    error_rates,
-    has_spaces,
-    score_translations,
-)
+from transduce.metrics import ErrorRates, TokenisedBleu, TranslationScores, error_rates, has_spaces, score_translations
 from transduce.model import EncoderDecoder, Transformer
 from transduce.tasks.objective import PairObjective
 from transduce.tasks.preparation import EVALUATION_SPLITS, Prepared, new_prepared

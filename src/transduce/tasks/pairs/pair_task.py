@@ -36,10 +36,7 @@ from transduce.tasks.objective import PairObjective
 from transduce.tasks.preparation import EVALUATION_SPLITS, Prepared, also_dev_name, new_prepared
 from transduce.tasks.task import Task
 from transduce.tasks.validation import PairValidation, SeveralValidations
-from transduce.text import (
-    Tokenizers,
-    normalise,
-)
+from transduce.text import Tokenizers, normalise
 from transduce.training import DistributedContext
 
 __all__ = ["PairTask"]
