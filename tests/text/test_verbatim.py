@@ -41,7 +41,10 @@ VERBATIM = {
     "Version 1.2.3 has the number 1234567.": "1.2.3 | 1234567",
     "Version 1.2.3-rc1 or v2 from 192.168.0.1": "1.2.3-rc1 | v2 | 192.168.0.1",
     "v2.10.3-rc1, 3.0.0-Beta.2, 1.2rc3, not 2.5-inch": "v2.10.3-rc1 | 3.0.0-Beta.2 | 1.2rc3",
-    "1:3.4p1-0woody4, 1.4.1-1.1, 2.2r1; not 2.5-3.5": "1:3.4p1-0woody4 | 1.4.1-1.1 | 2.2r1",
+    "1:3.4p1-0woody4, 1.4.1-1.1, 2.2r1, 2.8.4.1b-3.4; not 2.5-3.5": (
+        "1:3.4p1-0woody4 | 1.4.1-1.1 | 2.2r1 | 2.8.4.1b-3.4"
+    ),
+    "zsync_0.3.3-1.sarge.1.2 by POSIX.1-2001": "zsync_0.3.3-1.sarge.1.2 | POSIX.1-2001",
     "$side.name of $side. See <URL:https://x.org/a>": "$side.name | $side | <URL:https://x.org/a>",
     "rgb(255, 136, 0) or hsla(120 50% 50% / 0.5)": "rgb(255, 136, 0) | hsla(120 50% 50% / 0.5)",
     "It is 2024-11-26T14:05:33Z, 1/2/2024, 24.12.2025 or 12-24-2025.": (
