@@ -14,7 +14,6 @@ from small_recipes import SmallRuns
 from task_suite import SmallRun, records
 
 from said import says
-from transduce.alignment.preferences import DirectPreference, RewardObjective
 from transduce.config import TrainingConfig
 from transduce.corpora.grammar.instructions import generate_instructions
 from transduce.data.responses import RankingBatches, prompt_of, responses_of
@@ -22,6 +21,7 @@ from transduce.errors import ConfigError, TransduceError
 from transduce.inference import LanguageModel, ResponseModel, RewardModel, best_of_n
 from transduce.inference.folder import read_saved_weights
 from transduce.model.weights_file import read_tensors
+from transduce.preferences.rankings import DirectPreference, RewardObjective
 from transduce.recipes import read_recipe
 from transduce.runs import read_run_config, train
 from transduce.search.sampling import Sampling

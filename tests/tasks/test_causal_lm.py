@@ -243,7 +243,7 @@ def test_the_recipe_of_characters_is_nanogpts() -> None:
     assert (model.n_layers, model.n_heads, model.d_model, model.n_positions) == (4, 4, 128, 64)
     assert (config.training.max_tokens_per_batch, config.training.max_updates) == (12 * 64, 2000)
     tokenizer = train_characters(["ab"], vocab_size=1000, extra_tokens=LANGUAGE_MODEL_TOKENS)
-    assert tokenizer.language_model_ids == list(range(tokenizer.size - 101, tokenizer.size))
+    assert tokenizer.mask_and_sentinel_ids == list(range(tokenizer.size - 101, tokenizer.size))
 
 
 def test_the_doctor_reads_its_recipes(recipe: Path, tmp_path: Path) -> None:

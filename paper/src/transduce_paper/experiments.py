@@ -460,7 +460,7 @@ class Experiments:
         sizes = prepared.tokenizers.sizes
         model_config = config.model.with_vocabulary(*sizes)
         cost = cost_of(task_of(config).model_config(config.model, *sizes))
-        n_tokens = task_of(config).n_counted_tokens(state.src_tokens, state.tgt_tokens)
+        n_tokens = task_of(config).n_flop_tokens(state.src_tokens, state.tgt_tokens)
         scores: dict[str, dict[str, Any] | None] = {}
         for split in ("dev", "test"):
             if split not in prepared.text_names:

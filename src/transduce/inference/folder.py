@@ -79,7 +79,7 @@ class ModelFolder:
 
     def require_language_model_tokens(self) -> None:
         """Raise CheckpointError if the vocabulary has no mask token and no sentinels."""
-        if not self.tokenizers.src.language_model_ids:
+        if not self.tokenizers.src.mask_and_sentinel_ids:
             raise CheckpointError(
                 f"the vocabulary of the model for {self.task} has no mask token and no sentinels; train it again"
             )

@@ -46,7 +46,7 @@ def model_card(
     """Return the Markdown text for ``README.md`` of a model folder; ``averaged`` are the checkpoints, in words."""
     model, training, data, task = config.model, config.training, config.data, task_of(config)
     cost, n_passes, use = cost_of(model), training.mean_passes(state.update), task.use(data)
-    n_counted = task.n_counted_tokens(state.src_tokens, state.tgt_tokens)
+    n_counted = task.n_flop_tokens(state.src_tokens, state.tgt_tokens)
     lines = [
         f"# A Transformer for {use.what}",
         "",

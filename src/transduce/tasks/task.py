@@ -90,7 +90,7 @@ class Task(ABC, Generic[BatchT]):
         """Return the names of the dev or test text files in a prepared folder; none if the task keeps no text."""
         return ()
 
-    def n_counted_tokens(self, src_tokens: int, tgt_tokens: int) -> int | None:
+    def n_flop_tokens(self, src_tokens: int, tgt_tokens: int) -> int | None:
         """Return the number of tokens for which ``Cost.flops_per_token`` counts, of a run; None if it does not apply.
 
         By default target tokens: each stands for one source token, too.

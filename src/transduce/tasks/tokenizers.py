@@ -47,7 +47,7 @@ def language_model_tokenizers(config: DataConfig, lines: Callable[[], Iterable[s
     Raises ConfigError if the other model lacks the mask token and the sentinels.
     """
     existing = tokenizers_of_model(config)
-    if existing is not None and not existing.src.language_model_ids:
+    if existing is not None and not existing.src.mask_and_sentinel_ids:
         raise ConfigError(
             f"the vocabulary of {config.tokenizer_from} has no mask token and no sentinels; only language models have"
             " them, so start from one"

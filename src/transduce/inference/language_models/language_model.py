@@ -185,7 +185,7 @@ class LanguageModel(ProcessBound, ABC):
     @property
     def no_text(self) -> list[int]:
         """The ids of tokens that are no text."""
-        return [*range(len(SPECIAL_TOKENS)), *self.tokenizer.language_model_ids]
+        return [*range(len(SPECIAL_TOKENS)), *self.tokenizer.mask_and_sentinel_ids]
 
 
 def stack_of(loaded: ModelFolder, *, is_causal: bool) -> TransformerLM:

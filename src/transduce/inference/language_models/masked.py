@@ -42,7 +42,7 @@ class MaskedLanguageModel(LanguageModel):
     @property
     def mask_id(self) -> int:
         """The id of the mask token."""
-        return self.tokenizer.language_model_ids[0]
+        return self.tokenizer.mask_and_sentinel_ids[0]
 
     def fill(self, texts: Sequence[str], *, n_best: int = 5) -> list[FilledText]:
         """Fill the gaps of each text, written ``<mask>``: the ``n_best`` most probable tokens of each.

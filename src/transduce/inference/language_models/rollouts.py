@@ -14,7 +14,7 @@ from torch import Tensor
 
 from transduce.data import pad_rows
 from transduce.inference.language_models.sequences import log_probs_of
-from transduce.search.retirement import staying_sentences
+from transduce.search.compaction import kept_rows
 from transduce.text import EOS_ID
 
 __all__ = ["Rater", "last_states", "rewards_of", "sample_responses"]
@@ -60,7 +60,7 @@ def sample_responses(
         is_open_X = is_open_X & (ids_X != EOS_ID)
         if n_drawn == max_tokens or not is_open_X.any():
             break
-        staying_Y = staying_sentences(~is_open_X, keep_finished=True)
+        staying_Y = kept_rows(~is_open_X, keep_finished=True)
         if staying_Y is not None:
             state = state.select(staying_Y[:, None].to(device))
             ids_X, rows_X, is_open_X = ids_X[staying_Y], rows_X[staying_Y], is_open_X[staying_Y]

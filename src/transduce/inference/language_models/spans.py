@@ -62,10 +62,10 @@ class SpanLanguageModel(LanguageModel):
         if not gaps:
             return FilledText(self.codec.decode(source).removesuffix("\n"), ())
         best, *_ = outputs = self._outputs(source, self.search.beam_size)
-        filled = restored(source, best.ids, set(self.tokenizer.language_model_ids))
+        filled = restored(source, best.ids, set(self.tokenizer.mask_and_sentinel_ids))
         if n_best > len(outputs):
             outputs = self._outputs(source, n_best)
-        spans = [spans_of(each.ids, set(self.tokenizer.language_model_ids)) for each in outputs]
+        spans = [spans_of(each.ids, set(self.tokenizer.mask_and_sentinel_ids)) for each in outputs]
         highest = max(each.log_prob for each in outputs)
         weights = [math.exp(each.log_prob - highest) for each in outputs]
         fills = []
@@ -93,7 +93,7 @@ class SpanLanguageModel(LanguageModel):
 
         Raises DataError for too many gaps or a text that is too long.
         """
-        codec, sentinels = GapCodec(self.codec), self.tokenizer.language_model_ids[1:]
+        codec, sentinels = GapCodec(self.codec), self.tokenizer.mask_and_sentinel_ids[1:]
         n_gaps = codec.n_gaps(text)
         if n_gaps >= len(sentinels):
             raise DataError(f"the text has {n_gaps:,} gaps, at most {len(sentinels) - 1} can be filled: {text[:50]!r}")
@@ -109,7 +109,7 @@ class SpanLanguageModel(LanguageModel):
     def _outputs(self, source: Sequence[int], beam_size: int) -> list[Hypothesis]:
         """Return the outputs of a beam search, the best first."""
         search = self.search
-        mask_id, *_ = self.tokenizer.language_model_ids
+        mask_id, *_ = self.tokenizer.mask_and_sentinel_ids
         (hypotheses,) = run_search(
             self._fast,
             pad_rows([[*source, EOS_ID]]).to(self.device),

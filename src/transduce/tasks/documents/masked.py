@@ -23,7 +23,7 @@ class MaskedLanguageModelling(TextTask[TextBatch]):
     name = "masked-lm"
     doing = "modelling"
 
-    def n_counted_tokens(self, src_tokens: int, tgt_tokens: int) -> int:
+    def n_flop_tokens(self, src_tokens: int, tgt_tokens: int) -> int:
         """Return the tokens read; only some of them are targets."""
         return src_tokens
 

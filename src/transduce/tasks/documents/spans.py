@@ -26,7 +26,7 @@ class SpanCorruption(TextTask[Batch]):
     name = "span-corruption"
     doing = "modelling"
 
-    def n_counted_tokens(self, src_tokens: int, tgt_tokens: int) -> int | None:
+    def n_flop_tokens(self, src_tokens: int, tgt_tokens: int) -> int | None:
         """Return None: the encoder reads several times as many tokens as the decoder writes."""
         return None
 

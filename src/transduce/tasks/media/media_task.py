@@ -205,7 +205,7 @@ class MediaTask(Task[Batch]):
         """Return the columns or frames of the longest training source."""
         return int(prepared.train.columns["features"].lengths_R.max())
 
-    def n_counted_tokens(self, src_tokens: int, tgt_tokens: int) -> int | None:
+    def n_flop_tokens(self, src_tokens: int, tgt_tokens: int) -> int | None:
         """Return None: an image or a recording has many more positions than its text has tokens."""
         return None
 

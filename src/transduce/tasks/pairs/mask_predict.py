@@ -20,7 +20,7 @@ from transduce.model import AuxiliaryLosses, EncoderDecoder, MaskedTransformer
 from transduce.model.masked_transformer import MASK_ID
 from transduce.model.padding import PairPadding, pair_padding
 from transduce.tasks.objective import PairObjective
-from transduce.tasks.pairs.translation import Translation, TranslationValidation
+from transduce.tasks.pairs.translation import TranslationTask, TranslationValidation
 from transduce.tasks.registry import register
 from transduce.tasks.validation import mean_nll_nats
 from transduce.text import PAD_ID
@@ -97,7 +97,7 @@ class MaskPredictValidation(TranslationValidation):
         )
 
 
-class MaskPredict(Translation):
+class MaskPredict(TranslationTask):
     """Translation with a constant number of passes: a masked language model of the target, given the source."""
 
     name = "mask-predict"

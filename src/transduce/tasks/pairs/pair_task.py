@@ -35,7 +35,7 @@ from transduce.model import EncoderDecoder
 from transduce.tasks.objective import PairObjective
 from transduce.tasks.preparation import EVALUATION_SPLITS, Prepared, also_dev_name, new_prepared
 from transduce.tasks.task import Task
-from transduce.tasks.validation import PairValidation, SeveralValidations
+from transduce.tasks.validation import MultiValidation, PairValidation
 from transduce.text import Tokenizers, normalise
 from transduce.training import DistributedContext
 
@@ -170,7 +170,7 @@ class PairTask(Task[Batch]):
         *,
         device: torch.device,
         distributed: DistributedContext | None = None,
-    ) -> PairValidation | SeveralValidations | None:
+    ) -> PairValidation | MultiValidation | None:
         """Return the validation: perplexity of the dev set and a score of the outputs; of further dev sets, too."""
         text, get_model = prepared.text("dev"), cast(Callable[[], EncoderDecoder], model)
         if prepared.dev is None or text is None:
@@ -184,7 +184,7 @@ class PairTask(Task[Batch]):
 
         first = validation(prepared.dev, text)
         others = {name: validation(store, prepared.also_dev_text(name)) for name, store in prepared.also_dev.items()}
-        return SeveralValidations(first, others) if others else first
+        return MultiValidation(first, others) if others else first
 
     def validated_scores(self, config: RunConfig) -> tuple[str, ...]:
         """Return the names of the scores of a validation, those of further dev sets included."""

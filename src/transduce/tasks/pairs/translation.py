@@ -28,7 +28,7 @@ from transduce.text import Tokenizers
 from transduce.text.masks import MaskRules, mask_pair, mask_words, strip_masks
 from transduce.training import Score, Validation
 
-__all__ = ["Translation"]
+__all__ = ["TranslationTask"]
 
 
 class TranslationValidation(PairValidation):
@@ -49,7 +49,7 @@ class TranslationValidation(PairValidation):
         return Validation(nll_nats, {self.score: Score(score.score, score.signature)})
 
 
-class Translation(PairTask):
+class TranslationTask(PairTask):
     """Machine translation. Sections 5 and 6.1."""
 
     name = "translation"
@@ -148,4 +148,4 @@ def _require_translating(tokenizers: Tokenizers, config: DataConfig) -> Tokenize
     return tokenizers
 
 
-register(Translation())
+register(TranslationTask())

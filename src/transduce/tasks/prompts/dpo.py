@@ -8,9 +8,9 @@ from dataclasses import replace
 import torch
 from torch import nn
 
-from transduce.alignment.preferences import DirectPreference
 from transduce.config import RunConfig
 from transduce.data.responses import RankingBatch, RankingBatches, prompt_of
+from transduce.preferences.rankings import DirectPreference
 from transduce.tasks.preparation import Prepared
 from transduce.tasks.prompts.response_task import PolicyTask, blocked_ids
 from transduce.tasks.prompts.reward import PAIR_SCORES, RankingTask, margins_of_pairs, scores_of_pairs

@@ -9,7 +9,6 @@ from typing import ClassVar, cast
 import torch
 from torch import nn
 
-from transduce.alignment.policies import PPO, PolicyObjective, Reinforce
 from transduce.config import AlignmentConfig, RunConfig
 from transduce.data import Store
 from transduce.data.responses import PromptBatch, PromptBatches, longest_prompt
@@ -17,6 +16,7 @@ from transduce.errors import ConfigError
 from transduce.inference.folder import read_model_folder
 from transduce.inference.language_models.rollouts import rewards_of
 from transduce.model import RewardLM, ValuedLM
+from transduce.preferences.policies import PPO, PolicyObjective, Reinforce
 from transduce.tasks.preparation import Prepared
 from transduce.tasks.prompts.response_task import PolicyTask, blocked_ids, window_of
 from transduce.tasks.registry import register

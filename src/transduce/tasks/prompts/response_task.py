@@ -163,7 +163,7 @@ class PolicyTask(ResponseTask[BatchT]):
         """Return no names: a validation gives the perplexity of the best responses."""
         return ()
 
-    def n_counted_tokens(self, src_tokens: int, tgt_tokens: int) -> int | None:
+    def n_flop_tokens(self, src_tokens: int, tgt_tokens: int) -> int | None:
         """Return None: prompts are read, too, and some tasks read with several models."""
         return None
 

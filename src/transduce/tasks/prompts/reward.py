@@ -15,7 +15,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from transduce.alignment.preferences import PreferenceObjective, RewardObjective
 from transduce.config import SPLITS, DataConfig, RunConfig, Split
 from transduce.corpora.responses import Ranking
 from transduce.data import Store
@@ -25,6 +24,7 @@ from transduce.metrics import TokenisedBleu
 from transduce.metrics.calibration import expected_calibration_error, reliability_bins
 from transduce.model import RewardLM, make_model
 from transduce.model.weights import weights_of
+from transduce.preferences.rankings import PreferenceObjective, RewardObjective
 from transduce.tasks.preparation import Prepared
 from transduce.tasks.prompts.response_task import ResponseTask
 from transduce.tasks.registry import register
@@ -130,7 +130,7 @@ class RewardModelling(RankingTask):
         """Return the names of the scores of a validation."""
         return PAIR_SCORES
 
-    def n_counted_tokens(self, src_tokens: int, tgt_tokens: int) -> int | None:
+    def n_flop_tokens(self, src_tokens: int, tgt_tokens: int) -> int | None:
         """Return the number of tokens that were read."""
         return src_tokens
 

@@ -21,16 +21,16 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from transduce.alignment.advantages import generalised_advantages, leave_one_out_advantages
-from transduce.alignment.losses import clipped_policy_loss, clipped_value_loss, reinforce_loss
-from transduce.alignment.measures import Measures
-from transduce.alignment.preferences import frozen_copy, load_into, saved_copy
-from transduce.alignment.rewards import AdaptiveKL, masked_mean, penalise_unfinished, token_rewards, whiten
 from transduce.config import AlignmentConfig
 from transduce.data.responses import PromptBatch
 from transduce.inference.language_models.rollouts import Rater, sample_responses
 from transduce.inference.language_models.sequences import PolicyOutputs, policy_outputs, sequences_of
 from transduce.loss import LossSum
+from transduce.preferences.advantages import generalised_advantages, leave_one_out_advantages
+from transduce.preferences.losses import clipped_policy_loss, clipped_value_loss, reinforce_loss
+from transduce.preferences.measures import Measures
+from transduce.preferences.rankings import frozen_copy, load_into, saved_copy
+from transduce.preferences.rewards import AdaptiveKL, masked_mean, penalise_unfinished, token_rewards, whiten
 from transduce.text import EOS_ID
 from transduce.training.gradients import hash_seed
 

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from transduce.alignment.rewards import masked_mean
+from transduce.preferences.rewards import masked_mean
 
 __all__ = [
     "centring_losses",

@@ -9,20 +9,20 @@ from torch import Tensor
 
 from transduce.bucketing import bucket_sentences
 
-__all__ = ["staying_sentences"]
+__all__ = ["kept_rows"]
 
 
-def staying_sentences(is_finished_B: Tensor, /, *, keep_finished: bool) -> Tensor | None:
+def kept_rows(is_finished_B: Tensor, /, *, keep_finished: bool) -> Tensor | None:
     """The indices (X,) of the sentences that stay in the batch, in order; None if all do.
 
     All unfinished sentences stay. With ``keep_finished``, finished ones fill the batch up to the next size.
 
     >>> import torch
     >>> is_finished_B = torch.tensor([False, True] * 8 + [True])
-    >>> staying_sentences(is_finished_B, keep_finished=True).tolist()
+    >>> kept_rows(is_finished_B, keep_finished=True).tolist()
     [0, 2, 4, 6, 8, 10, 12, 14]
     >>> is_finished_B[0] = True
-    >>> staying_sentences(is_finished_B, keep_finished=False).tolist()
+    >>> kept_rows(is_finished_B, keep_finished=False).tolist()
     [2, 4, 6, 8, 10, 12, 14]
     """
     n_unfinished = int((~is_finished_B).sum())

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from said import says
-from transduce.corpora import alignment, generate_pairs, read_aligned_files
-from transduce.corpora.alignment import Alignment, Segment, align
+from transduce.corpora import generate_pairs, line_shifts, read_aligned_files
+from transduce.corpora.line_shifts import Alignment, Segment, align
 
 SHARED_DATA = Path(__file__).parents[3] / "shared" / "data"
 
@@ -78,7 +78,7 @@ def test_shuffled_text_is_no_translation(name: str) -> None:
 
 
 def test_large_text_is_sampled_and_the_place_is_found_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(alignment, "MAX_CHUNKS", 25)  # of the 40 that there are
+    monkeypatch.setattr(line_shifts, "MAX_CHUNKS", 25)  # of the 40 that there are
     src, tgt = grammar(2000)
     found = aligned(src, without(tgt, 1503, 2))
     assert [segment.shift for segment in found.segments] == [0, -2]

@@ -16,13 +16,13 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from transduce.alignment.losses import centring_losses, dpo_losses, pairs_of_ranking, ranking_losses
-from transduce.alignment.measures import Measures
 from transduce.data.responses import RankingBatch
 from transduce.errors import CheckpointError
 from transduce.inference.language_models.rollouts import rewards_of, sample_responses
 from transduce.inference.language_models.sequences import policy_outputs, sequences_of
 from transduce.loss import LossSum
+from transduce.preferences.losses import centring_losses, dpo_losses, pairs_of_ranking, ranking_losses
+from transduce.preferences.measures import Measures
 from transduce.training.gradients import hash_seed
 
 __all__ = ["DirectPreference", "PreferenceObjective", "RewardObjective", "frozen_copy", "load_into", "saved_copy"]

@@ -16,11 +16,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from transduce.alignment import policies
-from transduce.alignment.policies import PPO, PolicyObjective, Reinforce
-from transduce.alignment.rewards import token_rewards
 from transduce.config import AlignmentConfig, TrainingConfig
 from transduce.data.responses import PromptBatch, PromptBatches, open_responses, write_responses
+from transduce.preferences import policies
+from transduce.preferences.policies import PPO, PolicyObjective, Reinforce
+from transduce.preferences.rewards import token_rewards
 from transduce.text import BOS_ID, EOS_ID, PAD_ID, SPECIAL_TOKENS, byte_tokenizer
 from transduce.training import Trainer
 

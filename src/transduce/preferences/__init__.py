@@ -1,10 +1,10 @@
-"""Aligning a language model with what people prefer: the lecture notes' pipeline from base model to PPO.
+"""Training a language model on what people prefer: the lecture notes' pipeline from base model to PPO.
 
     rewards      rewards of tokens, whitening, the adaptive coefficient of the KL penalty
     advantages   generalised advantage estimation, leave-one-out baseline
     losses       ranking loss of reward models, DPO, clipped losses of PPO, REINFORCE
     measures     what is measured beside a loss
-    preferences  objectives on rankings: reward model, DPO
+    rankings     objectives on rankings: reward model, DPO
     policies     objectives on the policy's own responses: PPO, REINFORCE
 
 The first three are pure functions of tensors, one for each formula. Sources: Ouyang et al. (2022), Schulman et al.

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from torch import Tensor
 
-from transduce.alignment.advantages import generalised_advantages, leave_one_out_advantages
-from transduce.alignment.losses import (
+from transduce.config import TrainingConfig
+from transduce.preferences.advantages import generalised_advantages, leave_one_out_advantages
+from transduce.preferences.losses import (
     centring_losses,
     clipped_policy_loss,
     clipped_value_loss,
@@ -23,9 +24,8 @@ from transduce.alignment.losses import (
     ranking_losses,
     reinforce_loss,
 )
-from transduce.alignment.preferences import RewardObjective
-from transduce.alignment.rewards import AdaptiveKL, penalise_unfinished, token_rewards, whiten
-from transduce.config import TrainingConfig
+from transduce.preferences.rankings import RewardObjective
+from transduce.preferences.rewards import AdaptiveKL, penalise_unfinished, token_rewards, whiten
 from transduce.training.optimiser import make_optimiser, tensorflow_eps
 
 Array = NDArray[Any]
