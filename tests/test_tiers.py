@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -29,9 +30,14 @@ def _merge() -> str:
     return _selection(shlex.split(arguments))
 
 
+@cache
+def _compiled(expression: str) -> Expression:
+    return Expression.compile(expression)
+
+
 def _selects(expression: str, item: pytest.Item) -> bool:
     names = {mark.name for mark in item.iter_markers()}
-    return Expression.compile(expression).evaluate(lambda name, /, **_: name in names)
+    return _compiled(expression).evaluate(lambda name, /, **_: name in names)
 
 
 def test_every_test_begins_in_one_tier(collected: tuple[pytest.Item, ...]) -> None:

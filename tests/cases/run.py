@@ -3,7 +3,7 @@
     python tests/cases/run.py CASES MODELS [NAME...]
 
 CASES is a folder with a folder of inputs for each case, MODELS that of ``models.sh``. A case whose model is absent is
-left out and said so. Needs about ten minutes on one thread.
+left out and said so. Needs `scripts/install dev`, and about ten minutes on one thread.
 """
 
 from __future__ import annotations

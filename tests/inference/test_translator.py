@@ -115,7 +115,7 @@ def test_greedy_search_becomes_beam_search_where_more_is_asked_for(random_transl
 
 
 def test_a_long_source_is_cut_and_says_so(random_translator: Translator) -> None:
-    search, lines = SearchConfig(beam_size=1), ["the dog", "dog " * 2000]
+    search, lines = SearchConfig(beam_size=1, max_length=9), ["the dog", "dog " * 2000]
     short, long = random_translator.translate_lines(lines, search=search, split=False)
     assert (short.is_truncated, long.is_truncated) == (False, True)
 

@@ -78,7 +78,7 @@ def the_error(outcome: Any) -> str:
 # Descriptors
 
 
-@pytest.mark.merge
+@pytest.mark.slow
 def test_without_stderr_no_remark_is_among_the_translations(
     command: Command, micro_model: Path, tmp_path: Path
 ) -> None:

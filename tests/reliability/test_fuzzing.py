@@ -95,8 +95,9 @@ def test_some_cases_of_every_format(fuzz: Fuzz, tmp_path: Path) -> None:
     fuzzed = fuzz(tmp_path, "--cases", str(N_CASES))
     fuzzed.require_no_fault()
     assert len(fuzzed.cases) == N_CASES * len(FORMATS)
-    for name in FORMATS:  # neither is all refused at the door, nor does all pass
-        assert 2 <= fuzzed.counts[name, "refused"] < N_CASES, name
+    refused = [fuzzed.counts[name, "refused"] for name in FORMATS]
+    assert min(refused) >= 2  # neither does all pass
+    assert sum(refused) < 0.9 * len(fuzzed.cases)  # nor is all refused at the door
 
 
 @pytest.mark.slow

@@ -126,7 +126,7 @@ time.time = lambda: _begin - 50 * (_clock() - _begin) - 400 * 86400
 """
 
 
-@pytest.mark.merge
+@pytest.mark.slow
 def test_a_clock_that_goes_back(micro_recipe: Path, micro_run: Path, tmp_path: Path) -> None:
     as_many = "".join(
         f"import transduce.corpora.parallel_text as text; text.{name} = {getattr(parallel_text, name)}\n"

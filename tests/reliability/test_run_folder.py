@@ -134,6 +134,7 @@ def test_a_link_in_the_place_of_a_checkpoint_is_not_replaced_nor_gone_on_from(ow
     assert not (own_run / "checkpoints" / "update-00000031").is_symlink()
 
 
+@pytest.mark.slow
 def test_folders_may_be_links_to_a_larger_disk(own_run: Path, micro_run: Path, tmp_path: Path) -> None:
     for name in ("checkpoints", "store", "tensorboard", "model"):
         (own_run / name).rename(tmp_path / f"large-{name}")
@@ -148,6 +149,7 @@ def test_folders_may_be_links_to_a_larger_disk(own_run: Path, micro_run: Path, t
     assert problems(own_run) == []
 
 
+@pytest.mark.slow
 def test_a_folder_for_checkpoints_may_be_made_before_the_run(micro_recipe: Path, tmp_path: Path) -> None:
     run, disk = tmp_path / "run", tmp_path / "disk"
     run.mkdir()
@@ -396,6 +398,7 @@ def read_from_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arrays_module, "MAX_BYTES_IN_MEMORY", 0)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("read_from_disk")
 def test_text_that_is_cut_while_the_run_goes_on_ends_it_in_one_line(
     micro_recipe: Path, micro_run: Path, tmp_path: Path
@@ -419,6 +422,7 @@ def test_text_that_is_cut_while_the_run_goes_on_ends_it_in_one_line(
     assert ours.read_bytes() == theirs.read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("read_from_disk")
 def test_a_run_over_a_large_store_is_the_same(micro_recipe: Path, micro_run: Path, tmp_path: Path) -> None:
     train(read_recipe(micro_recipe), tmp_path / "run")

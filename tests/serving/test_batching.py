@@ -105,8 +105,10 @@ def test_a_long_request_does_not_delay_a_short_one(model: Recorder) -> None:
     batcher.submit([Task(0)])
     assert model.entered.wait(10)
     batcher.submit([Task(n) for n in range(1, 101)])
-    time.sleep(0.02)
     batcher.submit([Task(999)])
+    deadline = time.monotonic() + 10
+    while batcher.n_waiting > 96 and time.monotonic() < deadline:  # until a batch of each waits for the model
+        time.sleep(0.001)
     model.gate.set()
     batcher.close(10)
     place = next(index for index, batch in enumerate(model.batches) if Task(999) in batch)

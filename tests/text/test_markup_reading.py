@@ -86,21 +86,21 @@ def test_entities_are_decoded_once() -> None:
 @pytest.mark.parametrize(
     ("piece", "n_characters"),
     [
-        *((piece, 200_000) for piece in (
+        *((piece, 60_000) for piece in (
             '<a ="<a x"', "<a b=", "<a b='", '<a b="', "<a \"'", "<0", "<![CDATA[", "]]>", "&#1", "&#", "<a  ", "<a = ",
         )),
         # Of many tags: there a step takes longer.
-        *((piece, 20_000) for piece in (
+        *((piece, 6_000) for piece in (
             "<0>", "<a href=x/>", "<b>*</b>", "<b><i>↑", "<pre>x\n", "<p class=notranslate>",
         )),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("rules", [html_rules(), xml_rules()], ids=["html", "xml"])
 def test_hostile_markup_takes_linear_time(piece: str, n_characters: int, rules: MarkupRules) -> None:
-    """The time of a quadratic algorithm is a minute."""
+    """The time of a quadratic algorithm is several seconds."""
     started = time.process_time()
     divide(piece * (n_characters // len(piece)) + "x", rules)
-    assert time.process_time() - started < 5
+    assert time.process_time() - started < 2  # about 0.1
 
 
 @given(st.text("<>/ab0 =\"'!-[]?&#;\n", max_size=40))
