@@ -35,6 +35,7 @@ from torch import Tensor, nn
 
 from transduce.cli.machine import keep_freed_memory
 from transduce.files import read_lines
+from transduce.model import make_model
 from transduce.recipes import read_recipe
 from transduce.tasks import open_prepared, prepare
 from transduce.tasks.registry import task_of
@@ -148,9 +149,9 @@ def train_ours(text: Path, store: Path, precision: str, n_updates: int, on_updat
     """Train by our trainer; ``on_update`` receives the tokens so far."""
     config = read_recipe(RECIPE, [*own_text(text), f"training.precision={precision}"])
     prepared, task = open_prepared(store), task_of(config)
-    model_config = task.model_config(config.model, prepared.tokenizers)
+    model_config = task.model_config(config.model, *prepared.tokenizers.sizes)
     config = config.model_copy(update={"model": model_config})
-    model = task.build_model(config.model, prepared.tokenizers)
+    model = make_model(config.model, prepared.tokenizers)
 
     def should_stop() -> bool:
         on_update(trainer.state.tgt_tokens)

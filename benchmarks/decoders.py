@@ -116,8 +116,8 @@ class OurDecoder:
 
         from transduce.config import SearchConfig
         from transduce.data import pad_rows
+        from transduce.inference.run_search import run_search
         from transduce.model.shortlist import ShortlistDecoder
-        from transduce.tasks.batch_search import run_search
         from transduce.text import EOS_ID
 
         src_BS = pad_rows([[*ids, EOS_ID] for ids in sources])

@@ -40,11 +40,11 @@ from machine import machine
 
 from transduce.config import RunConfig
 from transduce.demo import demo_config
+from transduce.inference.folder import write_model_folder
 from transduce.model import make_model
+from transduce.model.weights import weights_of
 from transduce.recipes import preset
-from transduce.tasks.model_folder import write_model_folder
 from transduce.text import Tokenizers, train_bpe
-from transduce.training import weights_of
 
 SEED = 1
 SENTENCE = "a dog\n"

@@ -33,9 +33,9 @@ from torch._dynamo.utils import counters
 from transduce.config import SearchConfig, TrainingConfig, TransformerConfig
 from transduce.data import pad_rows
 from transduce.errors import TrainingError
+from transduce.inference.run_search import run_search
 from transduce.model import Transformer, cost_of, for_inference
 from transduce.recipes import preset
-from transduce.tasks.batch_search import run_search
 from transduce.tasks.objective import PairObjective
 from transduce.training import Trainer, inverse_sqrt_lr
 

@@ -27,10 +27,10 @@ import torch
 from machine import machine
 
 from transduce.config import MIN_DRAFT_PROBABILITY, N_DRAFTED, GreedySearchConfig, InferencePrecision
+from transduce.inference.batch_search import BatchSearch
+from transduce.inference.folder import read_model_folder
 from transduce.model import EncoderDecoder, for_inference, has_int8_products
 from transduce.search import DraftLength
-from transduce.tasks.batch_search import BatchSearch
-from transduce.tasks.model_folder import read_model_folder
 from transduce.text import BOS_ID, EOS_ID
 
 NEAR_NATS = 1e-4

@@ -86,7 +86,7 @@ def main() -> None:
 def offline(arguments: argparse.Namespace, sentences: Sequence[str], n_together: int) -> dict[str, Any]:
     """Measure the rate of ``translate`` on so many sentences at once, in this process."""
     from transduce.cli.machine import keep_freed_memory
-    from transduce.tasks import Translator
+    from transduce.inference import Translator
 
     keep_freed_memory()
     translator = Translator.load(arguments.model, precision=arguments.precision)
@@ -216,8 +216,8 @@ def serve_one_by_one(folder: Path, *, precision: str, beam: int) -> None:
     from flask import Flask, jsonify, request
 
     from transduce.exchange.ctranslate2 import write_ctranslate2
+    from transduce.inference import Translator
     from transduce.model import Transformer
-    from transduce.tasks import Translator
     from transduce.text import normalise
 
     loaded = Translator.load(folder)

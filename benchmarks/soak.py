@@ -75,7 +75,7 @@ def make_lines(n: int) -> list[str]:
 def serve(model: str, precision: str) -> None:
     """Translate batches of lines from stdin, JSON lists, one a line, with one ``Translator``."""
     from transduce.cli.machine import keep_freed_memory
-    from transduce.tasks import Translator
+    from transduce.inference import Translator
 
     keep_freed_memory()  # as the command does
     translator = Translator.load(model, precision=precision)  # type: ignore[arg-type]

@@ -76,7 +76,7 @@ import sys
 from pathlib import Path
 
 from transduce.model import cost_of
-from transduce.tasks.run import read_run_config
+from transduce.runs.run import read_run_config
 from transduce.training import newest_complete, read_state
 
 print("| changed | updates | minutes | FLOPs | million parameters | `multi30k_bleu` | sacreBLEU | chrF |")

@@ -23,7 +23,7 @@ from turns import Ended, Turns
 from transduce.cli.machine import keep_freed_memory
 from transduce.config import RunConfig
 from transduce.data import Batch, PairBatches, PairStore
-from transduce.model import Transformer
+from transduce.model import Transformer, make_model
 from transduce.tasks import Prepared, open_prepared
 from transduce.tasks.objective import PairObjective
 from transduce.tasks.registry import task_of
@@ -78,7 +78,7 @@ class OurRun:
     def __init__(self, whole: WholeRun, config: RunConfig, prepared: Prepared) -> None:
         self.whole, self.config, self.prepared = whole, config, prepared
         torch.manual_seed(config.training.seed)
-        self.model = cast(Transformer, task_of(config).build_model(config.model, prepared.tokenizers))
+        self.model = cast(Transformer, make_model(config.model, prepared.tokenizers))
         self._since_s = 0.0  # when the last update ended
         self._not_training_s = {"validation_s": 0.0, "checkpoint_s": 0.0}
         self._n = {"validations": 0, "checkpoints": 0}

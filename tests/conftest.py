@@ -10,11 +10,13 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
 
 sys.path.append(str(Path(__file__).parent))  # for said.py and forks.py
+sys.path.append(str(Path(__file__).parent / "tasks"))  # for small_recipes.py and task_suite.py
 
 from forks import Forks
 
@@ -154,7 +156,7 @@ def micro_recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def micro_run(micro_recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The run folder of a finished training. Read only; tests that write use ``own_run``."""
     from transduce.recipes import read_recipe
-    from transduce.tasks import train
+    from transduce.runs import train
 
     folder = tmp_path_factory.mktemp("runs") / "micro"
     train(read_recipe(micro_recipe), folder)
@@ -177,3 +179,11 @@ def own_model(micro_model: Path, tmp_path: Path) -> Path:
 def own_run(micro_run: Path, tmp_path: Path) -> Path:
     """A copy of ``micro_run`` that the test may change or resume."""
     return Path(shutil.copytree(micro_run, tmp_path / "run"))
+
+
+@pytest.fixture(scope="session")
+def small_runs(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """``small_runs["sft"]`` is the finished run of the small recipe of a task. Read only."""
+    from small_recipes import SmallRuns
+
+    return SmallRuns(tmp_path_factory.mktemp("small"))

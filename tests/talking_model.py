@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from transduce.tasks.model_folder import read_model_folder, write_model_folder
+from transduce.inference.folder import read_model_folder, write_model_folder
 
 __all__ = ["write_talking_model"]
 

@@ -8,11 +8,13 @@ from pathlib import Path
 import torch
 
 from transduce.data import pad_rows
+from transduce.inference import Translator
+from transduce.inference.folder import read_model_folder
 from transduce.metrics import sacrebleu_score
+from transduce.model import make_model
 from transduce.recipes import read_recipe
 from transduce.search import beam_search
-from transduce.tasks import Translator, prepare, task_of
-from transduce.tasks.model_folder import read_model_folder
+from transduce.tasks import prepare, task_of
 from transduce.text import BOS_ID, EOS_ID, PAD_ID, normalise
 from transduce.training import DistributedContext, make_optimiser
 from transduce.training.gradients import GradientAccumulator
@@ -25,8 +27,8 @@ def test_from_a_recipe_to_the_first_update(micro_recipe: Path, tmp_path: Path) -
     run = read_recipe(micro_recipe)
     task = task_of(run)
     prepared = prepare(run.data, tmp_path / "prepared")
-    config = task.model_config(run.model, prepared.tokenizers)
-    model = task.build_model(config, prepared.tokenizers)
+    config = task.model_config(run.model, *prepared.tokenizers.sizes)
+    model = make_model(config, prepared.tokenizers)
     batches = task.batches(prepared.train, run, torch.device("cpu"))
     batch = batches.batch(0, 0)
     objective = task.objective(model, run)

@@ -21,7 +21,7 @@ from transduce.demo import DemoResult, demo_config, fetch_missing
 from transduce.errors import DataError
 from transduce.metrics import score_translations
 from transduce.recipes import read_recipe
-from transduce.tasks import RunResult
+from transduce.runs import RunResult
 
 CommandLine = Callable[..., Any]
 RECIPES = Path(__file__).parents[1] / "recipes"

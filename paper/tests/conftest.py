@@ -12,7 +12,7 @@ import pytest
 from transduce.cli import run
 from transduce.config import RunConfig
 from transduce.recipes import read_recipe, with_settings
-from transduce.tasks import train
+from transduce.runs import train
 from transduce_paper import ARTEFACTS, Experiments, Request
 
 sys.path.append(str(Path(__file__).parent))  # for messages.py

@@ -20,8 +20,8 @@ import torch
 from messages import naming, says
 from transduce.corpora import generate_pairs
 from transduce.errors import DataError
+from transduce.inference import Translator
 from transduce.model import Transformer
-from transduce.tasks import Translator
 from transduce.text import EOS_ID, train_bpe, train_wordpiece
 from transduce.trees import parse_tree
 from transduce_paper import ARTEFACTS, Experiment, Experiments, Report, Request, Scale, Table, write_report

@@ -12,8 +12,8 @@ import torch
 
 from messages import naming
 from transduce.errors import DataError
+from transduce.inference import Translator
 from transduce.model import sinusoid
-from transduce.tasks import Translator
 from transduce.text import BOS_ID, EOS_ID, Tokenizers, normalise, train_bpe
 from transduce_paper import ARTEFACTS, Experiments, Request, write_report
 from transduce_paper.curves import deviation_of_shift, peak, shift_matrix

@@ -14,9 +14,11 @@ import pytest
 from messages import naming, says
 from transduce.config import DataConfig, RunConfig, config_from_mapping
 from transduce.errors import ConfigError, DataError
+from transduce.inference import Translator, evaluate, log_probabilities
 from transduce.metrics import TOKENISED_BLEUS
 from transduce.recipes import with_settings
-from transduce.tasks import Translator, evaluate, log_probabilities, open_prepared, run_lock
+from transduce.runs import run_lock
+from transduce.tasks import open_prepared
 from transduce.text import normalise
 from transduce.training import Record, UpdateRecord
 from transduce_paper import Experiment, Experiments, Stopped

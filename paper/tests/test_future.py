@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from transduce.config import DataConfig, GreedySearchConfig
+from transduce.inference import Translator
 from transduce.recipes import base, read_recipe, tiny, with_settings
-from transduce.tasks import Translator
 from transduce.text import EOS_ID
 from transduce_paper import ARTEFACTS, Experiments, Request, write_report
 from transduce_paper.future import ONE_AT_A_TIME, _findings

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from transduce.inference import Continuation, FilledText, SpanFill
 from transduce.search import Sampling
-from transduce.tasks import Continuation, FilledText, SpanFill
 from transduce.text import train_bpe
 from transduce_paper import Experiments
 from transduce_paper.notes.language_models import KINDS, make_language_models, questions_of, right_answers

@@ -12,8 +12,8 @@ import torch
 import torch.nn.functional as F
 
 from transduce.files import sha256_of_file, write_json
+from transduce.inference import Translator
 from transduce.recipes import TABLE_3
-from transduce.tasks import Translator
 from transduce.text import BOS_ID, EOS_ID
 from transduce.training import smoothing_weights
 from transduce_paper import Experiments, Request, RunRecord, Scale, Table, notes, write_report

@@ -12,8 +12,8 @@ import torch
 
 from transduce.config import RunConfig
 from transduce.errors import ConfigError
+from transduce.inference import read_saved_weights
 from transduce.model import TransformerLM
-from transduce.tasks import read_saved_weights
 from transduce.text import BOS_ID, byte_tokenizer
 from transduce_paper import Experiments
 from transduce_paper.notes.pretraining import make_pretraining

@@ -49,12 +49,12 @@ def test_only_public_names_are_used() -> None:
 def test_what_is_not_public_is_found() -> None:
     source = [
         "import transduce.model.attention",
-        "from transduce.tasks import run_lock, devices",
-        "from transduce.tasks.run_lock import lock_holder",
+        "from transduce.runs import run_lock, devices",
+        "from transduce.runs.lock import lock_holder",
         "from transduce.trees import parse_tree, _labels",
         "patch('transduce.model.stack.causal_mask')",
     ]
     assert list(violations("\n".join(source))) == [
-        "transduce.model.attention", "transduce.tasks: devices", "transduce.tasks.run_lock: lock_holder",
+        "transduce.model.attention", "transduce.runs: devices", "transduce.runs.lock: lock_holder",
         "transduce.trees: _labels", "transduce.model.stack.causal_mask",
     ]  # fmt: skip

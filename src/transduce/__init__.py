@@ -28,8 +28,9 @@ from transduce.imports import without_collection
 
 if TYPE_CHECKING:
     from transduce.config import ModelConfig, RunConfig, SearchConfig
+    from transduce.inference import LanguageModel, Parser, Reader, Transcriber, Translator, load
     from transduce.model import Transformer
-    from transduce.tasks import LanguageModel, Parser, Reader, Transcriber, Translator, train
+    from transduce.runs import train
 
 __all__ = [
     "CheckpointError",
@@ -51,20 +52,22 @@ __all__ = [
     "Transformer",
     "Translator",
     "TreeError",
+    "load",
     "train",
 ]
 
 _LAZY_IMPORTS = {
-    "LanguageModel": "transduce.tasks",
+    "LanguageModel": "transduce.inference",
     "ModelConfig": "transduce.config",
-    "Parser": "transduce.tasks",
-    "Reader": "transduce.tasks",
+    "Parser": "transduce.inference",
+    "Reader": "transduce.inference",
     "RunConfig": "transduce.config",
     "SearchConfig": "transduce.config",
-    "Transcriber": "transduce.tasks",
+    "Transcriber": "transduce.inference",
     "Transformer": "transduce.model",
-    "Translator": "transduce.tasks",
-    "train": "transduce.tasks",
+    "Translator": "transduce.inference",
+    "load": "transduce.inference",
+    "train": "transduce.runs",
 }
 
 

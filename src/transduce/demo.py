@@ -31,8 +31,10 @@ from transduce.corpora import (
     has_training_text,
 )
 from transduce.errors import ConfigError, DataError
+from transduce.inference import Translator
 from transduce.metrics import TranslationScores
-from transduce.tasks import RunResult, Translator, open_prepared, train
+from transduce.runs import RunResult, train
+from transduce.tasks import open_prepared
 from transduce.training import Listener
 from transduce.view import attention_of_translation, write_attention_page
 

@@ -12,8 +12,8 @@ import torch
 from transduce.config import ModelConfig, SearchConfig
 from transduce.data import pad_rows
 from transduce.exchange.ctranslate2 import write_ctranslate2
+from transduce.inference.run_search import run_search
 from transduce.model import Transformer
-from transduce.tasks.batch_search import run_search
 from transduce.text import BOS_ID, EOS_ID, PAD_ID, SPECIAL_TOKENS
 
 ctranslate2 = pytest.importorskip("ctranslate2")

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from transduce.inference import Translator
 from transduce.model import for_inference
-from transduce.tasks import Translator
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 pytestmark = pytest.mark.skipif(not BENCHMARKS.exists(), reason="an installed package has no benchmarks")

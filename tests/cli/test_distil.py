@@ -9,10 +9,11 @@ from typing import Any
 
 from said import says
 from transduce.corpora.parallel_files import read_tab_separated
+from transduce.inference import ScoredText, Translation, Translator
+from transduce.inference.translation.distillation import DistilledCounts, distilled_pairs
+from transduce.inference.translation.parts import Flag
 from transduce.recipes import read_recipe
-from transduce.tasks import ScoredText, Translation, Translator, train
-from transduce.tasks.distillation import DistilledCounts, distilled_pairs
-from transduce.tasks.translation_parts import Flag
+from transduce.runs import train
 
 CommandLine = Callable[..., Any]
 LINES = ["The dog sleeps.", "", "A\tcat\u2028sees the old man. The child sleeps.", "The woman sees it."]

@@ -16,8 +16,9 @@ import pytest
 from said import says
 from transduce.config import DataConfig
 from transduce.corpora import generate_pairs
+from transduce.inference import Translator
 from transduce.recipes import read_recipe
-from transduce.tasks import Translator, update_timing
+from transduce.runs import update_timing
 
 CommandLine = Callable[..., Any]
 
@@ -39,7 +40,7 @@ def text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def untimed(monkeypatch: pytest.MonkeyPatch) -> None:
     """No update is timed: each takes a hundredth of a second."""
-    monkeypatch.setattr(import_module("transduce.tasks.new_recipe"), "seconds_per_update", lambda *_: 0.01)
+    monkeypatch.setattr(import_module("transduce.runs.new_recipe"), "seconds_per_update", lambda *_: 0.01)
 
 
 @pytest.mark.merge

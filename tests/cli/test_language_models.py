@@ -12,10 +12,10 @@ import torch
 
 from said import says
 from transduce.config import LanguageModelConfig, ModelConfig, SearchConfig
+from transduce.inference.folder import write_model_folder
 from transduce.model import Transformer, TransformerLM
-from transduce.tasks.model_folder import write_model_folder
+from transduce.model.weights import weights_of
 from transduce.text import LANGUAGE_MODEL_TOKENS, Tokenizers, byte_tokenizer, train_bpe
-from transduce.training import weights_of
 
 CommandLine = Callable[..., Any]
 SIZES = {"d_model": 16, "d_ff": 16, "n_heads": 2, "d_k": 8, "d_v": 8}

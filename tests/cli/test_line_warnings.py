@@ -12,8 +12,8 @@ import pytest
 
 from said import says
 from transduce.cli.line_warnings import LineWarnings
-from transduce.tasks import ScoredText, Translation
-from transduce.tasks.translation_parts import FLAGS, Flag
+from transduce.inference import ScoredText, Translation
+from transduce.inference.translation.parts import FLAGS, Flag
 
 CommandLine = Callable[..., Any]
 

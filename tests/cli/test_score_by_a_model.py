@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from said import says
-from transduce.tasks import Translator, log_probabilities
+from transduce.inference import Translator, log_probabilities
 
 
 def test_each_line_has_the_log_probability_of_its_translation(

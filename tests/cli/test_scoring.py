@@ -15,11 +15,12 @@ from said import says
 from transduce.cli.output import print_scores
 from transduce.config import SPLITS
 from transduce.corpora import generate_pairs
+from transduce.inference import Translator
 from transduce.metrics import Score, TranslationScores
 from transduce.recipes import read_recipe
-from transduce.tasks import Translator, train
-from transduce.tasks.average import average_run
-from transduce.tasks.translation import Translation
+from transduce.runs import train
+from transduce.runs.averaging import average_run
+from transduce.tasks.pairs.translation import TranslationTask
 
 CommandLine = Callable[..., Any]
 THAI = ("สุนัขแก่ตัวนั้นนอนหลับอยู่ใต้ต้นไม้ในสวนวันนี้", "สุนัขแก่ตัวนั้นนอนหลับอยู่ใต้ต้นไม้ในสวนเมื่อวาน")
@@ -205,6 +206,6 @@ def test_a_run_that_has_learnt_next_to_nothing_says_so(
     told: list[str] = []
     score = Score(bleu, "tok:13a")
     scores = TranslationScores(sacrebleu=score, chrf=score, sentences=100)
-    monkeypatch.setattr(Translation, "evaluate", lambda *_, **__: scores)
+    monkeypatch.setattr(TranslationTask, "evaluate", lambda *_, **__: scores)
     average_run(own_run, last=1, out=own_run / "other", log=told.append)
     assert any(says(line, "learnt", "--minutes") for line in told) == (not has_learnt)

@@ -18,7 +18,7 @@ from said import naming, says
 from transduce.cli.text_output import line_writer, part_path
 from transduce.errors import DataError
 from transduce.files import write_text
-from transduce.tasks import ScoredText, Translation
+from transduce.inference import ScoredText, Translation
 
 CommandLine = Callable[..., Any]
 VERB = import_module("transduce.cli.translate")  # the package has a function of that name

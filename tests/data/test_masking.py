@@ -17,7 +17,7 @@ from transduce.text import BOS_ID, LANGUAGE_MODEL_TOKENS, PAD_ID, byte_tokenizer
 from transduce.text.documents import DocumentCodec
 
 TOKENIZER = byte_tokenizer(extra_tokens=LANGUAGE_MODEL_TOKENS)
-MASK_ID = TOKENIZER.language_model_ids[0]
+MASK_ID = TOKENIZER.mask_and_sentinel_ids[0]
 DOCUMENTS = [["one", "two three"], ["x"], ["a rather long line, longer than a segment", "and another"]]
 
 

@@ -17,7 +17,7 @@ from transduce.text import BOS_ID, EOS_ID, LANGUAGE_MODEL_TOKENS, byte_tokenizer
 from transduce.text.documents import DocumentCodec
 
 TOKENIZER = byte_tokenizer(extra_tokens=LANGUAGE_MODEL_TOKENS)
-SENTINELS = TOKENIZER.language_model_ids[1:]
+SENTINELS = TOKENIZER.mask_and_sentinel_ids[1:]
 DOCUMENTS = [["one", "two three"], ["x"], ["a rather long line, longer than a segment " * 3, "and another"]]
 
 

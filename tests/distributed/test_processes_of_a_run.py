@@ -21,8 +21,9 @@ import torch
 
 from forks import Forks
 from said import says
-from transduce.tasks.run_lock import lock_holder
-from transduce.training import checkpoint_folders, read_state, read_tensors
+from transduce.model.weights_file import read_tensors
+from transduce.runs.lock import lock_holder
+from transduce.training import checkpoint_folders, read_state
 from transduce.training.distributed import assign_shards
 
 pytestmark = [pytest.mark.reliability, pytest.mark.merge]

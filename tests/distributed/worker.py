@@ -19,7 +19,7 @@ from transduce.data import Batch, PairBatches, open_pairs
 from transduce.errors import DataError, TransduceError
 from transduce.model import Transformer
 from transduce.tasks.objective import PairObjective
-from transduce.tasks.translation import TranslationValidation
+from transduce.tasks.pairs.translation import TranslationValidation
 from transduce.text import Tokenizers
 from transduce.training import (
     DistributedContext,

@@ -34,9 +34,9 @@ from transduce.exchange.probes import (
     sentences_of_tokens,
 )
 from transduce.exchange.refusals import require_exportable
+from transduce.inference.folder import write_model_folder
+from transduce.inference.translation.line_statistics import LineStatistics
 from transduce.model import Transformer, TransformerLM
-from transduce.tasks.line_statistics import LineStatistics
-from transduce.tasks.model_folder import write_model_folder
 from transduce.text import (
     EOS_ID,
     Tokenizer,

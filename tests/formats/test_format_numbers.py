@@ -23,18 +23,20 @@ from transduce.config import (
 from transduce.config.migrations import tables_of_format_1
 from transduce.errors import CheckpointError, DataError
 from transduce.files import write_manifest
+from transduce.inference.folder import read_model_config, write_model_folder
 from transduce.model import make_model
-from transduce.tasks import open_prepared, read_run_config
-from transduce.tasks.model_folder import read_model_config, write_model_folder
-from transduce.tasks.run_file import changes_since, read_run_file
+from transduce.model.weights import weights_of
+from transduce.runs import read_run_config
+from transduce.runs.run_file import changes_since, read_run_file
+from transduce.tasks import open_prepared
 from transduce.text import Tokenizers, train_bpe
-from transduce.training import TrainState, read_state, weights_of
+from transduce.training import TrainState, read_state
 
 BEFORE = Path(__file__).parent / "before_format_numbers"
 # Model fields that came after format 0.
 NEWER_FIELDS = {
-    "activation", "attention", "attention_bias", "block_size", "cell", "compatibility", "neighbourhood", "norm_eps",
-    "output_bias", "patch_height", "patch_width", "scale_embeddings", "source", "source_width",
+    "activation", "attention", "attention_bias", "block_size", "cell", "compatibility", "decoder", "neighbourhood",
+    "norm_eps", "output_bias", "patch_height", "patch_width", "scale_embeddings", "source", "source_width",
 }  # fmt: skip
 NEWER_SYSTEMS = {"language-model"}
 
@@ -65,15 +67,15 @@ def test_what_is_written_has_a_number(micro_run: Path) -> None:
         micro_run / "run.json", micro_run / "model" / "config.json", micro_run / "store" / "prepared.json", newest,
     )}  # fmt: skip
     numbers = {name: each["format"] for name, each in values.items()}
-    assert numbers == {"run.json": 1, "config.json": 2, "prepared.json": 2, "state.json": 2}
-    assert values["state.json"]["begun_with"]["format"] == 1
+    assert numbers == {"run.json": 2, "config.json": 3, "prepared.json": 2, "state.json": 2}
+    assert values["state.json"]["begun_with"]["format"] == 2
 
 
 @pytest.mark.parametrize(
     ("file", "newest", "read"),
     [
-        ("run.json", 1, read_run_config),
-        ("model/config.json", 2, lambda run: read_model_config(run / "model")),
+        ("run.json", 2, read_run_config),
+        ("model/config.json", 3, lambda run: read_model_config(run / "model")),
         ("store/prepared.json", 2, lambda run: open_prepared(run / "store")),
         ("checkpoints/update-00003000/state.json", 2, lambda run: read_state(run / "checkpoints/update-00003000")),
     ],
@@ -94,8 +96,8 @@ def test_a_copy_of_the_run_file_has_a_number_of_its_own(run: Path) -> None:
     assert changes_since(path.parent, begun) == []
     edited(path, lambda values: values.update(begun_with=begun.as_json()))
     assert changes_since(path.parent, begun) == []
-    edited(path, lambda values: values["begun_with"].update(format=2))
-    with pytest.raises(CheckpointError, match=naming(path, "format", 2, "0 to 1")):
+    edited(path, lambda values: values["begun_with"].update(format=3))
+    with pytest.raises(CheckpointError, match=naming(path, "format", 3, "0 to 2")):
         changes_since(path.parent, begun)
 
 

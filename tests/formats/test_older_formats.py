@@ -16,7 +16,8 @@ import pytest
 from transduce import Parser, Translator
 from transduce.diagnostics import examine
 from transduce.recipes import read_recipe
-from transduce.tasks import open_prepared, train
+from transduce.runs import train
+from transduce.tasks import open_prepared
 
 VERSIONS = sorted(path.parent for path in Path(__file__).parent.glob("*/expected.json"))
 

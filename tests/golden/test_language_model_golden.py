@@ -9,7 +9,7 @@ from torch import nn
 from said import naming
 from transduce.config import LanguageModelConfig, ModelConfig, config_from_mapping
 from transduce.errors import ConfigError
-from transduce.model import TransformerLM, cost_of, make_model
+from transduce.model import TransformerLM, cost_of
 
 GPT_2 = {
     "system": "language-model", "norm": "pre", "positions": "learned", "activation": "gelu-tanh", "norm_eps": 1e-5,
@@ -71,9 +71,7 @@ def test_the_vocabulary_is_that_of_the_target() -> None:
     assert (config.vocab_size, config.vocab_sizes, config.layers_in_words()) == (9, (9, 9), "6 layers")
 
 
-def test_a_language_model_is_no_encoder_decoder() -> None:
-    with pytest.raises(ConfigError, match=naming("'language-model'", "'transformer'")):
-        make_model(gpt_2())
+def test_word_positions_are_of_an_encoder_decoder() -> None:
     with pytest.raises(ConfigError, match=naming("positions", "'words'", "'language-model'")):
         config_from_mapping(ModelConfig, {"system": "language-model", "positions": "words"}, where="model")
 

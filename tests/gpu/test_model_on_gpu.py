@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from transduce.config import ModelConfig, SearchConfig
+from transduce.inference.run_search import run_search
 from transduce.model import Transformer, for_inference
-from transduce.tasks.batch_search import run_search
 from transduce.training import cross_entropy
 
 pytestmark = [

@@ -14,9 +14,10 @@ from transduce.config import DataConfig, ModelConfig, TrainingConfig
 from transduce.data import PairBatches
 from transduce.errors import TrainingError
 from transduce.model import Transformer
+from transduce.model.weights_file import read_tensors
 from transduce.tasks import Prepared, prepare
 from transduce.tasks.objective import PairObjective
-from transduce.training import Trainer, checkpoint_folders, read_tensors
+from transduce.training import Trainer, checkpoint_folders
 
 pytestmark = [
     pytest.mark.gpu,

@@ -9,8 +9,8 @@ from said import says
 from transduce.config import ModelConfig
 from transduce.model import Transformer, cost_of, describe
 from transduce.model.embedding import TokenEmbedding
+from transduce.model.word_positions import WordPositionFrontEnd
 from transduce.recipes import PRESETS, TABLE_3, preset
-from transduce.tasks.word_positions import WordPositionFrontEnd
 
 # The column "params x 10^6" of Table 3 with a vocabulary of 37,000.
 MILLIONS = {

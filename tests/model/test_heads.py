@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from transduce.config import LanguageModelConfig
-from transduce.model import RewardLM, TransformerLM, ValuedLM
+from transduce.model import RewardLM, TransformerLM, ValuedLM, cost_of, make_model
 from transduce.tasks import task_named
 
 CONFIG = LanguageModelConfig(n_layers=1, d_model=64, d_ff=32, n_heads=2, d_k=8, d_v=8, vocab_size=50, n_positions=16)
@@ -65,5 +65,6 @@ def test_rewards_are_normalised_in_the_weights() -> None:
 @pytest.mark.parametrize("tied", [True, False])
 def test_costs_count_the_weights(task: str, tied: bool) -> None:
     config = CONFIG.model_copy(update={"tied_embeddings": tied, "output_bias": True})
-    model = task_named(task).build_model(config, None)
-    assert task_named(task).cost(config).parameters == sum(weight.numel() for weight in model.parameters())
+    config = task_named(task).model_config(config, 50, 50)
+    model = make_model(config)
+    assert cost_of(config).parameters == sum(weight.numel() for weight in model.parameters())

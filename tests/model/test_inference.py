@@ -20,7 +20,7 @@ from transduce.model.inference import (
     int8_linear_reference,
 )
 from transduce.model.transformer import FrontEndMaker
-from transduce.tasks.word_positions import WordPositionFrontEnd
+from transduce.model.word_positions import WordPositionFrontEnd
 
 needs_int8 = pytest.mark.skipif(not has_int8_products("cpu"), reason="no products of int8 on this processor")
 # Maximum error of a product, relative to the largest entry.

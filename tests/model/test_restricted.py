@@ -14,6 +14,7 @@ from torch.utils._pytree import tree_leaves
 from said import naming
 from transduce.config import LanguageModelConfig, ModelConfig, RecurrentConfig
 from transduce.errors import ConfigError, ShapeError
+from transduce.inference import Translator
 from transduce.model import Transformer, TransformerLM, cost_of
 from transduce.model import decoding as decoding_module
 from transduce.model.attention import dot_product_attention, fused_attention
@@ -22,8 +23,8 @@ from transduce.model.restricted import band_mask, restricted_attention
 from transduce.model.stack import Stack
 from transduce.model.stack_config import StackConfig
 from transduce.recipes import read_recipe, tiny, with_settings
+from transduce.runs import train
 from transduce.search import beam_search, greedy_search
-from transduce.tasks import Translator, train
 
 SIZES: dict[str, Any] = {"d_model": 16, "d_ff": 24, "n_heads": 2, "d_k": 8, "d_v": 6, "p_drop": 0.0}
 

@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 
 from transduce.config import BeamSearchConfig, GreedySearchConfig, ModelConfig, SearchConfig
+from transduce.inference.run_search import run_search
 from transduce.model import Transformer, for_inference, has_int8_products
 from transduce.model.shortlist import Shortlist, ShortlistDecoder
 from transduce.search import Hypothesis
-from transduce.tasks.batch_search import run_search
 
 V = 60
 CONFIG = ModelConfig(

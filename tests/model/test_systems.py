@@ -14,6 +14,7 @@ from said import naming
 from transduce.config import InferencePrecision, ModelConfig, SearchConfig
 from transduce.data import pad_rows
 from transduce.errors import CheckpointError, ConfigError, ShapeError
+from transduce.inference import Translator
 from transduce.model import (
     AuxiliaryLosses,
     EncoderDecoder,
@@ -26,7 +27,7 @@ from transduce.model import (
 from transduce.model.experts import MixtureOfExperts, balance_loss
 from transduce.model.layers import FeedForward
 from transduce.recipes import read_recipe
-from transduce.tasks import Translator, train
+from transduce.runs import train
 from transduce.text import Tokenizers, train_bpe
 from transduce.view import attention_of_translation
 

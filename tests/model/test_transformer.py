@@ -12,7 +12,7 @@ from transduce.model import Transformer
 from transduce.model.embedding import SinusoidalPositions, sinusoid
 from transduce.model.padding import PaddingInfo
 from transduce.model.transformer import FrontEndMaker
-from transduce.tasks.word_positions import WordPositionFrontEnd
+from transduce.model.word_positions import WordPositionFrontEnd
 
 CONFIG = ModelConfig(
     n_encoder_layers=2, n_decoder_layers=2, d_model=16, d_ff=32, n_heads=4, d_k=4, d_v=6,

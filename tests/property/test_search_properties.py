@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from transduce.inference.parser import TreeConstraint
 from transduce.search import Constrained, Hypothesis, beam_search, greedy_search
-from transduce.tasks.parser import TreeConstraint
 
 PAD, BOS, EOS = 0, 1, 2
 SUPPRESSED = (PAD, BOS)

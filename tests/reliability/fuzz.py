@@ -35,7 +35,7 @@ from fuzzing.sources import Sources, make_sources  # noqa: E402
 
 # Imported here so that children need not. Some exist only in some versions of a library.
 IMPORTED_BEFORE = (
-    "torch._dynamo", "torch.utils.tensorboard", "transduce.tasks", "transduce.diagnostics", "transduce.demo",
+    "torch._dynamo", "torch.utils.tensorboard", "transduce.runs", "transduce.diagnostics", "transduce.demo",
     "transduce.cli.main", "transduce.cli.progress", "rich.progress", "pydantic.type_adapter", "typer._adapters",
     "numpy.ma", "numpy.ctypeslib", "encodings.ascii", "encodings.cp437", "importlib.readers", "py3langid",
 )  # fmt: skip

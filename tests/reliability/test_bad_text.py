@@ -21,9 +21,9 @@ from transduce.config import ModelConfig, SearchConfig
 from transduce.corpora import CleaningReport, read_aligned_files
 from transduce.corpora.cleaning import CleaningRules, clean
 from transduce.data import open_pairs, write_pairs
+from transduce.inference import Translator
+from transduce.inference.folder import write_model_folder
 from transduce.model import Transformer
-from transduce.tasks import Translator
-from transduce.tasks.model_folder import write_model_folder
 from transduce.tasks.preparation import Prepared, open_prepared
 from transduce.text import Tokenizers, normalise, train_bpe
 from transduce.text.normalise import without_surrogates

@@ -14,7 +14,8 @@ import torch
 
 from forks import Forks
 from said import says
-from transduce.training import checkpoint_folders, read_tensors
+from transduce.model.weights_file import read_tensors
+from transduce.training import checkpoint_folders
 
 pytestmark = [pytest.mark.reliability, pytest.mark.merge]
 

@@ -18,7 +18,8 @@ from forks import Forks
 from said import says
 from transduce.corpora import generate_pairs
 from transduce.errors import CheckpointError
-from transduce.training import checkpoint_folders, read_tensors
+from transduce.model.weights_file import read_tensors
+from transduce.training import checkpoint_folders
 from transduce.training.checkpoint import verify_checkpoint
 
 pytestmark = pytest.mark.reliability

@@ -20,8 +20,8 @@ from transduce.corpora.cleaning import CleaningRules, clean
 from transduce.corpora.parallel_files import read_uncleaned_columns
 from transduce.errors import DataError
 from transduce.files import MAX_LINE_BYTES, TruncatedLine, read_lines
-from transduce.tasks import Translator
-from transduce.tasks.translation_parts import ScoredText, best_combinations
+from transduce.inference import Translator
+from transduce.inference.translation.parts import ScoredText, best_combinations
 from transduce.text import train_bpe
 from transduce.view import attention_of_translation
 

@@ -16,15 +16,16 @@ import torch
 
 from forks import Forks
 from said import naming, says
+from transduce import memory
 from transduce.config import ModelConfig, TrainingConfig
 from transduce.diagnostics import machine
 from transduce.errors import CheckpointError, TrainingError
 from transduce.files import write_manifest
-from transduce.model import cost_of
-from transduce.tasks import TASKS, model_memory
-from transduce.tasks.model_folder import read_model_config, read_model_folder
-from transduce.training import DistributedContext, memory
-from transduce.training.machine_limits import FreeMemory, free_memory
+from transduce.inference.folder import read_model_config, read_model_folder
+from transduce.machine_limits import FreeMemory, free_memory
+from transduce.model import cost_of, make_model
+from transduce.runs.memory import bytes_to_train, require_memory_to_train
+from transduce.training import DistributedContext
 from transduce.training.records import UpdateRecord
 from transduce.training.tensorboard import TensorBoardEvents
 
@@ -120,27 +121,25 @@ def test_models_are_counted_by_formula(system: str, positions: str, embeddings: 
         fields = {"system": system, "positions": positions, "embeddings": embeddings, "n_positions": 7, **changes}
         config = config_with(**fields)
         with torch.device("meta"):
-            model = TASKS["parsing"].build_model(config, None)
+            model = make_model(config)
         assert sum(weight.numel() for weight in model.parameters()) == cost_of(config).parameters
 
 
 def test_what_training_takes_is_counted() -> None:
     config, n = config_with(), cost_of(config_with()).parameters
-    assert model_memory.bytes_to_train(config, TrainingConfig(), searches=False) == 16 * n
-    assert model_memory.bytes_to_train(config, TrainingConfig()) == 20 * n
-    with_muon = model_memory.bytes_to_train(config, TrainingConfig(optimiser="muon"), searches=False)
+    assert bytes_to_train(config, TrainingConfig(), searches=False) == 16 * n
+    assert bytes_to_train(config, TrainingConfig()) == 20 * n
+    with_muon = bytes_to_train(config, TrainingConfig(optimiser="muon"), searches=False)
     assert with_muon == 16 * n - 4 * cost_of(config).parameters_of_matrices
     with pytest.raises(TrainingError, match=naming("parameters", re.compile(r"\b[\d,.]+ GB\b"))):
-        model_memory.require_memory_to_train(
-            config_with(d_model=10**6, d_ff=10**6), TrainingConfig(), torch.device("cpu")
-        )
+        require_memory_to_train(config_with(d_model=10**6, d_ff=10**6), TrainingConfig(), torch.device("cpu"))
 
 
 def test_the_processes_of_a_machine_share_its_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each process holds a full model, or a shard of it; the free memory is shared by the local processes."""
     config, training, device = config_with(), TrainingConfig(), torch.device("cpu")
-    whole = model_memory.bytes_to_train(config, training)
-    parts = model_memory.bytes_to_train(config, training, n_parts=4)
+    whole = bytes_to_train(config, training)
+    parts = bytes_to_train(config, training, n_parts=4)
     for distributed, is_sharded, needed in (
         (DistributedContext(), False, whole),
         (DistributedContext(0, 4, 2), False, 2 * whole),
@@ -148,12 +147,10 @@ def test_the_processes_of_a_machine_share_its_memory(monkeypatch: pytest.MonkeyP
     ):
         enough = int(needed / memory.USABLE_FRACTION) + 1
         monkeypatch.setattr(memory, "free_memory", lambda free=enough: FreeMemory(free))
-        model_memory.require_memory_to_train(config, training, device, distributed=distributed, is_sharded=is_sharded)
+        require_memory_to_train(config, training, device, distributed=distributed, is_sharded=is_sharded)
         monkeypatch.setattr(memory, "free_memory", lambda free=enough - 3: FreeMemory(free))
         with pytest.raises(TrainingError, match="needs about"):
-            model_memory.require_memory_to_train(
-                config, training, device, distributed=distributed, is_sharded=is_sharded
-            )
+            require_memory_to_train(config, training, device, distributed=distributed, is_sharded=is_sharded)
 
 
 @pytest.mark.parametrize("sizes", [{"d_ff": 10**6, "d_model": 10**6}, {"n_heads": 10**4, "d_k": 10**5, "d_v": 10**5}])

@@ -21,11 +21,11 @@ import transduce
 from transduce.data import open_pairs
 from transduce.errors import TransduceError
 from transduce.files import write_manifest
+from transduce.inference import Translator
 from transduce.model import Transformer
 from transduce.recipes import read_recipe
-from transduce.tasks import Translator
+from transduce.runs.run_file import read_run_config
 from transduce.tasks.preparation import open_prepared
-from transduce.tasks.run_file import read_run_config
 from transduce.text import load_tokenizer
 from transduce.training import average_weights, checkpoint_folders, make_optimiser
 from transduce.training.checkpoint import load_checkpoint

@@ -19,7 +19,8 @@ import torch
 from forks import Forks
 from said import says
 from transduce.corpora import parallel_text
-from transduce.training import checkpoint_folders, read_tensors
+from transduce.model.weights_file import read_tensors
+from transduce.training import checkpoint_folders
 
 pytestmark = pytest.mark.reliability
 
@@ -29,7 +30,7 @@ TIMED = ("elapsed_s", "tgt_tokens_per_s")
 # Another user of this process: all is imported before, since an interpreter in root's home can be read by root alone.
 AS_NOBODY = f"""
 import importlib, os, sys
-for name in ("torch._dynamo", "torch.utils.tensorboard", "transduce.tasks", "transduce.diagnostics",
+for name in ("torch._dynamo", "torch.utils.tensorboard", "transduce.runs", "transduce.diagnostics",
              "transduce.cli.verbs", "transduce.cli.progress", "encodings.utf_8_sig"):
     importlib.import_module(name)
 sys.modules["transduce.cli.verbs"].make_app()

@@ -15,16 +15,16 @@ from starlette.testclient import TestClient
 
 from forks import Forks
 from transduce.config import ModelConfig, SearchConfig
+from transduce.inference.folder import write_model_folder
+from transduce.model import make_model
+from transduce.model.weights import weights_of
 from transduce.serving.access import Access
 from transduce.serving.app import make_app
 from transduce.serving.compute_thread import ComputeThread
 from transduce.serving.metrics import Metrics
 from transduce.serving.models import ServingOptions, load_served
 from transduce.serving.state import ServerState
-from transduce.tasks import task_named
-from transduce.tasks.model_folder import write_model_folder
 from transduce.text import Tokenizers, train_bpe, train_word_level
-from transduce.training import weights_of
 
 WORDS = "the a dog cat sees does not sleeps man woman book reads red old young in city of and is".split()
 SIZES = {"n_encoder_layers": 1, "n_decoder_layers": 1, "d_model": 16, "d_ff": 24, "n_heads": 2, "d_k": 8, "d_v": 8}
@@ -61,7 +61,7 @@ def _written(
     folder: Path, config: ModelConfig, tokenizers: Tokenizers, task: str, *, direction: str = "en-de", seed: int = 3
 ) -> Path:
     torch.manual_seed(seed)
-    model = task_named(task, where="test").build_model(config, tokenizers)
+    model = make_model(config, tokenizers)
     write_model_folder(
         folder, config=config, weights=weights_of(model), tokenizers=tokenizers,
         search=SearchConfig(max_extra_tokens=5), direction=direction, task=task, card="",

@@ -14,8 +14,9 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from transduce.errors import ConfigError
+from transduce.inference import LanguageModel, Translator
+from transduce.inference.translation import text_translation
 from transduce.serving.app import make_app, openapi
-from transduce.tasks import LanguageModel, Translator, text_translation
 
 TEXT = "The dog sleeps. The old woman sees the cat."
 

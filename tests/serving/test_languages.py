@@ -10,9 +10,9 @@ import pytest
 from serving_tools import serving, translator
 from starlette.testclient import TestClient
 
+from transduce.inference import Translator
 from transduce.serving.detection import LanguageDetector, UnservedLanguage
 from transduce.serving.languages import served_codes
-from transduce.tasks import Translator
 
 SENTENCES = {
     "en": "The old dog does not see the cat in the garden.",

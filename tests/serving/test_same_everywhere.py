@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 
 from transduce.bulk import BulkJob
 from transduce.bulk.worker import ShardTranslator
-from transduce.tasks import Translation, Translator
+from transduce.inference import Translation, Translator
 from transduce.text.markup import html_rules
 
 LINES = [

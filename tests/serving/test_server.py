@@ -23,10 +23,10 @@ from serving_tools import RunningServer, make_state
 
 from forks import Forks
 from said import says
+from transduce.inference import Translator
 from transduce.serving import server as server_module
 from transduce.serving.app import make_app
 from transduce.serving.server import bound_socket, serve
-from transduce.tasks import Translator
 
 RunServer = Callable[..., RunningServer]
 KEYS = '[anonymous]\ncharacters = 20000\n[[key]]\nname = "a"\nkey = "secret:fx"\ncharacters_per_month = 2000\n'

@@ -123,7 +123,7 @@ SMALL_TASKS = [
         validated="bleu",
         card=("1 + 1 layers", "| sacrebleu |", "5 sentences"),
         use=lambda translator, files: translator.translate(["The dog sleeps."]),
-        mistakes=(NO_BEAM,),
+        mistakes=(NO_BEAM, ("model.decoder=masked", ("model.decoder", "'masked'", "'translation'"))),
         text="train_tsv",
     ),
     SmallTask(
@@ -164,7 +164,7 @@ SMALL_TASKS = [
         validated="bits_per_byte",
         card=("a window of 32 tokens", "bits per byte"),
         use=lambda model, files: [each.text for each in model.generate(["The"], max_tokens=4)],
-        mistakes=(DECODER_ONLY,),
+        mistakes=(DECODER_ONLY, ("model.output=scalar", ("model.output", "'scalar'", "'causal-lm'"))),
         text="train_text",
     ),
     SmallTask(

@@ -20,9 +20,11 @@ from transduce.config import RunConfig
 from transduce.config.task_settings import READ_BY, is_read
 from transduce.diagnostics import examine
 from transduce.errors import CheckpointError, ConfigError
+from transduce.model.weights_file import read_tensors
 from transduce.recipes import read_recipe, with_settings
-from transduce.tasks import RunResult, open_prepared, prepare, task_named, train
-from transduce.training import UpdateRecord, checkpoint_folders, read_tensors
+from transduce.runs import RunResult, train
+from transduce.tasks import open_prepared, prepare, task_named
+from transduce.training import UpdateRecord, checkpoint_folders
 
 N_EVALUATED = 5  # dev and test sentences of the built-in corpus
 TIMES = ("elapsed_s", "tgt_tokens_per_s")

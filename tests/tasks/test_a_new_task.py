@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +15,12 @@ from said import naming
 from transduce.cli.output import print_scores
 from transduce.data import Batch, Ids, StoreBatches, pad_rows, write_store
 from transduce.errors import ConfigError
+from transduce.inference.folder import read_model_folder
 from transduce.loss import LossSum
-from transduce.model import StackConfig, TransformerLM, cost_of
+from transduce.model import TransformerLM
 from transduce.recipes import read_recipe
-from transduce.tasks import TASKS, Task, new_prepared, prepare, register, task_named, train
-from transduce.tasks.model_folder import read_model_folder
+from transduce.runs import train
+from transduce.tasks import TASKS, Task, new_prepared, prepare, register, task_named
 from transduce.text import BOS_ID, EOS_ID, PAD_ID, Tokenizer, Tokenizers, train_word_level
 from transduce.training import Score, Validation
 
@@ -45,14 +45,6 @@ class Backwards(Task[Batch]):
                 drawn = [chance.choices("0123456789", k=chance.randint(1, 2)) for _ in range(n)]
                 rows = [{"ids": tokens.encode(" ".join([*digits, "|", *reversed(digits)]))} for digits in drawn]
                 write_store(place / name, {config.corpus: rows}, columns, tokenizer_fingerprint=tokenizers.fingerprint)
-
-    def build_model(self, config: Any, tokenizers: Any) -> TransformerLM:
-        return TransformerLM(StackConfig.from_config(config, config.n_decoder_layers), vocab_size=config.tgt_vocab_size)
-
-    def cost(self, config: Any) -> Any:
-        with torch.device("meta"):
-            model = self.build_model(config, None)
-        return replace(cost_of(config), parameters=sum(weight.numel() for weight in model.parameters()))
 
     def batches(self, store: Any, config: Any, device: Any) -> StoreBatches[Batch]:
         def collate(rows_B: Any) -> Batch:
@@ -80,8 +72,8 @@ class Backwards(Task[Batch]):
 
     def load(self, model_folder: Path, *, device: Any = "cpu") -> Any:
         read = read_model_folder(model_folder, device=torch.device(device))
-        read.require_task(self.name, model_folder)
-        return lambda digits: backwards(read.model, read.tokenizers.src, digits)
+        model = read.model_for(self.name, TransformerLM)
+        return lambda digits: backwards(model, read.tokenizers.src, digits)
 
     def evaluate(self, model_folder: Path, prepared: Any, split: str, *, device: Any, also: Any) -> Right:
         return Right(right=right(read_model_folder(model_folder, device=torch.device(device)).model, prepared))
@@ -111,16 +103,15 @@ BAR = 14  # after the special tokens and ten digits
 
 RECIPE = """
 preset = "tiny"
-model.n_decoder_layers = 1
+model.system = "language-model"
+model.n_layers = 1
 model.d_model = 32
 model.d_ff = 64
 model.d_k = 8
 model.d_v = 8
 model.p_drop = 0.0
-model.embeddings = "separate"
 data.task = "backwards"
 data.n_pairs = 300
-data.shared_vocabulary = false
 training.max_tokens_per_batch = 200
 training.warmup_steps = 4
 training.max_updates = 6
@@ -161,7 +152,7 @@ def test_it_learns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "recipe.toml").write_text(RECIPE, encoding="utf-8")
     register(Backwards())
     longer = [
-        "model.n_decoder_layers=2", "model.d_model=48", "model.d_ff=96", "model.d_k=12", "model.d_v=12",
+        "model.n_layers=2", "model.d_model=48", "model.d_ff=96", "model.d_k=12", "model.d_v=12",
         "data.n_pairs=1000", "training.max_updates=300", "training.warmup_steps=50", "training.lr_factor=0.3",
         "training.eps_ls=0.0", "training.validate_every_updates=150", "training.checkpoint_every_updates=150",
     ]  # fmt: skip
@@ -194,11 +185,9 @@ class DrawsItsOrder(Backwards):
 class ForgetsAWeight(Backwards):
     """The position-wise layers are never updated."""
 
-    def build_model(self, config: Any, tokenizers: Any) -> TransformerLM:
-        model = super().build_model(config, tokenizers)
+    def start_model(self, model: Any, prepared: Any, config: Any) -> None:
         for name, weight in model.named_parameters():
             weight.requires_grad_("feed_forward" not in name)
-        return model
 
 
 class DrawsItsScore(Backwards):

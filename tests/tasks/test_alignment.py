@@ -14,19 +14,22 @@ from small_recipes import SmallRuns
 from task_suite import SmallRun, records
 
 from said import says
-from transduce.alignment.preferences import DirectPreference, RewardObjective
 from transduce.config import TrainingConfig
 from transduce.corpora.grammar.instructions import generate_instructions
 from transduce.data.responses import RankingBatches, prompt_of, responses_of
 from transduce.errors import ConfigError, TransduceError
+from transduce.inference import LanguageModel, ResponseModel, RewardModel, best_of_n
+from transduce.inference.folder import read_saved_weights
+from transduce.model.weights_file import read_tensors
+from transduce.preferences.rankings import DirectPreference, RewardObjective
 from transduce.recipes import read_recipe
+from transduce.runs import read_run_config, train
 from transduce.search.sampling import Sampling
-from transduce.tasks import LanguageModel, ResponseModel, RewardModel, best_of_n, open_prepared, read_run_config, train
-from transduce.tasks.model_folder import read_saved_weights
-from transduce.tasks.response_task import blocked_ids
-from transduce.tasks.reward import margins_of_pairs
+from transduce.tasks import open_prepared
+from transduce.tasks.prompts.response_task import blocked_ids
+from transduce.tasks.prompts.reward import margins_of_pairs
 from transduce.text import BOS_ID, EOS_ID
-from transduce.training import DistributedContext, Score, UpdateRecord, ValidationRecord, load_weights, read_tensors
+from transduce.training import DistributedContext, Score, UpdateRecord, ValidationRecord, load_weights
 
 STAGES = ("causal-lm", "sft", "reward", "dpo", "ppo", "reinforce")
 

@@ -14,7 +14,8 @@ from transduce.config import DataConfig, RunConfig, config_from_mapping
 from transduce.corpora import parallel_text
 from transduce.errors import ConfigError, DataError
 from transduce.recipes import preset, with_settings
-from transduce.tasks import open_prepared, prepare, train
+from transduce.runs import train
+from transduce.tasks import open_prepared, prepare
 
 OWN = [(f"a dog number {n}", f"ein Hund Nummer {n}") for n in range(40)]
 

@@ -15,11 +15,12 @@ from transduce import LanguageModel
 from transduce.config import LanguageModelConfig
 from transduce.diagnostics import examine
 from transduce.errors import CheckpointError, ConfigError, DataError, SearchError
+from transduce.inference import Translator
+from transduce.inference.language_models.causal import CausalLanguageModel, _Shown
 from transduce.model import TransformerLM
 from transduce.recipes import read_recipe
+from transduce.runs import train
 from transduce.search.sampling import Sampling
-from transduce.tasks import Translator, train
-from transduce.tasks.causal_language_model import CausalLanguageModel, _Shown
 from transduce.text import EOS_ID, LANGUAGE_MODEL_TOKENS, train_bpe, train_characters
 
 RECIPE = """
@@ -242,7 +243,7 @@ def test_the_recipe_of_characters_is_nanogpts() -> None:
     assert (model.n_layers, model.n_heads, model.d_model, model.n_positions) == (4, 4, 128, 64)
     assert (config.training.max_tokens_per_batch, config.training.max_updates) == (12 * 64, 2000)
     tokenizer = train_characters(["ab"], vocab_size=1000, extra_tokens=LANGUAGE_MODEL_TOKENS)
-    assert tokenizer.language_model_ids == list(range(tokenizer.size - 101, tokenizer.size))
+    assert tokenizer.mask_and_sentinel_ids == list(range(tokenizer.size - 101, tokenizer.size))
 
 
 def test_the_doctor_reads_its_recipes(recipe: Path, tmp_path: Path) -> None:

@@ -18,7 +18,8 @@ from transduce.data import open_store
 from transduce.diagnostics import examine
 from transduce.errors import ConfigError, DataError
 from transduce.recipes import read_recipe
-from transduce.tasks import open_prepared, prepare, train
+from transduce.runs import train
+from transduce.tasks import open_prepared, prepare
 from transduce.view import attention_of_media, attention_page
 
 Image: Any = pytest.importorskip("PIL.Image")

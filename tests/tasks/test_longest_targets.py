@@ -12,7 +12,7 @@ import pytest
 from said import says
 from transduce.data import excess_of_targets, pairs
 from transduce.recipes import read_recipe
-from transduce.tasks import train
+from transduce.runs import train
 from transduce.tasks.preparation import open_prepared
 
 CommandLine = Callable[..., Any]

@@ -20,12 +20,13 @@ from transduce.config import (
 )
 from transduce.data.collate import collate_pairs
 from transduce.errors import CheckpointError, ConfigError
-from transduce.model import MaskedTransformer, Transformer, for_inference
+from transduce.inference import Reranker, Translator
+from transduce.model import MaskedTransformer, Transformer, cost_of, for_inference
 from transduce.model.inference import has_int8_products
 from transduce.model.masked_transformer import MASK_ID, MAX_DIFFERENCE
 from transduce.recipes import read_recipe
-from transduce.tasks import Reranker, Translator, task_named, train
-from transduce.tasks.mask_predict import LENGTH_WEIGHT, MaskedObjective, masked_positions
+from transduce.runs import train
+from transduce.tasks.pairs.mask_predict import LENGTH_WEIGHT, MaskedObjective, masked_positions
 from transduce.text import EOS_ID, Tokenizers, train_bpe
 from transduce.view import attention_of_translation
 
@@ -37,7 +38,7 @@ def make(vocab_size: int = 30, **changes: Any) -> MaskedTransformer:
     torch.manual_seed(2)
     config = ModelConfig(**{
         "n_encoder_layers": 1, "n_decoder_layers": 1, "d_model": 32, "d_ff": 48, "n_heads": 2, "d_k": 16, "d_v": 16,
-        "p_drop": 0.0, "src_vocab_size": vocab_size, "tgt_vocab_size": vocab_size, **changes,
+        "p_drop": 0.0, "src_vocab_size": vocab_size, "tgt_vocab_size": vocab_size, "decoder": "masked", **changes,
     })  # fmt: skip
     return MaskedTransformer(config).double().eval()
 
@@ -159,7 +160,7 @@ def test_it_learns_to_write_and_more_passes_are_not_worse() -> None:
 
 def test_the_cost_counts_the_head_of_lengths() -> None:
     model = make(d_model=16)
-    assert task_named("mask-predict").cost(model.config).parameters == sum(each.numel() for each in model.parameters())
+    assert cost_of(model.config).parameters == sum(each.numel() for each in model.parameters())
 
 
 def test_a_run_that_starts_from_a_translator(

@@ -14,10 +14,10 @@ from said import naming
 from transduce import LanguageModel
 from transduce.config import LanguageModelConfig, ModelConfig, SearchConfig
 from transduce.errors import CheckpointError, ConfigError, DataError
+from transduce.inference.language_models.causal import CausalLanguageModel
+from transduce.inference.language_models.masked import MaskedLanguageModel
+from transduce.inference.language_models.spans import SpanLanguageModel
 from transduce.model import Transformer, TransformerLM
-from transduce.tasks.causal_language_model import CausalLanguageModel
-from transduce.tasks.masked_language_model import MaskedLanguageModel
-from transduce.tasks.span_language_model import SpanLanguageModel
 from transduce.text import BOS_ID, LANGUAGE_MODEL_TOKENS, byte_tokenizer
 
 TASKS = ("masked-lm", "span-corruption")

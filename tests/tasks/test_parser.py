@@ -18,11 +18,13 @@ from transduce.config import SearchConfig
 from transduce.corpora import generate_pairs
 from transduce.diagnostics import examine
 from transduce.errors import CheckpointError, ConfigError, DataError
+from transduce.inference import Parser, Translator, tagged_words
 from transduce.metrics import parseval
 from transduce.model import Transformer
+from transduce.model.word_positions import WordPositionFrontEnd
 from transduce.recipes import read_recipe
-from transduce.tasks import Parser, Translator, evaluate_parser, open_prepared, tagged_words, train
-from transduce.tasks.word_positions import WordPositionFrontEnd
+from transduce.runs import train
+from transduce.tasks import evaluate_parser, open_prepared
 from transduce.text import BOS_ID, EOS_ID, UNK_ID
 from transduce.trees import Tree, parse_tree, plain
 

@@ -16,8 +16,9 @@ from small_recipes import SmallRuns
 from said import naming, says
 from transduce.corpora.digits import DIGIT_LEVELS, digit_images, image_of, line_of
 from transduce.errors import ConfigError, DataError, SearchError
-from transduce.tasks import LanguageModel, PixelModel, open_prepared, task_named
-from transduce.tasks.pixels import PixelBatches
+from transduce.inference import LanguageModel, PixelModel
+from transduce.tasks import open_prepared, task_named
+from transduce.tasks.documents.pixels import PixelBatches
 from transduce.text import BOS_ID
 
 CommandLine = Callable[..., Any]

@@ -19,7 +19,8 @@ from transduce.diagnostics import examine
 from transduce.errors import CheckpointError, DataError
 from transduce.files import write_manifest
 from transduce.recipes import read_recipe
-from transduce.tasks import prepare, train
+from transduce.runs import train
+from transduce.tasks import prepare
 from transduce.view import attention_of_media
 
 soundfile: Any = pytest.importorskip("soundfile")

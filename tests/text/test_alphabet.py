@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transduce.config import DataConfig
-from transduce.tasks.pairs import tokenizer_trainer
+from transduce.tasks.tokenizers import tokenizer_trainer
 from transduce.text import train_bpe, train_wordpiece
 from transduce.text.alphabet import frequent_characters, merges_of
 from transduce.text.byte_level import from_byte_level, to_byte_level

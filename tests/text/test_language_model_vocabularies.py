@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from said import naming
 from transduce.config import DataConfig
 from transduce.errors import ConfigError, DataError
-from transduce.tasks.pairs import tokenizer_trainer
+from transduce.tasks.tokenizers import tokenizer_trainer
 from transduce.text import (
     LANGUAGE_MODEL_TOKENS,
     MASK_TOKEN,

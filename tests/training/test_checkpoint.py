@@ -16,6 +16,7 @@ import torch
 from said import naming, says
 from transduce.errors import CheckpointError, TrainingError
 from transduce.files import remove, write_manifest
+from transduce.model.weights_file import read_tensors, write_tensors
 from transduce.training import (
     average_weights,
     averaged_checkpoints,
@@ -24,16 +25,9 @@ from transduce.training import (
     read_run_settings,
     read_state,
     set_aside_misnamed,
-    write_tensors,
 )
 from transduce.training.averaging import remove_old_checkpoints
-from transduce.training.checkpoint import (
-    MODEL_FILE,
-    OPTIMISER_FILE,
-    STATE_FILE,
-    checkpoint_path,
-    read_tensors,
-)
+from transduce.training.checkpoint import MODEL_FILE, OPTIMISER_FILE, STATE_FILE, checkpoint_path
 
 pytestmark = pytest.mark.reliability
 

@@ -15,12 +15,13 @@ from said import naming
 from transduce.config import ModelConfig, TrainingConfig
 from transduce.data import PairBatches
 from transduce.errors import TrainingError
+from transduce.memory import free_bytes, is_out_of_memory
 from transduce.model import Transformer
 from transduce.tasks import open_prepared
 from transduce.tasks.objective import PairObjective
 from transduce.training import DistributedContext, make_optimiser, memory_preflight
 from transduce.training.gradients import GradientAccumulator
-from transduce.training.memory import LinearFit, PeakMemory, free_bytes, is_out_of_memory
+from transduce.training.memory import LinearFit, PeakMemory
 
 pytestmark = pytest.mark.reliability
 

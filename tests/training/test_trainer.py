@@ -18,6 +18,7 @@ import torch
 from said import naming, says
 from transduce.errors import DataError, SearchError, TrainingError
 from transduce.files import write_manifest
+from transduce.model.weights_file import read_tensors
 from transduce.training import (
     MetricsFile,
     Record,
@@ -31,7 +32,6 @@ from transduce.training import (
     checkpoint_folders,
     newest_complete,
     read_state,
-    read_tensors,
     set_aside_newer,
 )
 from transduce.training.memory_preflight import memory_preflight

@@ -8,11 +8,11 @@ import torch
 
 from transduce.config import LanguageModelConfig, ModelConfig, SearchConfig
 from transduce.errors import DataError, ShapeError
+from transduce.inference import LanguageModel
+from transduce.inference.language_models.causal import CausalLanguageModel
+from transduce.inference.language_models.masked import MaskedLanguageModel
+from transduce.inference.language_models.spans import SpanLanguageModel
 from transduce.model import Transformer, TransformerLM
-from transduce.tasks import LanguageModel
-from transduce.tasks.causal_language_model import CausalLanguageModel
-from transduce.tasks.masked_language_model import MaskedLanguageModel
-from transduce.tasks.span_language_model import SpanLanguageModel
 from transduce.text import LANGUAGE_MODEL_TOKENS, byte_tokenizer
 from transduce.view import AttentionMaps, attention_of_text, attention_page
 

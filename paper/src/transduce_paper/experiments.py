@@ -35,21 +35,12 @@ from transduce.corpora import data_folders, generate_pairs
 from transduce.corpora.grammar import generate_instructions
 from transduce.errors import ConfigError, DataError, TrainingError
 from transduce.files import migrated, read_json, sha256_of_file, write_json, write_lines
+from transduce.inference import WEIGHTS_FILE, read_model_folder
 from transduce.metrics import TOKENISED_BLEUS
+from transduce.model import cost_of
 from transduce.recipes import with_settings
-from transduce.tasks import (
-    CHECKPOINTS,
-    WEIGHTS_FILE,
-    RunResult,
-    dev_perplexity,
-    holds_run,
-    open_prepared,
-    prepare,
-    read_model_folder,
-    run_lock,
-    task_of,
-    train,
-)
+from transduce.runs import CHECKPOINTS, RunResult, dev_perplexity, holds_run, run_lock, train
+from transduce.tasks import open_prepared, prepare, task_of
 from transduce.training import Record, newest_complete, read_state
 from transduce_paper.measurement_cache import MeasuredArrays, read_arrays, read_tables, write_arrays, write_tables
 
@@ -466,10 +457,10 @@ class Experiments:
             raise DataError(f"{folder / CHECKPOINTS} is empty although the run has ended; delete {folder} to run again")
         state = read_state(newest)
         model_folder = folder / "model"
-        sizes = prepared.tokenizers.src.size, prepared.tokenizers.tgt.size
+        sizes = prepared.tokenizers.sizes
         model_config = config.model.with_vocabulary(*sizes)
-        cost = task_of(config).cost(model_config)
-        n_tokens = task_of(config).n_counted_tokens(state.src_tokens, state.tgt_tokens)
+        cost = cost_of(task_of(config).model_config(config.model, *sizes))
+        n_tokens = task_of(config).n_flop_tokens(state.src_tokens, state.tgt_tokens)
         scores: dict[str, dict[str, Any] | None] = {}
         for split in ("dev", "test"):
             if split not in prepared.text_names:

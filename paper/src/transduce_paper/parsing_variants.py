@@ -17,9 +17,9 @@ from typing import Literal
 from transduce.config import DataConfig, Split
 from transduce.corpora import BUILT_IN, OWN_FILES, CleaningReport, ParallelText
 from transduce.files import write_lines
+from transduce.inference import Parser, tagged_words
 from transduce.linearisation import ANY_TAG, ending_token
 from transduce.recipes import with_settings
-from transduce.tasks import Parser, tagged_words
 from transduce.text import treebank_words
 from transduce.trees import escape_brackets, sentence_of_words
 from transduce_paper.experiments import Experiment, Experiments, RunRecord, Stopped, machines

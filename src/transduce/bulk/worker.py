@@ -27,8 +27,8 @@ class ShardTranslator:
         """``should_stop`` is asked between chunks; if it is true, ``translate`` raises TransduceError."""
         import torch
 
-        from transduce.tasks import Translator
-        from transduce.tasks.translator import search_with
+        from transduce.inference import Translator
+        from transduce.inference.search_options import search_with
 
         torch.set_num_threads(THREADS)
         self._job, self._should_stop = job, should_stop

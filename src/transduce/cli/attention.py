@@ -33,21 +33,21 @@ def attention(
 ) -> None:
     """Draw the attention weights of a translation, text, image or recording as one HTML page. Figures 3 to 5."""
     with command_imports():
-        from transduce.tasks import LanguageModel, Translator
-        from transduce.tasks.media_task import MediaTask
-        from transduce.tasks.model_folder import read_model_config
+        from transduce.inference import LanguageModel, Translator
+        from transduce.inference.folder import read_model_config
+        from transduce.inference.media_model import MEDIA_MODELS
         from transduce.view import attention_of_media, attention_of_text, attention_of_translation, write_attention_page
         from transduce.view.attention_page import attention_page
 
     require_model_folder(folder)
     require_writable("--out", out)
     _, task = read_model_config(folder)
-    if task.name in LanguageModel.kinds:
+    if task in LanguageModel.kinds:
         if tgt is not None:
-            raise ConfigError(f"--tgt needs a translator; {folder} holds a model for {task.name}")
+            raise ConfigError(f"--tgt needs a translator; {folder} holds a model for {task}")
         maps = attention_of_text(LanguageModel.load(folder, device=chosen_device(device)), src.replace("\\n", "\n"))
-    elif isinstance(task, MediaTask):
-        maps = attention_of_media(task.load(folder, device=chosen_device(device)), src, tgt)
+    elif task in MEDIA_MODELS:
+        maps = attention_of_media(MEDIA_MODELS[task].load(folder, device=chosen_device(device)), src, tgt)
     else:
         translator = Translator.load(folder, device=chosen_device(device))
         maps = attention_of_translation(translator, src, tgt)

@@ -47,7 +47,7 @@ def average(
     json: options.Json = False,
 ) -> None:
     """Average checkpoints of a run into a model folder with a model card: as at its end, or others. Section 6.1."""
-    from transduce.tasks import average_run
+    from transduce.runs import average_run
 
     if around is not None and update is not None:
         raise ConfigError("--around best excludes --update; leave one of them out")

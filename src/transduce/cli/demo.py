@@ -47,7 +47,7 @@ def demo(
     from transduce.demo import demo_config, fetch_missing, run_demo
     from transduce.model import fast_precision
     from transduce.recipes import with_settings
-    from transduce.tasks.run_file import RUN_FILE
+    from transduce.runs.run_file import RUN_FILE
 
     timed = [] if minutes is None else [f"training.max_minutes={float(minutes)}", "training.max_updates=1000000"]
     device = chosen_device(device)

@@ -78,7 +78,7 @@ def distil(
                 input_lines(src), search=search, chunk_lines=CHUNK_LINES, split=False, is_scored=False,
                 report=lambda n_lines: progress.reach(n_lines),
             )  # fmt: skip
-        from transduce.tasks.distillation import DistilledCounts, distilled_pairs
+        from transduce.inference.translation.distillation import DistilledCounts, distilled_pairs
 
         counts = DistilledCounts()
         write = stack.enter_context(line_writer(out))

@@ -83,8 +83,8 @@ def evaluate(
     """
     with command_imports():
         from transduce.corpora import data_folders, find_text, text_named
+        from transduce.inference import evaluate as evaluate_translator
         from transduce.metrics import customary_bleus, require_bleu_tokenizer
-        from transduce.tasks import evaluate as evaluate_translator
 
     if media is not None:
         _evaluate_media(
@@ -145,8 +145,9 @@ def _evaluate_media(
     """Find the texts of the images or recordings of a list, and score them."""
     with command_imports():
         from transduce.corpora.media import listed_media
-        from transduce.tasks.media_task import MediaTask, media_scores
-        from transduce.tasks.model_folder import read_model_config
+        from transduce.inference.folder import read_model_config
+        from transduce.inference.media_model import MEDIA_MODELS
+        from transduce.tasks.media.media_task import media_scores
 
     if has_other or len(folders) > 1:
         raise ConfigError("--media takes one model, without --src, --ref, --text, --rerank and --tokenize")
@@ -157,10 +158,10 @@ def _evaluate_media(
     if not listed:
         raise DataError(f"{media} has no lines; each should be a file name TAB its text")
     _, task = read_model_config(folders[0])
-    if not isinstance(task, MediaTask):
-        raise ConfigError(f"--media needs a model of images or audio; {folders[0]} holds a model for {task.name}")
+    if task not in MEDIA_MODELS:
+        raise ConfigError(f"--media needs a model of images or audio; {folders[0]} holds a model for {task}")
     device = chosen_device(device)
-    model = task.user.load(folders[0], device=device, precision=chosen_precision(precision, device))
+    model = MEDIA_MODELS[task].load(folders[0], device=device, precision=chosen_precision(precision, device))
     search = requested_search(model.search, n_best=None, beam=beam, alpha=alpha)
     found, warnings = list[str](), list[str]()
     for each in model.find_texts((path for path, _ in listed), search=search):
@@ -172,7 +173,7 @@ def _evaluate_media(
         echo(f"warning: {len(warnings) - MAX_WARNINGS:,} more of these kinds")
     direction = f"{model.src_language}-{model.tgt_language}"
     names, references = [str(path) for path, _ in listed], [text for _, text in listed]
-    scores = media_scores(found, references, names=names, kind=task.kind, direction=direction)
+    scores = media_scores(found, references, names=names, kind=model.kind, direction=direction)
     _print(found, scores, out, json=json)
 
 

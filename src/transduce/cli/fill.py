@@ -32,7 +32,7 @@ def fill(
     \n. Without --json, each text is printed with the best fill of each gap.
     """
     with command_imports():
-        from transduce.tasks import LanguageModel
+        from transduce.inference import LanguageModel
 
     require_writable("stdout", STANDARD)
     require_model_folder(folder, text_usage="transduce fill MODEL < {}")

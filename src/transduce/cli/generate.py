@@ -54,8 +54,8 @@ def generate(
     Line ends in a prompt are written as \n, and so are those of the text. On a terminal, type prompts.
     """
     with command_imports():
+        from transduce.inference import LanguageModel, ResponseModel, RewardModel, best_of_n
         from transduce.search.sampling import Sampling
-        from transduce.tasks import LanguageModel, ResponseModel, RewardModel, best_of_n
         from transduce.text.chunks import chunks
 
     require_writable("stdout", STANDARD)

@@ -52,7 +52,7 @@ def init(
     require_writable("--out", out)
     import torch
 
-    from transduce.tasks import OwnText, new_recipe
+    from transduce.runs import OwnText, new_recipe
 
     text = OwnText(*languages, src=src, tgt=tgt, tsv=tsv, max_dropped_share=max_dropped_share)
     result = new_recipe(text, out, minutes=minutes, device=torch.device(chosen_device(device)), log=echo)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from transduce.tasks import Translation
+    from transduce.inference import Translation
 
 __all__ = ["LineWarnings"]
 

@@ -16,7 +16,7 @@ M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_MAX = -1, -2, -4
 
 def chosen_device(name: str) -> str:
     """Resolve ``--device`` and configure the allocator. Raises ConfigError for an unknown or missing device."""
-    from transduce.tasks.devices import usable_device
+    from transduce.inference.devices import usable_device
 
     device = usable_device(name)
     if device.type == "cpu":

@@ -114,7 +114,7 @@ def _internal_error_message(error: Exception) -> str:
 
 def _is_out_of_memory(error: Exception) -> bool:
     if isinstance(error, RuntimeError) and "torch" in sys.modules:
-        from transduce.training.memory import is_out_of_memory
+        from transduce.memory import is_out_of_memory
 
         return is_out_of_memory(error)
     return isinstance(error, MemoryError)

@@ -12,7 +12,7 @@ from transduce.cli.output import STANDARD, echo, echo_error, print_json
 from transduce.cli.paths import require_writable
 
 if TYPE_CHECKING:
-    from transduce.tasks import MediaModel
+    from transduce.inference import MediaModel
 
 __all__ = ["print_texts"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
@@ -16,7 +16,6 @@ from transduce.recipes import PRESETS, preset, read_recipe
 
 if TYPE_CHECKING:
     from transduce.config import ModelConfig
-    from transduce.tasks import Task
 
 __all__ = ["model"]
 
@@ -39,9 +38,9 @@ def model(
     json: options.Json = False,
 ) -> None:
     """Show a model: module tree with shapes, parameter counts, and training FLOPs per token."""
-    from transduce.model import ShapesOnly, cost_of, describe
+    from transduce.model import ShapesOnly, cost_of, describe, make_model
 
-    config, task = _config(name)
+    config = _config(name)
     if vocab_size is not None:
         config = config.with_vocabulary(vocab_size, vocab_size)
     cost = cost_of(config, n_tokens=length)
@@ -49,7 +48,7 @@ def model(
         print_json({"name": name, **asdict(cost), "config": config.model_dump()})
         return
     with ShapesOnly():
-        tree = describe(task.build_model(config, None))
+        tree = describe(make_model(config))
     print(tree)
     print()
     print(f"parameters                    {cost.parameters:>16,}")
@@ -58,17 +57,16 @@ def model(
     print(f"  attention at length {length:<8}{cost.attention_flops_per_token:>16,}")
 
 
-def _config(name: str) -> tuple[ModelConfig, Task[Any]]:
-    """Return the architecture and the task of a preset, recipe or model folder."""
+def _config(name: str) -> ModelConfig:
+    """Return the architecture of a preset, recipe or model folder."""
+    from transduce.inference.folder import read_model_config
     from transduce.tasks import task_of
-    from transduce.tasks.model_folder import read_model_config
 
     path = Path(name)
     if path.suffix == ".toml":
         run = read_recipe(path, log=echo)
-        return run.model.with_vocabulary(run.data.vocab_size, run.data.vocab_size), task_of(run)
+        return task_of(run).model_config(run.model, run.data.vocab_size, run.data.vocab_size)
     if path.is_dir() and name not in PRESETS:
         require_model_folder(path)
-        return read_model_config(path)
-    run = preset(name)
-    return run.model, task_of(run)
+        return read_model_config(path)[0]
+    return preset(name).model

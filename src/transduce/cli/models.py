@@ -13,7 +13,7 @@ from transduce.errors import ConfigError
 
 if TYPE_CHECKING:
     from transduce.config import SearchConfig
-    from transduce.tasks import BestOfSamples, Reranker, Translator
+    from transduce.inference import BestOfSamples, Reranker, Translator
 
 __all__ = ["SearchOptions", "load_translator", "requested_search"]
 
@@ -39,7 +39,7 @@ def load_translator(
     Raises ConfigError or CheckpointError.
     """
     with command_imports():
-        from transduce.tasks import BestOfSamples, Reranker, RewardModel, Translator
+        from transduce.inference import BestOfSamples, Reranker, RewardModel, Translator
 
     device = chosen_device(device)
     precision = chosen_precision(precision, device)
@@ -69,7 +69,7 @@ class SearchOptions(TypedDict, total=False):
 
 def requested_search(search: SearchConfig, **options: Unpack[SearchOptions]) -> SearchConfig:
     """Return a model's search settings with command-line overrides. Raises ConfigError for invalid ones."""
-    from transduce.tasks.translator import sampling_like, search_with
+    from transduce.inference.search_options import sampling_like, search_with
 
     if (n_iterations := options.get("n_iterations")) is not None:
         if not isinstance(search, MaskPredictSearchConfig):

@@ -20,7 +20,7 @@ from transduce.cli.stdin import is_interactive, piped_lines, plain_trees, typed_
 from transduce.errors import ConfigError
 
 if TYPE_CHECKING:
-    from transduce.tasks.parser import TaggedWords
+    from transduce.inference.parser import TaggedWords
 
 __all__ = ["parse"]
 
@@ -62,7 +62,7 @@ def parse(
     """
     with command_imports():
         from transduce.files import open_binary, write_text
-        from transduce.tasks import Parser
+        from transduce.inference import Parser
         from transduce.view.trees import draw_tree, indented
 
     if raw and trees is not None:
@@ -102,7 +102,7 @@ def parse(
 
 
 def _sentences(trees: Path | None, lines: Iterator[str], *, is_raw: bool) -> Iterator[TaggedWords]:
-    from transduce.tasks import tagged_words
+    from transduce.inference import tagged_words
     from transduce.text.treebank_words import treebank_words
 
     if trees is not None:

@@ -35,7 +35,7 @@ def perplexity(
     """
     with command_imports():
         from transduce.corpora.plain_text import documents_of
-        from transduce.tasks import LanguageModel
+        from transduce.inference import LanguageModel
 
     if file != STANDARD:
         open_binary(file).close()  # checked before the model is loaded

@@ -76,7 +76,7 @@ def rank(
         translator.search, n_best=None, beam=beam, alpha=None, sample_seed=None if beam is not None else seed,
         temperature=temperature,
     )  # fmt: skip
-    from transduce.tasks import RankedCounts, Translator, ranked_translations
+    from transduce.inference import RankedCounts, Translator, ranked_translations
 
     assert isinstance(translator, Translator)
     counts = RankedCounts()

@@ -32,7 +32,7 @@ def read(
 ) -> int:
     """Read the text of images with a model of image-to-text, a line for each image."""
     with command_imports():
-        from transduce.tasks import Reader
+        from transduce.inference import Reader
 
     require_model_folder(folder)
     sample_seed = options.sample_seed(is_sampled=sample, seed=seed, beam=beam, n_best=n_best)

@@ -121,7 +121,7 @@ def _print_forced_scores(
     require_model_folders([model], text_usage="--src {}")
     pairs = list(zip(*aligned_lines(src, hypotheses), strict=True))
     with command_imports():
-        from transduce.tasks import Translator, forced_scores
+        from transduce.inference import Translator, forced_scores
 
     device = chosen_device(device)
     translator = Translator.load(model, device=device, precision=chosen_precision(precision, device))

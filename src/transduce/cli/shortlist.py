@@ -27,8 +27,8 @@ def shortlist(
     json: options.Json = False,
 ) -> None:
     """Learn which target tokens are likely for each source token, for a faster translate --shortlist."""
+    from transduce.tasks.pairs.shortlists import write_shortlist
     from transduce.tasks.preparation import open_prepared
-    from transduce.tasks.shortlists import write_shortlist
 
     require_folder("--out", out)
     prepared = open_prepared(store)

@@ -69,7 +69,7 @@ def train(
     """
     from transduce.cli.progress import TrainingProgress
     from transduce.cli.signals import StopRequest
-    from transduce.tasks import train as run_training
+    from transduce.runs import train as run_training
     from transduce.training import local_device, torchrun_context
 
     changes = [
@@ -132,8 +132,8 @@ def _config_and_folder(
 ) -> tuple[RunConfig, Path]:
     """Return the run's configuration and folder."""
     from transduce.recipes import read_recipe, with_settings
-    from transduce.tasks import read_run_config
-    from transduce.tasks.run_file import require_run
+    from transduce.runs import read_run_config
+    from transduce.runs.run_file import require_run
 
     if resume and out is None:
         raise ConfigError("--resume needs --out, the folder of the run to resume")

@@ -33,7 +33,7 @@ def transcribe(
 ) -> int:
     """Write down what is said in recordings, or its translation, with a model of speech-to-text, a line for each."""
     with command_imports():
-        from transduce.tasks import Transcriber
+        from transduce.inference import Transcriber
 
     require_model_folder(folder)
     sample_seed = options.sample_seed(is_sampled=sample, seed=seed, beam=beam, n_best=n_best)

@@ -27,7 +27,7 @@ from transduce.files import open_binary
 from transduce.text.normalise import normalise
 
 if TYPE_CHECKING:
-    from transduce.tasks import Translation
+    from transduce.inference import Translation
 
 __all__ = ["translate"]
 
@@ -254,7 +254,7 @@ def translate(
             progress.advance()
         line_warnings.log_counts()
         if draft is not None and workers == 1:
-            from transduce.tasks import Translator
+            from transduce.inference import Translator
 
             assert isinstance(translator, Translator)
             passes = translator.passes
@@ -280,7 +280,7 @@ def _output_lines(
     number: int, translation: Translation, *, is_n_best: bool, is_json: bool, is_linked: bool
 ) -> Iterator[str]:
     """Yield the output lines for one input line."""
-    from transduce.tasks.word_links import pharaoh
+    from transduce.inference.translation.word_links import pharaoh
 
     if is_json:
         yield json_line(

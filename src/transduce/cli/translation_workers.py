@@ -18,7 +18,7 @@ from transduce.worker_pool import Answer, Message, Worker, WorkerPool, serve
 
 if TYPE_CHECKING:
     from transduce.cli.models import SearchOptions
-    from transduce.tasks import Translation
+    from transduce.inference import Translation
 
 __all__ = ["TranslationJob", "TranslationWorkers", "main"]
 
@@ -81,7 +81,7 @@ class TranslationWorkers:
 
 
 def _translate(worker: Worker, lines: Sequence[str]) -> list[Translation]:
-    from transduce.tasks import ScoredText, Translation
+    from transduce.inference import ScoredText, Translation
 
     def translation(result: dict[str, Any]) -> Translation:
         n_best = tuple(ScoredText(**best) for best in result["n_best"])

@@ -11,15 +11,7 @@ from typing import Self
 from pydantic import model_validator
 
 from transduce.config.alignment import AlignmentConfig
-from transduce.config.data import (
-    CORPUS_PATTERN,
-    MAX_PAIRS,
-    MEDIA_CORPORA,
-    SPLITS,
-    DataConfig,
-    Noise,
-    Split,
-)
+from transduce.config.data import CORPUS_PATTERN, MAX_PAIRS, MEDIA_CORPORA, SPLITS, DataConfig, Noise, Split
 from transduce.config.directions import (
     DIRECTION_PATTERN,
     LANGUAGE_PATTERN,
@@ -72,7 +64,8 @@ __all__ = [
 
 
 CAUSAL_TASKS = ("causal-lm", "pixels", *ALIGNMENT_TASKS)
-WITH_ENCODER = ("translation", "mask-predict", "parsing", "span-corruption", *MEDIA_TASKS)
+TRANSFORMER_TASKS = ("mask-predict", "span-corruption", *MEDIA_TASKS)
+WITH_ENCODER = ("translation", "parsing", *TRANSFORMER_TASKS)
 
 
 class RunConfig(Record):
@@ -113,7 +106,7 @@ class RunConfig(Record):
         data, task = self.data, self.data.task
         wanted = {"image-to-text": "patches", "speech-to-text": "frames"}.get(task, "tokens")
         if not isinstance(self.model, TransformerConfig):
-            if task in MEDIA_TASKS:
+            if task in TRANSFORMER_TASKS:
                 raise ValueError(f"task = {task!r} needs model.system = 'transformer', got {self.model.system!r}")
             return self
         if self.model.source != wanted:

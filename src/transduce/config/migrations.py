@@ -1,4 +1,4 @@
-"""Migrations of configuration tables to format 1 of the tables; each file that contains them has its own format."""
+"""Migrations of configuration tables to formats 1 and 2; each file that contains them has its own format."""
 
 from __future__ import annotations
 
@@ -23,6 +23,13 @@ _OWN_FIELDS: Mapping[str, Sequence[str]] = {
     "bytenet": ("kernel_width",),
 }  # fmt: skip
 _SYSTEM_FIELDS = frozenset(chain.from_iterable(_OWN_FIELDS.values()))
+
+# Up to format 1, only the task told what these models are.
+_MODELS_OF_TASKS: Mapping[str, Mapping[str, str]] = {
+    "mask-predict": {"decoder": "masked"},
+    "reward": {"output": "scalar"},
+    "ppo": {"output": "tokens-and-value"},
+}
 
 
 def renamed(table: str, values: Mapping[str, Any]) -> tuple[dict[str, Any], list[tuple[str, str, Any]]]:
@@ -71,3 +78,23 @@ def _table_of_format_1(table: str, values: Mapping[str, Any]) -> dict[str, Any]:
             return {name: value for name, value in result.items() if name in own or name not in _SYSTEM_FIELDS}
         case _:
             return result
+
+
+def config_of_format_2(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Migrate the tables under ``config`` to format 2."""
+    tables = values.get("config")
+    if not isinstance(tables, Mapping) or not isinstance(tables.get("data"), Mapping):
+        return dict(values)
+    return {**values, "config": model_of_format_2(tables, tables["data"].get("task"))}
+
+
+def model_of_format_2(tables: Mapping[str, Any], task: object = None) -> dict[str, Any]:
+    """Migrate the table ``model`` to format 2, which says what the model is; before, its task did.
+
+    ``task`` is that of the tables by default.
+
+    >>> model_of_format_2({"task": "reward", "model": {"system": "language-model"}})
+    {'task': 'reward', 'model': {'system': 'language-model', 'output': 'scalar'}}
+    """
+    model, own = tables.get("model"), _MODELS_OF_TASKS.get(str(task or tables.get("task")), {})
+    return {**tables, "model": {**model, **own}} if isinstance(model, Mapping) else dict(tables)

@@ -156,6 +156,8 @@ class TransformerConfig(StackFields, EncoderDecoderConfig):
     source_width: Width = 32  # of other sources than tokens: the height of images in pixels, or the bands of a frame
     patch_height: Width = 16  # of image patches, in pixels; a divisor of source_width
     patch_width: Width = 8  # of image patches, in pixels
+    # The decoder sees earlier positions, or all of them, some masked (Ghazvininejad et al., 2019); set by the task.
+    decoder: Literal["causal", "masked"] = "causal"
     # Blockwise parallel decoding (Stern et al., 2018): tokens proposed at once, by as many heads; 1 is the paper.
     block_size: Annotated[int, Field(ge=1, le=64)] = 1
 
@@ -165,6 +167,13 @@ class TransformerConfig(StackFields, EncoderDecoderConfig):
         _require_even_for_sinusoids(self.d_model, self.positions)
         if self.positions == "words" and self.d_model % 4:
             raise ValueError(f"positions = 'words' needs a d_model divisible by 4, got {self.d_model}")
+        return self
+
+    @model_validator(mode="after")
+    def _decoder_fits(self) -> Self:
+        if self.decoder == "masked" and (self.block_size > 1 or self.positions == "words"):
+            got = f"block_size = {self.block_size}" if self.block_size > 1 else "positions = 'words'"
+            raise ValueError(f"decoder = 'masked' needs block_size = 1 and positions of tokens, got {got}")
         return self
 
     @model_validator(mode="after")
@@ -210,6 +219,8 @@ class LanguageModelConfig(StackFields, ModelConfig):
     vocab_size: VocabularySize = 37_000  # set from the tokenizer when a run starts
     tied_embeddings: bool = True  # embedding and output projection are one matrix (section 3.4)
     is_causal: bool = True  # each position sees itself and earlier ones; else all
+    # A distribution of tokens, a number (the reward), or both, each from a stack of its own; set by the task.
+    output: Literal["tokens", "scalar", "tokens-and-value"] = "tokens"
     n_positions: Positions = 1024  # length of the segments that it reads, its window; size of learned positions
 
     @model_validator(mode="after")
@@ -218,6 +229,8 @@ class LanguageModelConfig(StackFields, ModelConfig):
             raise ValueError("positions = 'words' needs system = 'transformer', got system = 'language-model'")
         if not self.is_causal:
             self._require_centre()
+            if self.output != "tokens":
+                raise ValueError(f"output = {self.output!r} needs is_causal = true")
         _require_even_for_sinusoids(self.d_model, self.positions)
         return self
 

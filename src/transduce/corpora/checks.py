@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Literal
 
 from transduce.config import DataConfig, Split
-from transduce.corpora.alignment import Alignment, ReadPairs, align
 from transduce.corpora.catalogue import OWN_FILES
 from transduce.corpora.cleaning import CleaningReport, Reason
 from transduce.corpora.languages import (
@@ -28,6 +27,7 @@ from transduce.corpora.languages import (
     languages_of,
 )
 from transduce.corpora.leakage import LeakageSearch
+from transduce.corpora.line_shifts import Alignment, ReadPairs, align
 from transduce.corpora.parallel_files import hint_at_columns, read_uncleaned_columns
 from transduce.files import read_lines
 from transduce.preprocessed import looks_quoted, looks_tokenised, subword_marks

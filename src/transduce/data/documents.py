@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, NotRequired, TypedDict
 
 import numpy as np
 import torch
@@ -29,7 +29,7 @@ from transduce.text import BOS_ID, EOS_ID, Tokenizer
 from transduce.text.documents import DocumentCodec
 
 __all__ = [
-    "CausalBatches", "SegmentBatches", "Segments", "TextBatch", "cut_into_segments", "open_documents",
+    "CausalBatches", "SegmentBatches", "SegmentOptions", "Segments", "TextBatch", "cut_into_segments", "open_documents",
     "write_documents",
 ]  # fmt: skip
 
@@ -106,6 +106,15 @@ def cut_into_segments(
     start_I = np.where(number_I == 0, 0, first_I + (number_I - 1) * max_length)
     end_I = np.minimum(first_I + number_I * max_length, n_positions_I)
     return Segments(row_I, start_I, (end_I - start_I).astype(np.int32))
+
+
+class SegmentOptions(TypedDict):
+    """What all batches of segments need, besides the length of the segments."""
+
+    max_tokens: int
+    seed: int
+    device: torch.device
+    weights: NotRequired[Mapping[str, float]]
 
 
 class SegmentBatches(StoreBatches[BatchT], ABC):

@@ -9,14 +9,14 @@ all rows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import Unpack
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from transduce.data.collate import pad_rows
-from transduce.data.documents import SegmentBatches, TextBatch
+from transduce.data.documents import SegmentBatches, SegmentOptions, TextBatch
 from transduce.data.store import Store
 from transduce.text import BOS_ID, SPECIAL_TOKENS
 
@@ -64,19 +64,9 @@ class MaskedBatches(SegmentBatches[TextBatch]):
 
     shortest_first = 2  # a token besides BOS, so that each segment has a target
 
-    def __init__(
-        self,
-        store: Store,
-        *,
-        mask_id: int,
-        max_length: int,
-        max_tokens: int,
-        seed: int,
-        device: torch.device,
-        weights: Mapping[str, float] | None = None,
-    ) -> None:
+    def __init__(self, store: Store, *, mask_id: int, max_length: int, **options: Unpack[SegmentOptions]) -> None:
         """``max_length``: at least 2."""
-        super().__init__(store, max_length=max_length, max_tokens=max_tokens, seed=seed, device=device, weights=weights)
+        super().__init__(store, max_length=max_length, **options)
         self._mask_id = mask_id
 
     def _lengths(self, epoch: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:

@@ -14,15 +14,15 @@ Shapes: T tokens of a segment, I segments of an epoch, B rows of a batch.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from itertools import pairwise
+from typing import Unpack
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from transduce.data.collate import Batch, collate_pairs
-from transduce.data.documents import SegmentBatches
+from transduce.data.documents import SegmentBatches, SegmentOptions
 from transduce.data.store import Store
 
 __all__ = ["MEAN_SPAN", "P_REMOVED", "SpanBatches", "corrupt", "restored", "span_counts", "spans_of"]
@@ -104,17 +104,9 @@ class SpanBatches(SegmentBatches[Batch]):
     has_bos = False
 
     def __init__(
-        self,
-        store: Store,
-        *,
-        sentinels: Sequence[int],
-        max_length: int,
-        max_tokens: int,
-        seed: int,
-        device: torch.device,
-        weights: Mapping[str, float] | None = None,
+        self, store: Store, *, sentinels: Sequence[int], max_length: int, **options: Unpack[SegmentOptions]
     ) -> None:
-        super().__init__(store, max_length=max_length, max_tokens=max_tokens, seed=seed, device=device, weights=weights)
+        super().__init__(store, max_length=max_length, **options)
         self._sentinels = sentinels
 
     def _lengths(self, epoch: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:

@@ -12,11 +12,14 @@ from transduce.config import SPLITS
 from transduce.data import StoreSummary, open_store
 from transduce.diagnostics.finding import Finding, counted, good, guard, note, problem
 from transduce.diagnostics.text import examine_two_files
-from transduce.tasks import Parser, Translator, open_prepared
-from transduce.tasks.model_folder import CARD_FILE, WEIGHTS_FILE, ModelFolder, read_model_config, read_model_folder
+from transduce.inference import Parser, Translator
+from transduce.inference.folder import CARD_FILE, WEIGHTS_FILE, ModelFolder, read_model_folder
+from transduce.model import cost_of
+from transduce.model.weights_file import tensors_in
+from transduce.tasks import open_prepared
 from transduce.tasks.preparation import has_manifest
 from transduce.training import read_state
-from transduce.training.checkpoint import MODEL_FILE, OPTIMISER_FILE, CheckpointTrigger, tensors_in, verify_checkpoint
+from transduce.training.checkpoint import MODEL_FILE, OPTIMISER_FILE, CheckpointTrigger, verify_checkpoint
 
 __all__ = ["examine_checkpoint", "examine_leftovers", "examine_model", "examine_prepared", "examine_store"]
 
@@ -116,11 +119,11 @@ def _nonfinite_tensors(tensors: Iterable[tuple[str, torch.Tensor]]) -> str:
 def examine_model(folder: Path) -> Iterator[Finding]:
     """Examine a model folder: its files, its weights, and the output for a short sentence."""
     read = read_model_folder(folder, device=torch.device("cpu"))
-    config, task = read_model_config(folder)
+    config = read.config
     yield good(
         folder,
         f"a model folder: {read.direction}, {config.layers_in_words()} of width {config.d_model},"
-        f" {task.cost(config).parameters:,} parameters",
+        f" {cost_of(config).parameters:,} parameters",
     )
     if not (folder / CARD_FILE).is_file():
         yield note(folder, f"no model card ({CARD_FILE}): its training data is not documented")

@@ -18,9 +18,9 @@ from torch import Tensor
 from transduce.config import InferencePrecision, TransformerConfig
 from transduce.corpora import cache_folder
 from transduce.diagnostics.finding import Finding, counted, good, note, problem
+from transduce.machine_limits import CGROUPS, PROC, control_groups, free_memory, numbers_in
 from transduce.model import Transformer, fast_precision, for_inference, has_int8_products
 from transduce.model.attention import dot_product_attention, fused_attention
-from transduce.training.machine_limits import CGROUPS, PROC, control_groups, free_memory, numbers_in
 
 __all__ = [
     "available_cores", "examine_devices", "examine_disks", "examine_memory", "examine_products", "examine_threads",

@@ -68,7 +68,7 @@ def examine_media_list(path: Path, reader: FeaturesReader | None = None) -> Iter
 
 def examine_media_of(data: DataConfig, recipe: Path, data_folder: Path | None) -> Iterator[Finding]:
     """Examine the images or recordings of each split that a recipe reads; of generated ones, the first."""
-    from transduce.tasks.media_task import MediaTask  # late: it imports torch, which other checks do not need
+    from transduce.tasks.media.media_task import MediaTask  # late: it imports torch, which other checks do not need
     from transduce.tasks.registry import task_named
 
     task = task_named(data.task)

@@ -22,10 +22,11 @@ from transduce.diagnostics.folders import examine_checkpoint, examine_leftovers,
 from transduce.errors import CheckpointError, TransduceError, quoted
 from transduce.files import decoded_lines, is_running, open_regular, read_json
 from transduce.model import cost_of
-from transduce.tasks import open_prepared, read_run_config
-from transduce.tasks.run_file import CHECKPOINTS, RUN_FILE, RunSettings, changes_since, read_run_file
-from transduce.tasks.run_folder import METRICS_FILE, MODEL, STORE, STORE_POINTER, require_own_entries
-from transduce.tasks.run_lock import LOCK_FILE, lock_holder
+from transduce.runs import read_run_config
+from transduce.runs.folder import METRICS_FILE, MODEL, STORE, STORE_POINTER, require_own_entries
+from transduce.runs.lock import LOCK_FILE, lock_holder
+from transduce.runs.run_file import CHECKPOINTS, RUN_FILE, RunSettings, changes_since, read_run_file
+from transduce.tasks import open_prepared
 from transduce.training import SkipRecord, checkpoint_folders
 
 __all__ = ["examine_checkpoints", "examine_metrics", "examine_run"]

@@ -9,8 +9,8 @@ from typing import Any
 
 from transduce.config import LanguageModelConfig, ModelConfig, TransformerConfig, split_direction
 from transduce.exchange.refusals import CAUSAL_TASKS
-from transduce.tasks.model_folder import ModelFolder
-from transduce.tasks.segment_text import MIN_CAPS_FRACTION
+from transduce.inference.folder import ModelFolder
+from transduce.inference.translation.segment_text import MIN_CAPS_FRACTION
 from transduce.text import SentencePieceTokenizer
 from transduce.text.masks import MASKS
 

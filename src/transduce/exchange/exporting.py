@@ -30,7 +30,7 @@ from transduce.exchange.probes import (
 )
 from transduce.exchange.refusals import CAUSAL_TASKS, FORMAT_NAMES, Target, require_exportable
 from transduce.files import atomic_folder, write_text
-from transduce.tasks.model_folder import ModelFolder, read_model_config, read_model_folder
+from transduce.inference.folder import ModelFolder, read_model_config, read_model_folder
 from transduce.text import BOS_ID, EOS_ID, SentencePieceTokenizer, Tokenizers, normalise
 from transduce.text.documents import DocumentCodec
 
@@ -84,7 +84,7 @@ def export_model(
     CheckpointError if the model folder cannot be used; TransduceError, leaving nothing behind, if the check fails.
     """
     config, task = read_model_config(folder)
-    require_exportable(config, task.name, target, where=folder)
+    require_exportable(config, task, target, where=folder)
     for name in NEEDED[target]:
         library(name, needed_for=f"the export to {FORMAT_NAMES[target]}")
     loaded = read_model_folder(folder, device=torch.device("cpu"))
@@ -116,7 +116,7 @@ def _probes(loaded: ModelFolder, model: Any, texts: Sequence[str]) -> Probes:
     """Run our model on texts; a translator also on those whose strings must stay."""
     tokenizers = loaded.tokenizers
     if loaded.task in CAUSAL_TASKS:
-        return Probes.of_language_model(model, tokenizers.src, texts, suppressed=tokenizers.src.language_model_ids)
+        return Probes.of_language_model(model, tokenizers.src, texts, suppressed=tokenizers.src.mask_and_sentinel_ids)
     more = KEPT_TEXTS if loaded.task == TRANSLATION else ()
     return Probes.of_translator(model, tokenizers, [*texts, *more], suppressed=tokenizers.tgt.suppressed_ids)
 
@@ -147,7 +147,7 @@ def _to_hugging_face_causal(
 ) -> ExportReport:
     tokenizer = loaded.tokenizers.src
     lm_config = cast(LanguageModelConfig, config)
-    write_hugging_face_causal(out, model, lm_config, tokenizer, suppressed=tokenizer.language_model_ids)
+    write_hugging_face_causal(out, model, lm_config, tokenizer, suppressed=tokenizer.mask_and_sentinel_ids)
     same, differing = _compare_causal_tokenizer(out, loaded.tokenizers)
     return ExportReport("hf", check_hugging_face_causal(out, probes), None, same, differing)
 

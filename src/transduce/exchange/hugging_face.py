@@ -33,8 +33,8 @@ from transduce.exchange.probes import MAX_NEW_TOKENS, Comparison, Probes, compar
 from transduce.files import write_json
 from transduce.model import Transformer
 from transduce.model.embedding import sinusoid
+from transduce.model.weights_file import write_tensors
 from transduce.text import BOS_ID, EOS_ID, PAD_ID, Tokenizers
-from transduce.training import write_tensors
 
 __all__ = [
     "ACTIVATION_NAMES", "MAX_LENGTH", "WEIGHTS_FILE", "check_hugging_face", "encoder_decoder_config",

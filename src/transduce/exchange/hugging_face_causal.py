@@ -26,8 +26,8 @@ from transduce.exchange.probes import MAX_NEW_TOKENS, Comparison, Probes, compar
 from transduce.files import write_json
 from transduce.model import TransformerLM
 from transduce.model.embedding import sinusoid
+from transduce.model.weights_file import write_tensors
 from transduce.text import BOS_ID, EOS_ID, PAD_ID, Tokenizer
-from transduce.training import write_tensors
 
 __all__ = ["check_hugging_face_causal", "write_hugging_face_causal"]
 

@@ -64,7 +64,7 @@ def _files(
 ) -> Files:
     description = json.loads(tokenizer.description)
     specials = list(enumerate(SPECIAL_TOKENS))
-    specials += list(zip(tokenizer.language_model_ids, LANGUAGE_MODEL_TOKENS, strict=False))
+    specials += list(zip(tokenizer.mask_and_sentinel_ids, LANGUAGE_MODEL_TOKENS, strict=False))
     description["added_tokens"] = [
         {
             "id": id, "content": content, "special": True, "normalized": False,

@@ -18,11 +18,10 @@ from transduce.exchange.opus_layout import check_opus_folder, differing_texts
 from transduce.exchange.plain_weights import assign_plain
 from transduce.exchange.probes import N_SENTENCES, Comparison, Probes, sentences_of_tokens
 from transduce.imports import without_collection
+from transduce.inference.folder import require_memory_to_search, write_model_folder
 from transduce.model import ShapesOnly, Transformer
-from transduce.tasks.model_folder import write_model_folder
-from transduce.tasks.model_memory import require_memory_to_search
+from transduce.model.weights import assign_weights
 from transduce.text import SentencePieceTokenizer
-from transduce.training import assign_weights
 
 __all__ = ["ImportReport", "import_model", "model_of", "read_source"]
 

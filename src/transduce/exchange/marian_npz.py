@@ -42,8 +42,8 @@ from transduce.exchange.plain_weights import (
     reordered,
 )
 from transduce.files.regular import require_regular
+from transduce.machine_limits import free_memory
 from transduce.text import Tokenizers
-from transduce.training.machine_limits import free_memory
 
 __all__ = ["find_npz", "read_marian_npz"]
 

@@ -39,9 +39,9 @@ from transduce.exchange.plain_weights import (
 )
 from transduce.files import read_json
 from transduce.files.regular import require_regular
+from transduce.model.weights_file import read_tensors
 from transduce.text import SentencePieceTokenizer, Tokenizers
 from transduce.text.sentencepiece_tokenizer import sentencepiece_description
-from transduce.training import read_tensors
 
 __all__ = ["is_opus_folder", "read_opus_folder", "sentencepiece_tokenizers"]
 

@@ -33,8 +33,8 @@ from transduce.exchange.probes import MAX_NEW_TOKENS, ODD_TEXTS, Comparison, Pro
 from transduce.files import write_json
 from transduce.files.writing import replacement
 from transduce.model import Transformer
+from transduce.model.weights_file import write_tensors
 from transduce.text import BOS_ID, EOS_ID, PAD_ID, SPECIAL_TOKENS, UNK_ID, SentencePieceTokenizer, Tokenizers, normalise
-from transduce.training import write_tensors
 
 __all__ = ["check_opus_folder", "compare_marian_tokenizer", "differing_texts", "write_opus_folder"]
 

@@ -6,7 +6,7 @@ each weight of a matrix costs 6 operations per token.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import assert_never, cast
 
 from transduce.config import (
@@ -20,6 +20,7 @@ from transduce.config import (
     RecurrentConfig,
     TransformerConfig,
 )
+from transduce.model.masked_transformer import MAX_DIFFERENCE
 
 __all__ = ["Cost", "cost_of"]
 
@@ -62,12 +63,18 @@ def cost_of(config: ModelConfig, *, n_tokens: int = 32) -> Cost:
     >>> round(cost_of(ModelConfig()).parameters / 1e6, 2)
     63.05
     """
+    if isinstance(config, LanguageModelConfig) and config.output == "tokens-and-value":
+        parts = [config.model_copy(update={"output": output}) for output in ("tokens", "scalar")]
+        policy, value = (asdict(cost_of(part, n_tokens=n_tokens)) for part in parts)
+        return Cost(**{name: policy[name] + value[name] for name in policy} | {"n_tokens": n_tokens})
     core, n_positions, attention_flops = _core_cost(config, n_tokens)
     n_tgt = config.vocab_sizes[1]
     has_bias = isinstance(config, TransformerConfig | LanguageModelConfig) and config.output_bias
-    n_output_bias = n_tgt if has_bias else 0
+    n_output = n_tgt if has_bias else 0  # weights beside the embedding
     n_outputs = 2 if isinstance(config, TransformerConfig) and config.block_size > 1 else 1
-    n_core = core.matrices + core.vectors + n_output_bias
+    if _is_scalar(config):
+        n_output, n_outputs = config.d_model + 1, 0
+    n_core = core.matrices + core.vectors + n_output
     return Cost(
         parameters=n_core + (_n_rows(config) + n_positions) * config.d_model,
         parameters_without_embeddings=n_core,
@@ -78,11 +85,16 @@ def cost_of(config: ModelConfig, *, n_tokens: int = 32) -> Cost:
     )
 
 
+def _is_scalar(config: ModelConfig) -> bool:
+    """Whether the output is a number instead of a distribution over the vocabulary."""
+    return isinstance(config, LanguageModelConfig) and config.output == "scalar"
+
+
 def _n_rows(config: ModelConfig) -> int:
     """The number of rows of all embeddings and of the output projection, each tied one counted once."""
     n_src, n_tgt = config.vocab_sizes
     if isinstance(config, LanguageModelConfig):
-        return n_tgt if config.tied_embeddings else 2 * n_tgt
+        return n_tgt if config.tied_embeddings or _is_scalar(config) else 2 * n_tgt
     assert isinstance(config, EncoderDecoderConfig)
     if isinstance(config, TransformerConfig) and config.source != "tokens":
         n_src = 0
@@ -113,6 +125,8 @@ def _core_cost(config: ModelConfig, n_tokens: int) -> tuple[_Weights, int, int]:
             decoder = (attention * 2 + feed_forward + _norm(d) * 3) * n_decoder
             stacks = encoder + decoder + _norm(d) * (2 if config.norm == "pre" else 0) + _further_heads(config)
             stacks += _front_end(config)
+            if config.decoder == "masked":  # the prediction of the length, once for each sentence
+                stacks += _Weights(vectors=(2 * MAX_DIFFERENCE + 1) * (d + 1))
             flops_per_key = 2 * config.n_heads * (config.d_k + config.d_v)
             n_keys = _n_keys(config, n_tokens) * (n_encoder + n_decoder) + n_tokens * n_decoder
             n_tables = 2 if config.source == "tokens" else 1

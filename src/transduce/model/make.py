@@ -1,37 +1,55 @@
-"""Builds the model of a configuration."""
+"""Builds the model of a configuration, whatever it is."""
 
 from __future__ import annotations
 
-from typing import assert_never, cast
+from typing import assert_never, cast, overload
 
 from transduce.config import (
     AnyModelConfig,
     ByteNetConfig,
     ConvS2SConfig,
+    EncoderDecoderConfig,
     LanguageModelConfig,
     LastStateConfig,
     ModelConfig,
     RecurrentConfig,
     TransformerConfig,
 )
-from transduce.errors import ConfigError
 from transduce.model.baselines import ByteNetModel, ConvS2SModel, LastStateModel, RecurrentModel
 from transduce.model.encoder_decoder import EncoderDecoder
-from transduce.model.transformer import FrontEndMaker, Transformer
+from transduce.model.language_model import RewardLM, TransformerLM, ValuedLM
+from transduce.model.masked_transformer import MaskedTransformer
+from transduce.model.transformer import Transformer
+from transduce.model.word_positions import word_position_model
+from transduce.text import Tokenizers
 
 __all__ = ["make_model"]
 
 
-def make_model(
-    config: ModelConfig, *, source: FrontEndMaker | None = None, target: FrontEndMaker | None = None
-) -> EncoderDecoder:
-    """Build an encoder-decoder, sampling from torch's global generator.
+@overload
+def make_model(config: EncoderDecoderConfig, tokenizers: Tokenizers | None = None) -> EncoderDecoder: ...
 
-    Only a Transformer uses ``source`` and ``target``. Raises ConfigError for a language model.
+
+@overload
+def make_model(config: LanguageModelConfig, tokenizers: Tokenizers | None = None) -> TransformerLM: ...
+
+
+@overload
+def make_model(config: ModelConfig, tokenizers: Tokenizers | None = None) -> EncoderDecoder | TransformerLM: ...
+
+
+def make_model(config: ModelConfig, tokenizers: Tokenizers | None = None) -> EncoderDecoder | TransformerLM:
+    """Build a model, sampling from torch's global generator.
+
+    Only word positions depend on the tokenizers; without them, the shapes are right, and the values are not.
     """
     match cast(AnyModelConfig, config):
+        case TransformerConfig(decoder="masked") as config:
+            return MaskedTransformer(config)
+        case TransformerConfig(positions="words") as config:
+            return word_position_model(config, tokenizers)
         case TransformerConfig() as config:
-            return Transformer(config, source=source, target=target)
+            return Transformer(config)
         case RecurrentConfig() as config:
             return RecurrentModel(config)
         case LastStateConfig() as config:
@@ -40,7 +58,8 @@ def make_model(
             return ConvS2SModel(config)
         case ByteNetConfig() as config:
             return ByteNetModel(config)
-        case LanguageModelConfig():
-            raise ConfigError("system = 'language-model' has no encoder and decoder; use system = 'transformer'")
+        case LanguageModelConfig() as config:
+            kinds = {"tokens": TransformerLM, "scalar": RewardLM, "tokens-and-value": ValuedLM}
+            return kinds[config.output].from_config(config)
         case never:
             assert_never(never)

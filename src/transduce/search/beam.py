@@ -19,11 +19,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from transduce.search.arguments import check_arguments, no_hypothesis_error
+from transduce.search.compaction import kept_rows
 from transduce.search.hypothesis import Hypothesis
 from transduce.search.length_penalty import length_penalty
 from transduce.search.processor import LogProbsProcessor, Prefixes
 from transduce.search.protocol import StateT, StepFunction
-from transduce.search.retirement import staying_sentences
 from transduce.search.top_tokens import top_tokens
 
 __all__ = ["beam_search"]
@@ -116,7 +116,7 @@ def beam_search(
         if is_new_B.any():
             results |= _hypotheses(beam.select(is_new_B.nonzero()[:, 0]), n_best=n_best, eos_id=eos_id)
             is_finished_B = is_finished_B | is_new_B
-            staying_X = staying_sentences(is_finished_B, keep_finished=process is None)
+            staying_X = kept_rows(is_finished_B, keep_finished=process is None)
             if staying_X is not None:
                 beam, rows_BW, is_finished_B = beam.select(staying_X), rows_BW[staying_X], is_finished_B[staying_X]
         if len(results) < len(max_lengths_B):

@@ -13,11 +13,11 @@ import torch
 from torch import Tensor
 
 from transduce.search.arguments import check_arguments, no_hypothesis_error
+from transduce.search.compaction import kept_rows
 from transduce.search.hypothesis import Hypothesis
 from transduce.search.length_penalty import length_penalty
 from transduce.search.processor import LogProbsProcessor, Prefixes
 from transduce.search.protocol import StateT, StepFunction
-from transduce.search.retirement import staying_sentences
 from transduce.search.top_tokens import top_tokens
 
 __all__ = ["greedy_hypothesis", "greedy_search"]
@@ -79,7 +79,7 @@ def greedy_search(
                 hypothesis = greedy_hypothesis(ids_T[1:].tolist(), log_prob, sentence, eos_id=eos_id, alpha=alpha)
                 results[sentence] = hypothesis if is_scored else replace(hypothesis, log_prob=math.nan, score=math.nan)
             is_finished_B = is_finished_B | is_new_B
-            staying_X = staying_sentences(is_finished_B, keep_finished=process is None)
+            staying_X = kept_rows(is_finished_B, keep_finished=process is None)
             if staying_X is not None and len(staying_X):
                 per_sentence = (sentences_B, max_lengths_B, ids_BT, log_probs_B, is_finished_B)
                 sentences_B, max_lengths_B, ids_BT, log_probs_B, is_finished_B = (x[staying_X] for x in per_sentence)

@@ -24,10 +24,10 @@ import torch
 from torch import Tensor
 
 from transduce.search.arguments import check_arguments
+from transduce.search.compaction import kept_rows
 from transduce.search.greedy import greedy_hypothesis
 from transduce.search.hypothesis import Hypothesis
 from transduce.search.protocol import ExtendFunction, RewindableState, RewindableT
-from transduce.search.retirement import staying_sentences
 from transduce.search.sampling import Sampling, draw, sampling_log_probs
 from transduce.search.top_tokens import top_tokens
 
@@ -355,7 +355,7 @@ def speculative_search(
         next_N = new_NT.gather(1, n_accepted_N.unsqueeze(1)).squeeze(1)
         last_N = torch.where(is_finished_N, last_N, next_N)
         left_N = left_N - n_accepted_N - 1
-        staying_X = staying_sentences(is_finished_N, keep_finished=True) if any(is_new) else None
+        staying_X = kept_rows(is_finished_N, keep_finished=True) if any(is_new) else None
         if staying_X is not None:
             last_N, left_N, is_finished_N = last_N[staying_X], left_N[staying_X], is_finished_N[staying_X]
             rows = staying_X.tolist()

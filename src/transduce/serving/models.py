@@ -12,16 +12,16 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from transduce.config import InferencePrecision
 from transduce.errors import CheckpointError
+from transduce.inference import Continuation, LanguageModel, Parse, Parser, ScoredText, Translator, tagged_words
+from transduce.inference.folder import read_model_config
+from transduce.inference.search_options import search_with
+from transduce.inference.translation.parts import TranslatedSegment
+from transduce.inference.translation.prefixes import NO_PREFIX, Prefix
+from transduce.inference.translation.word_alignment import AlignedSentence, align_words
 from transduce.search.sampling import Sampling
 from transduce.serving.batching import CAPACITY, MAX_BATCH, MAX_WAIT_S, Batcher, Job
 from transduce.serving.compute_thread import ComputeThread, Urgency, in_new_thread
 from transduce.serving.metrics import ModelMetrics
-from transduce.tasks import Continuation, LanguageModel, Parse, Parser, ScoredText, Translator, tagged_words
-from transduce.tasks.model_folder import read_model_config
-from transduce.tasks.prefixes import NO_PREFIX, Prefix
-from transduce.tasks.translation_parts import TranslatedSegment
-from transduce.tasks.translator import search_with
-from transduce.tasks.word_alignment import AlignedSentence, align_words
 
 __all__ = [
     "AlignJob", "AlternativesJob", "GenerateJob", "ParseJob", "Served", "ServedLanguageModel", "ServedParser",
@@ -339,23 +339,22 @@ def load_served(
         model.attend(compute.give_way)
         return model
 
-    if task.name == "translation":
+    if task == "translation":
         return ServedTranslator(
             folder, lambda path: attentive(Translator.load(path, device=device, precision=precision)),
             name_of=lambda model: f"{model.src_language}-{model.tgt_language}",
             options=options, compute=compute, metrics_of=metrics_of,
         )  # fmt: skip
     name = folder.resolve().parent.name if folder.resolve().name == "model" else folder.resolve().name
-    if task.name == "parsing":
+    if task == "parsing":
         return ServedParser(
             folder, lambda path: attentive(Parser.load(path, device=device, precision=precision)),
             name_of=lambda _: name, options=options, compute=compute, metrics_of=metrics_of,
         )  # fmt: skip
-    kind = LanguageModel.kinds.get(task.name)
+    kind = LanguageModel.kinds.get(task)
     if kind is None or kind.generate is LanguageModel.generate:
         raise CheckpointError(
-            f"{folder} holds a model for {task.name}; serve has a use for translators, parsers and models that "
-            "continue text"
+            f"{folder} holds a model for {task}; serve has a use for translators, parsers and models that continue text"
         )
     return ServedLanguageModel(
         folder, lambda path: LanguageModel.load(path, device=device),

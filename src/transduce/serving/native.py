@@ -18,17 +18,12 @@ from starlette.responses import Response, StreamingResponse
 
 from transduce.config import MAX_SEED
 from transduce.errors import DataError
+from transduce.inference import Continuation, Parse, ScoredText
+from transduce.inference.translation.translator import Prefix
+from transduce.inference.translation.word_alignment import AlignedSentence
 from transduce.search.sampling import Sampling
 from transduce.serving.access import Client
-from transduce.serving.http import (
-    ApiError,
-    Fields,
-    as_api_error,
-    counted,
-    json_response,
-    read_fields,
-    while_connected,
-)
+from transduce.serving.http import ApiError, Fields, as_api_error, counted, json_response, read_fields, while_connected
 from transduce.serving.libretranslate import over_quota
 from transduce.serving.metrics import CONTENT_TYPE
 from transduce.serving.models import (
@@ -44,9 +39,6 @@ from transduce.serving.models import (
 from transduce.serving.routing import AUTO, direction_of, languages_of, stays, target_of
 from transduce.serving.state import ServerState
 from transduce.serving.translating import MAX_ALTERNATIVES, translate_texts, warnings_header
-from transduce.tasks import Continuation, Parse, ScoredText
-from transduce.tasks.translator import Prefix
-from transduce.tasks.word_alignment import AlignedSentence
 from transduce.text import Segment, word_spans
 
 __all__ = ["Native"]

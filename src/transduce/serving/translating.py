@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from transduce.inference.translation.parts import FLAGS, Flag
+from transduce.inference.translation.text_division import Splitting
 from transduce.serving.models import AlignJob, ServedTranslator, TranslateJob
-from transduce.tasks.text_division import Splitting
-from transduce.tasks.translation_parts import FLAGS, Flag
 from transduce.text.markup import MarkupRules
 
 __all__ = ["MAX_ALTERNATIVES", "WARNINGS_HEADER", "Splitting", "TranslatedText", "translate_texts", "warnings_header"]

@@ -34,8 +34,8 @@ from transduce.files import (
     write_json,
     write_manifest,
 )
-from transduce.tasks.mask_statistics import MaskCounts, MaskStatistics
-from transduce.tasks.model_folder import read_tokenizers
+from transduce.inference.folder import read_tokenizers
+from transduce.inference.translation.mask_statistics import MaskCounts, MaskStatistics
 from transduce.tasks.registry import task_named
 from transduce.text import Tokenizers
 

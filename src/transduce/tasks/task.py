@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol
 import torch
 from torch import Tensor, nn
 
-from transduce.config import DataConfig, ModelConfig, RunConfig, SearchConfig, Split
+from transduce.config import DataConfig, ModelConfig, RunConfig, SearchConfig, Split, config_from_mapping
 from transduce.data import Store, open_store
-from transduce.errors import ConfigError
+from transduce.errors import ConfigError, DataError
+from transduce.inference.loading import load
 from transduce.metrics import TokenisedBleu
-from transduce.model import Cost, cost_of, make_model
 from transduce.text import Tokenizers
 from transduce.training import BatchSource, DistributedContext, Objective, Validate
 from transduce.training.gradients import BatchT
 
 if TYPE_CHECKING:
-    from transduce.tasks.line_statistics import LineStatistics
+    from transduce.inference.translation.line_statistics import LineStatistics
     from transduce.tasks.preparation import Prepared
 
 __all__ = ["Scores", "Task", "Use"]
@@ -53,6 +53,7 @@ class Task(ABC, Generic[BatchT]):
     rows: ClassVar[str] = "pairs"  # what a store has, for messages
     is_parallel: ClassVar[bool] = True  # whether several processes can share its batches
     is_of_tokens: ClassVar[bool] = True  # whether the loss of a validation is that of tokens, with a perplexity
+    own_model: ClassVar[Mapping[str, str]] = {}  # what its models are, in the fields ``decoder`` and ``output``
     doing: ClassVar[str]  # the activity of its models, as a participle for messages: "translating"
 
     @abstractmethod
@@ -75,6 +76,12 @@ class Task(ABC, Generic[BatchT]):
         """Open a store of a prepared folder. Raises DataError if it cannot be used."""
         return open_store(folder, tokenizer_fingerprint=tokenizers.fingerprint)
 
+    def split_store(self, prepared: Prepared, split: Split) -> Store:
+        """Return the store of dev or test. Raises DataError if there is none."""
+        if split not in prepared.text_names:
+            raise DataError(f"{prepared.folder} has no {split} text")
+        return self.open_store(prepared.folder / split, prepared.tokenizers)
+
     def remarks_on_search(self, folder: Path, search: SearchConfig) -> Iterable[str]:
         """Return what of the prepared text in ``folder`` the outputs of a search cannot be like. Nothing by default."""
         return ()
@@ -83,24 +90,24 @@ class Task(ABC, Generic[BatchT]):
         """Return the names of the dev or test text files in a prepared folder; none if the task keeps no text."""
         return ()
 
-    def build_model(self, config: ModelConfig, tokenizers: Tokenizers | None) -> nn.Module:
-        """Build a model, initialised with torch's global generator; without tokenizers, only its shapes matter."""
-        return make_model(config)
-
-    def cost(self, config: ModelConfig) -> Cost:
-        """Return the number of weights and the cost of a model without building it."""
-        return cost_of(config)
-
-    def n_counted_tokens(self, src_tokens: int, tgt_tokens: int) -> int | None:
+    def n_flop_tokens(self, src_tokens: int, tgt_tokens: int) -> int | None:
         """Return the number of tokens for which ``Cost.flops_per_token`` counts, of a run; None if it does not apply.
 
         By default target tokens: each stands for one source token, too.
         """
         return tgt_tokens
 
-    def model_config(self, config: ModelConfig, tokenizers: Tokenizers) -> ModelConfig:
-        """Return the architecture with the vocabulary sizes of the tokenizers."""
-        return config.with_vocabulary(tokenizers.src.size, tokenizers.tgt.size)
+    def model_config(self, config: ModelConfig, src_vocab_size: int, tgt_vocab_size: int) -> ModelConfig:
+        """Return the architecture with the vocabulary sizes, and with ``own_model``.
+
+        Raises ConfigError if these do not fit it, or if it is the model of another task.
+        """
+        values = config.with_vocabulary(src_vocab_size, tgt_vocab_size).model_dump()
+        for name in ("decoder", "output"):
+            default = type(config).model_fields[name].default if name in values else None
+            if name in values and values[name] not in (default, self.own_model.get(name, default)):
+                raise ConfigError(f"model.{name} = {values[name]!r} is not of task = {self.name!r}; leave it out")
+        return config_from_mapping(type(config), values | dict(self.own_model), where=f"task = {self.name!r}")
 
     def start_model(self, model: nn.Module, prepared: Prepared, config: RunConfig) -> None:
         """Change a new model before its first update, after it took weights of another one. Nothing by default."""
@@ -162,9 +169,9 @@ class Task(ABC, Generic[BatchT]):
                 f"{hint}"
             )
 
-    @abstractmethod
     def load(self, model_folder: Path, *, device: str | torch.device = "cpu") -> Any:
         """Load what users call, such as a ``Translator``. Raises CheckpointError if the folder cannot be used."""
+        return load(model_folder, self.name, device=device)
 
     @abstractmethod
     def evaluate(

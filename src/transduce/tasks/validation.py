@@ -10,15 +10,15 @@ import torch
 
 from transduce.config import RunConfig, TrainingConfig
 from transduce.data import Batch, PairBatches, PairStore, Store
+from transduce.inference.translation.mask_statistics import MaskStatistics
 from transduce.metrics import perplexity
 from transduce.model import EncoderDecoder
-from transduce.tasks.mask_statistics import MaskStatistics
 from transduce.tasks.objective import PairObjective
 from transduce.text import Tokenizers
 from transduce.training import BatchSource, DistributedContext, Objective, Score, Validation
 from transduce.training.gradients import BatchT
 
-__all__ = ["PairValidation", "SeveralValidations", "mean_nll_nats"]
+__all__ = ["MultiValidation", "PairValidation", "mean_nll_nats"]
 
 
 def mean_nll_nats(
@@ -124,7 +124,7 @@ class PairValidation(ABC):
         return [by_rank[index % n][index // n] for index in range(len(self._sources))]
 
 
-class SeveralValidations:
+class MultiValidation:
     """Validation on several dev sets: the first gives the loss; the scores of the others have their names."""
 
     def __init__(self, first: PairValidation, others: Mapping[str, PairValidation]) -> None:

@@ -164,7 +164,7 @@ class SentencePieceTokenizer(Tokenizer):
         return self._suppressed_ids
 
     @cached_property
-    def language_model_ids(self) -> list[int]:
+    def mask_and_sentinel_ids(self) -> list[int]:
         """None of its pieces is a mask token or a sentinel."""
         return []
 

@@ -258,7 +258,7 @@ class Tokenizer:
         return starts[0] if len(starts) == 1 else None
 
     @cached_property
-    def language_model_ids(self) -> list[int]:
+    def mask_and_sentinel_ids(self) -> list[int]:
         """Ids of the mask token and the sentinels, in order; none if the vocabulary lacks them."""
         ids = list(map(self._library.token_to_id, LANGUAGE_MODEL_TOKENS))
         return [] if None in ids else [id for id in ids if id is not None]
@@ -266,7 +266,7 @@ class Tokenizer:
     @property
     def suppressed_ids(self) -> list[int]:
         """Ids that search never writes in a translation, besides padding and BOS."""
-        return self.language_model_ids
+        return self.mask_and_sentinel_ids
 
     def split_language_code(self, text: str) -> tuple[str, str]:
         """Return a code at the start of a text that chooses the output language, and the rest; our models have none."""
@@ -357,6 +357,11 @@ class Tokenizers:
     def is_shared(self) -> bool:
         """Whether source and target share one tokenizer."""
         return self.src is self.tgt
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """The sizes of the vocabularies of source and target."""
+        return self.src.size, self.tgt.size
 
     @property
     def has_one_vocabulary(self) -> bool:

@@ -16,14 +16,8 @@ from torch import Tensor
 
 from transduce.errors import CheckpointError
 from transduce.files import remove, verified_while_read
-from transduce.training.checkpoint import (
-    MODEL_FILE,
-    TrainState,
-    checkpoint_folders,
-    finite_tensors,
-    read_state,
-    require_no_link,
-)
+from transduce.model.weights_file import finite_tensors
+from transduce.training.checkpoint import MODEL_FILE, TrainState, checkpoint_folders, read_state, require_no_link
 
 __all__ = ["average_weights", "averaged_checkpoints", "best_update", "checkpoints_around", "remove_old_checkpoints"]
 

@@ -9,22 +9,19 @@ versions lack the last two. Symbolic links are rejected, to folders and to files
 
 from __future__ import annotations
 
-import math
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, Literal, Protocol, get_args, runtime_checkable
+from typing import Any, Literal, get_args
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor, nn, optim
 
-from transduce.errors import CheckpointError, DataError, TrainingError, quoted, shown
+from transduce.errors import CheckpointError, DataError, TrainingError, quoted
 from transduce.files import (
     MANIFEST_NAME,
     Migration,
@@ -34,12 +31,13 @@ from transduce.files import (
     read_json,
     remove,
     renamed_beside,
-    require_regular,
     restore,
     verify_manifest,
     write_json,
     write_manifest,
 )
+from transduce.model.weights import named_weights, require_like, weights_of
+from transduce.model.weights_file import finite_tensors, read_tensors, write_tensors
 from transduce.training.distributed import DistributedContext
 from transduce.training.optimiser import moment_names
 from transduce.training.parallel import full_tensor, like, without_gathered_weights
@@ -47,11 +45,8 @@ from transduce.training.parallel import full_tensor, like, without_gathered_weig
 __all__ = [
     "CheckpointTrigger",
     "TrainState",
-    "are_finite",
-    "assign_weights",
     "checkpoint_folders",
     "checkpoint_path",
-    "finite_tensors",
     "full_weights",
     "load_checkpoint",
     "load_objective_state",
@@ -59,15 +54,11 @@ __all__ = [
     "newest_complete",
     "read_run_settings",
     "read_state",
-    "read_tensors",
     "require_no_link",
     "save_checkpoint",
     "set_aside_misnamed",
     "set_aside_newer",
-    "tensors_in",
     "verify_checkpoint",
-    "weights_of",
-    "write_tensors",
 ]  # fmt: skip
 
 # Why a checkpoint was written: on schedule, validation improved, the run ended, or it was interrupted.
@@ -106,24 +97,6 @@ class TrainState:
         return self.cause in ("schedule", "best") or (self.cause == "end" and self.best_update == self.update)
 
 
-@runtime_checkable
-class HasNamesOnDisk(Protocol):
-    """A model that names its weights on disk independently of its attributes."""
-
-    def canonical(self) -> dict[str, nn.Parameter]:
-        """Return every weight once, by its name on disk."""
-
-
-def named_weights(model: nn.Module) -> dict[str, nn.Parameter]:
-    """Return every weight once (tied weights too), by its name on disk, else by its first attribute name."""
-    return model.canonical() if isinstance(model, HasNamesOnDisk) else dict(model.named_parameters())
-
-
-def weights_of(model: nn.Module) -> dict[str, Tensor]:
-    """Return the detached tensors of ``named_weights``."""
-    return {name: weight.detach() for name, weight in named_weights(model).items()}
-
-
 def full_weights(model: nn.Module) -> dict[str, Tensor]:
     """Return every weight as a full tensor; a collective call if the model is sharded."""
     without_gathered_weights(model)
@@ -133,95 +106,15 @@ def full_weights(model: nn.Module) -> dict[str, Tensor]:
 def load_weights(model: nn.Module, weights: Mapping[str, Tensor], *, where: Path) -> None:
     """Copy weights into a model. Raises CheckpointError if names, shapes or dtypes do not fit."""
     own = named_weights(model)
-    _require_like(weights, own, where=where)
+    require_like(weights, own, where=where)
     with torch.no_grad():
         for name, weight in own.items():
             weight.copy_(like(weights[name], weight))
 
 
-def assign_weights(model: nn.Module, weights: Mapping[str, Tensor], *, where: Path) -> None:
-    """Make ``weights``, in the dtypes of the model, the weights of a model built with shapes only.
-
-    Raises CheckpointError if names, shapes or dtypes do not fit, or if a buffer of the model has no values.
-    """
-    own = named_weights(model)
-    _require_like(weights, own, where=where)
-    name_of = {weight: name for name, weight in own.items()}
-    loaded = {name: nn.Parameter(weights[name].to(weight.dtype)) for name, weight in own.items()}
-    for module in model.modules():
-        for attribute, weight in list(module.named_parameters(recurse=False)):
-            setattr(module, attribute, loaded[name_of[weight]])  # tied weights stay tied
-    for name, buffer in model.named_buffers():
-        if buffer.is_meta:
-            raise CheckpointError(f"{where}: buffer {name} of the model has no values; make it without torch.empty")
-
-
-def _require_like(tensors: Mapping[str, Tensor], expected: Mapping[str, Tensor], *, where: Path) -> None:
-    """Raise CheckpointError unless ``tensors`` have the expected names and shapes and are floating point."""
-    if unmatched := sorted(expected.keys() ^ tensors.keys()):
-        side = "lacks" if unmatched[0] in expected else "has an unknown"
-        raise CheckpointError(f"{where} {side} tensor {shown(unmatched[0])}; it belongs to another architecture")
-    for name, tensor in tensors.items():
-        shape = tuple(expected[name].shape)
-        if tensor.shape != shape:
-            raise CheckpointError(f"{where}: tensor {name} has shape {tuple(tensor.shape)}, the model needs {shape}")
-        if not tensor.is_floating_point():
-            raise CheckpointError(f"{where}: tensor {name} has dtype {tensor.dtype}, weights are floating point")
-
-
-def read_tensors(path: Path, *, may_be_link: bool = False) -> dict[str, Tensor]:
-    """Read a safetensors file. Raises CheckpointError if it is unreadable, or neither a file nor an allowed link."""
-    return dict(tensors_in(path, may_be_link=may_be_link))
-
-
-def finite_tensors(path: Path) -> dict[str, Tensor]:
-    """Read a file of a checkpoint. Raises CheckpointError also for NaN, Inf, or a dtype that is not floating point."""
-    tensors = read_tensors(path)
-    for name, tensor in tensors.items():
-        if tensor.dtype not in (torch.float32, torch.float64, torch.float16, torch.bfloat16):
-            raise CheckpointError(f"{path}: tensor {shown(name)} has dtype {tensor.dtype}, weights are floating point")
-        if not are_finite(tensor):
-            raise CheckpointError(f"{path}: tensor {shown(name)} holds values that are not finite (NaN or Inf)")
-    return tensors
-
-
-def are_finite(tensor: Tensor) -> bool:
-    """Whether no value of a tensor is NaN or Inf.
-
-    A finite sum shows it in one pass without further memory; a sum of finite values that overflows does not.
-    """
-    return math.isfinite(tensor.sum()) or bool(tensor.isfinite().all())
-
-
-def tensors_in(path: Path, *, may_be_link: bool = False) -> Iterator[tuple[str, Tensor]]:
-    """Iterate over the (name, tensor) pairs of a safetensors file. Raises CheckpointError as ``read_tensors`` does.
-
-    Tensors are copied out of the library's memory map: truncating a mapped checkpoint would kill the resumed run.
-    """
-    try:
-        require_regular(path, error=CheckpointError, may_be_link=may_be_link)
-        with safe_open(path, framework="pt") as tensors:
-            for name in tensors.keys():  # noqa: SIM118  (not a dict)
-                yield name, tensors.get_tensor(name).clone()
-    except (SafetensorError, OSError, ValueError, KeyError) as error:
-        raise CheckpointError(f"{path} cannot be read: {error}") from error
-
-
 def checkpoint_path(folder: Path, update: int) -> Path:
     """Return the path of the checkpoint after ``update``."""
     return folder / f"update-{update:08d}"
-
-
-def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    """Write a safetensors file, replacing ``path``. Raises OSError if it cannot be written."""
-    remove(path)  # the library would write through a link
-    try:
-        save_file({name: tensor.detach().contiguous() for name, tensor in tensors.items()}, path)
-    except SafetensorError as error:
-        errno = re.search(r"os error (\d+)", str(error))
-        if errno is None:
-            raise
-        raise OSError(int(errno[1]), os.strerror(int(errno[1])), str(path)) from error
 
 
 def save_checkpoint(
@@ -307,10 +200,10 @@ def load_checkpoint(path: Path, model: nn.Module, optimiser: optim.Optimizer) ->
     state = read_state(path)
     weights, moments = finite_tensors(path / MODEL_FILE), finite_tensors(path / OPTIMISER_FILE)
     own, scalar = named_weights(model), torch.zeros(())
-    _require_like(weights, own, where=path / MODEL_FILE)
+    require_like(weights, own, where=path / MODEL_FILE)
     names = {name: moment_names(optimiser, weight) for name, weight in own.items()}
     expected = {f"{name}/{key}": scalar if key == STEP else own[name] for name, keys in names.items() for key in keys}
-    _require_like(moments, expected, where=path / OPTIMISER_FILE)
+    require_like(moments, expected, where=path / OPTIMISER_FILE)
     load_weights(model, weights, where=path / MODEL_FILE)
     for name, weight in own.items():
         optimiser.state[weight] = {key: like(moments[f"{name}/{key}"], weight) for key in names[name]}

@@ -21,7 +21,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from transduce.errors import ConfigError, PeerError, TrainingError
-from transduce.training.memory import is_out_of_memory
+from transduce.memory import is_out_of_memory
 
 if TYPE_CHECKING:  # not every torch build has it, and one process does not need it
     from torch._C._distributed_c10d import Store

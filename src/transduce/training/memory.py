@@ -1,4 +1,4 @@
-"""Memory: measure the peak of a block, query what is free, and extrapolate linearly from small batches."""
+"""Memory of training: measure the peak of a block, and extrapolate linearly from small batches."""
 
 from __future__ import annotations
 
@@ -14,21 +14,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from transduce.errors import TransduceError
-from transduce.training.machine_limits import free_memory
-
-__all__ = [
-    "USABLE_FRACTION",
-    "LinearFit",
-    "PeakMemory",
-    "format_bytes",
-    "free_bytes",
-    "is_out_of_memory",
-    "require_free",
-    "return_freed_pages",
-]  # fmt: skip
-
-USABLE_FRACTION = 0.9  # of the free memory; the rest is for the workspaces of kernels
+__all__ = ["LinearFit", "PeakMemory", "return_freed_pages"]
 
 
 def return_freed_pages() -> None:
@@ -109,40 +95,3 @@ class LinearFit:
         if self.slope <= 0:
             return float(self.intercept <= n_bytes)
         return min(max((n_bytes - self.intercept) / self.slope / n_rows, 0.0), 1.0)
-
-
-def free_bytes(device: torch.device) -> int | None:
-    """Return the bytes available for new tensors on a device; None if unknown."""
-    if device.type == "cuda":
-        unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-        return torch.cuda.mem_get_info(device)[0] + unused
-    free = free_memory() if device.type == "cpu" else None
-    return None if free is None else free.n_bytes
-
-
-def require_free(
-    n_bytes: int, device: torch.device, *, what: str, help: str, error: type[TransduceError], n_processes: int = 1
-) -> None:
-    """Raise ``error`` if ``what`` needs more than the free memory of a device; no check if that is unknown.
-
-    ``n_processes`` of this machine need ``n_bytes`` each; on CPUs they share the memory.
-    """
-    free = free_bytes(device)
-    needed = n_bytes * (n_processes if device.type == "cpu" else 1)
-    if free is not None and needed > USABLE_FRACTION * free:
-        raise error(f"{what} needs about {format_bytes(needed)} of memory, {format_bytes(free)} are free; {help}")
-
-
-def format_bytes(n_bytes: float) -> str:
-    """Format a size for people.
-
-    >>> format_bytes(31_200_000_000), format_bytes(4_000_000)
-    ('31.2 GB', '4 MB')
-    """
-    return f"{n_bytes / 1e9:,.1f} GB" if n_bytes >= 1e9 else f"{n_bytes / 1e6:,.0f} MB"
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error means out of memory; for CPUs torch raises a plain RuntimeError."""
-    signs = ("DefaultCPUAllocator", "bad_alloc", "Cannot allocate memory")
-    return isinstance(error, torch.OutOfMemoryError | MemoryError) or any(sign in str(error) for sign in signs)

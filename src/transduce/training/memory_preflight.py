@@ -10,8 +10,9 @@ from math import ceil
 import torch
 
 from transduce.errors import TrainingError
+from transduce.memory import USABLE_FRACTION, format_bytes, free_bytes, is_out_of_memory
 from transduce.training.gradients import BatchIndex, BatchT, GradientAccumulator
-from transduce.training.memory import USABLE_FRACTION, LinearFit, PeakMemory, format_bytes, free_bytes, is_out_of_memory
+from transduce.training.memory import LinearFit, PeakMemory
 from transduce.training.parallel import local_tensor
 
 __all__ = ["memory_preflight", "out_of_memory"]

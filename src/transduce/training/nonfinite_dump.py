@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 
 from transduce.files import write_json
-from transduce.training.checkpoint import write_tensors
+from transduce.model.weights_file import write_tensors
 from transduce.training.gradients import BatchIndex, BatchT, Gradient, GradientAccumulator
 
 __all__ = ["describe", "dump_nonfinite"]

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from transduce.config import TrainingConfig
 from transduce.errors import TrainingError, TransduceError
+from transduce.memory import is_out_of_memory
 from transduce.training.averaging import remove_old_checkpoints
 from transduce.training.checkpoint import (
     CheckpointTrigger,
@@ -39,7 +40,7 @@ from transduce.training.gradients import (
     Stateful,
     restoring_state,
 )
-from transduce.training.memory import is_out_of_memory, return_freed_pages
+from transduce.training.memory import return_freed_pages
 from transduce.training.memory_preflight import memory_preflight, out_of_memory
 from transduce.training.nonfinite_dump import describe, dump_nonfinite
 from transduce.training.optimiser import make_optimiser, tensorflow_eps

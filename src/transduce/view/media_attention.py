@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from transduce.config import TransformerConfig
 from transduce.data.media import padded_features
+from transduce.inference import MediaModel
 from transduce.media import Features
 from transduce.media.audio import FRAMES_PER_SECOND
-from transduce.tasks import MediaModel
 from transduce.text import BOS_ID, EOS_ID, normalise
 from transduce.view.attention_page import AttentionMaps, Picture
 from transduce.view.translation_attention import MAX_TOKENS, recorded_weights, require_at_most

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from transduce.errors import CheckpointError, DataError
+from transduce.inference import LanguageModel, Translator
 from transduce.model import AttentionHook, AttentionKind, MaskedTransformer
-from transduce.tasks import LanguageModel, Translator
 from transduce.text import BOS_ID, EOS_ID, normalise
 from transduce.view.attention_page import AttentionMaps
 from transduce.view.svg import Weights

@@ -22,9 +22,10 @@ from talking_model import write_talking_model
 from transduce.config import SearchConfig, TransformerConfig
 from transduce.corpora import generate_pairs
 from transduce.exchange.opus_layout import write_opus_folder
+from transduce.inference import Translator
 from transduce.model import Transformer
 from transduce.recipes import read_recipe
-from transduce.tasks import Translator, train
+from transduce.runs import train
 from transduce.text import SentencePieceTokenizer, Tokenizers, train_bpe, train_wordpiece
 from transduce.text.sentencepiece_tokenizer import sentencepiece_description
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import TypeAdapter
 
-from transduce.tasks import Translator
+from transduce.inference import Translator
 from transduce.view import HeadLines, LinePanel
 from transduce_paper.attention.antecedents import Anaphor, find_anaphors, is_pronoun
 from transduce_paper.attention.heads import Probe, ProbeItem, best_head, strongest_other

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from transduce.files import write_text
-from transduce.tasks import Translator
+from transduce.inference import Translator
 from transduce.view import LinePanel, attention_grid, attention_lines, attention_page
 from transduce_paper.attention.sentences import (
     GOVERNMENTS,

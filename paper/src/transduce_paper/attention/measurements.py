@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 
 from transduce.config import Split
 from transduce.corpora import ParallelText
-from transduce.tasks import Translator
+from transduce.inference import Translator
 from transduce_paper.attention.heads import HeadNumbers, head_numbers
 from transduce_paper.attention.word_attention import attention_between_words
 from transduce_paper.experiments import Experiment, Experiments

@@ -15,7 +15,7 @@ import numpy as np
 from pydantic import PositiveInt, TypeAdapter
 
 from transduce.errors import DataError, ShapeError
-from transduce.tasks import Translator
+from transduce.inference import Translator
 from transduce.text import EOS_ID, SPECIAL_TOKENS
 from transduce.view import AttentionMaps, attention_of_translation
 from transduce_paper.attention.word_attention import WordAttention, merge_subwords, split_into_words

@@ -11,7 +11,7 @@ import numpy as np
 
 from transduce.config import Split
 from transduce.corpora import generate_pairs
-from transduce.tasks import Translator
+from transduce.inference import Translator
 from transduce.trees import Tree, parse_tree
 from transduce_paper.attention.dependencies import GOVERNORS, dependencies
 from transduce_paper.attention.heads import (

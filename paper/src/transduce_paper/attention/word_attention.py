@@ -19,8 +19,8 @@ from torch import Tensor
 
 from transduce.data import pad_rows, plan_by_length
 from transduce.errors import CheckpointError
+from transduce.inference import Translator
 from transduce.model import AttentionKind, Transformer, make_model
-from transduce.tasks import Translator
 from transduce.text import CONTINUATION, EOS_ID, SPECIAL_TOKENS, Tokenizer, normalise
 
 __all__ = [

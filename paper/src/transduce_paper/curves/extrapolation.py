@@ -16,8 +16,8 @@ from typing import Any, Literal
 from transduce.config import DataConfig, RunConfig, TrainingConfig, TransformerConfig
 from transduce.corpora import generate_pairs
 from transduce.errors import DataError
+from transduce.inference import Translator, log_probabilities
 from transduce.metrics import perplexity, sacrebleu_score
-from transduce.tasks import Translator, log_probabilities
 from transduce.text import Tokenizers, normalise
 from transduce_paper.experiments import Experiment, Experiments
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from transduce.config import MIN_DRAFT_PROBABILITY, N_DRAFTED, GreedySearchConfig
-from transduce.tasks import Translator, greedy_unless_sampled
+from transduce.inference import Translator, greedy_unless_sampled
 from transduce_paper.experiments import Experiment, Experiments, RunRecord, machine_description, machines
 from transduce_paper.future.lengths import lengths_section
 from transduce_paper.future.measuring import System, measured, our_system, peer_system

@@ -14,10 +14,10 @@ import torch
 
 from transduce.config import SearchConfig
 from transduce.exchange import write_ctranslate2
+from transduce.inference import Translator
 from transduce.metrics import score_translations
 from transduce.model import Transformer
 from transduce.search import PassCounts
-from transduce.tasks import Translator
 from transduce.text import SPECIAL_TOKENS
 from transduce_paper.future.peer import CTranslate2Process
 

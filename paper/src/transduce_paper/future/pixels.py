@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transduce.corpora import DIGIT_CLASSES, DIGIT_LEVELS, DIGIT_PIXELS, DIGIT_SIDE
+from transduce.inference import PixelModel
 from transduce.recipes import preset, with_settings
-from transduce.tasks import PixelModel
 from transduce_paper.drawing import INK, new_figure, save_svg
 from transduce_paper.experiments import Experiment, Experiments, machines
 from transduce_paper.future.pixel_baselines import N_STEPS, Images, baseline_rows, images_of

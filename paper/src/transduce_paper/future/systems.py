@@ -16,16 +16,9 @@ from transduce.config import RunConfig
 from transduce.corpora import CleaningReport, ParallelText
 from transduce.errors import DataError
 from transduce.files import atomic_write
+from transduce.inference import DistilledCounts, Translator, distilled_pairs, greedy_unless_sampled
 from transduce.recipes import base, with_settings
-from transduce.tasks import (
-    DistilledCounts,
-    Prepared,
-    Translator,
-    distilled_pairs,
-    greedy_unless_sampled,
-    open_prepared,
-    write_shortlist,
-)
+from transduce.tasks import Prepared, open_prepared, write_shortlist
 from transduce.text import normalise
 from transduce_paper.experiments import Experiment, Experiments
 

@@ -11,9 +11,9 @@ from typing import Any
 
 from transduce.config import RunConfig
 from transduce.corpora import PlainText
+from transduce.inference import LanguageModel
 from transduce.recipes import preset, with_settings
 from transduce.search import Sampling
-from transduce.tasks import LanguageModel
 from transduce.text import MASK_TOKEN, Tokenizer, normalise
 from transduce_paper.experiments import Experiment, Experiments, RunRecord
 from transduce_paper.intervals import half_width_of_share

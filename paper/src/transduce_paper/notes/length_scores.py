@@ -11,9 +11,9 @@ from typing import Any, Literal, get_args
 from pydantic import TypeAdapter
 
 from transduce.corpora import ParallelText
+from transduce.inference import Translator
 from transduce.metrics import sacrebleu_score
 from transduce.recipes import with_settings
-from transduce.tasks import Translator
 from transduce_paper.experiments import Experiment, Experiments
 from transduce_paper.measurement_cache import validated
 from transduce_paper.table2.systems import config_at_scale

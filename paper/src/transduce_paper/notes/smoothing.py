@@ -19,9 +19,9 @@ from torch import Tensor
 from transduce.corpora import ParallelText
 from transduce.data import pad_rows, plan_by_length
 from transduce.errors import DataError
+from transduce.inference import Translator
 from transduce.loss import Smoothing
 from transduce.metrics import ReliabilityBin, expected_calibration_error, overconfidence, reliability_bins
-from transduce.tasks import Translator
 from transduce.text import BOS_ID, EOS_ID, normalise
 from transduce.training import cross_entropy_reference, smoothing_weights
 from transduce_paper.drawing import COLOURS, GREY, new_panels, save_svg

@@ -26,11 +26,11 @@ from transduce.errors import CheckpointError, ConfigError, DataError, SearchErro
 from transduce.exchange.foreign_model import ForeignModel
 from transduce.exchange.importing import model_of, read_source
 from transduce.files import write_manifest
+from transduce.inference.folder import ModelFolder, read_model_folder
+from transduce.inference.translation.translator import Translator
 from transduce.model import Transformer
-from transduce.tasks.model_folder import ModelFolder, read_model_folder
+from transduce.runs.run_file import read_run_config
 from transduce.tasks.preparation import Prepared, open_prepared
-from transduce.tasks.run_file import read_run_config
-from transduce.tasks.translator import Translator
 from transduce.text import BpeDropout, Tokenizer, Tokenizers, load_tokenizer, normalise
 from transduce.training import TrainState, checkpoint_folders
 from transduce.training.checkpoint import load_checkpoint

@@ -14,10 +14,17 @@ from statistics import mean
 
 import torch
 
-from transduce.alignment import policy_outputs, rewards_of, sample_responses, sequences_of
 from transduce.corpora.grammar import Instruction, generate_instructions, response_quality
+from transduce.inference import (
+    ResponseModel,
+    RewardModel,
+    encode_prompt,
+    policy_outputs,
+    rewards_of,
+    sample_responses,
+    sequences_of,
+)
 from transduce.search import Sampling
-from transduce.tasks import ResponseModel, RewardModel, encode_prompt
 from transduce.text import BOS_ID, EOS_ID
 
 __all__ = [

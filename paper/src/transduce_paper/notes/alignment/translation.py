@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from transduce.metrics import chrf_score, paired_bootstrap, sacrebleu_score, sentence_chrf_scores
-from transduce.tasks import (
+from transduce.inference import (
     RewardModel,
     Translator,
     drawn_segments,
@@ -18,6 +17,7 @@ from transduce.tasks import (
     sampling_like,
     seeds_of_draws,
 )
+from transduce.metrics import chrf_score, paired_bootstrap, sacrebleu_score, sentence_chrf_scores
 from transduce_paper.experiments import Experiments, machines
 from transduce_paper.notes.alignment.translation_runs import (
     N_RANKED,

@@ -16,8 +16,9 @@ from transduce.config import Split
 from transduce.corpora import CleaningReport, ParallelText, Ranking
 from transduce.errors import DataError
 from transduce.files import write_lines
+from transduce.inference import RankedCounts, Translator, ranked_translations, sampling_like
 from transduce.recipes import preset, with_settings
-from transduce.tasks import RankedCounts, Translator, open_prepared, ranked_translations, sampling_like
+from transduce.tasks import open_prepared
 from transduce.text import normalise
 from transduce_paper.experiments import Experiment, Experiments
 from transduce_paper.notes.alignment.pipeline import MODEL, TEST

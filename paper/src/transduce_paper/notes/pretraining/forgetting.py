@@ -12,8 +12,10 @@ from typing import Any
 import torch
 
 from transduce.corpora import BUILT_IN
+from transduce.inference import Translator, evaluate, read_model_folder
 from transduce.recipes import preset, with_settings
-from transduce.tasks import Translator, dev_perplexity, evaluate, open_prepared, read_model_folder
+from transduce.runs import dev_perplexity
+from transduce.tasks import open_prepared
 from transduce_paper.experiments import Experiment, Experiments, machines
 from transduce_paper.notes.pretraining.translation import TEST
 from transduce_paper.report import Cell, Section, Table, sentence

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 
 from transduce.config import DataConfig
 from transduce.corpora import BUILT_IN, TreebankText
+from transduce.inference import LanguageModel
 from transduce.model import TransformerLM, initialise
-from transduce.tasks import LanguageModel
 from transduce.text import BOS_ID, Tokenizer
 from transduce.trees import Tree
 from transduce_paper.experiments import Experiments

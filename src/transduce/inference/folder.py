@@ -1,0 +1,275 @@
+"""Model folders: a trained model with everything needed to use it.
+
+``config.json``, ``model.safetensors``, ``tokenizer.json`` (or one per side), ``manifest.json``, ``README.md``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor, nn
+
+from transduce.config import (
+    DIRECTION_PATTERN,
+    LanguageModelConfig,
+    ModelConfig,
+    SearchConfig,
+    TransformerConfig,
+    config_from_mapping,
+)
+from transduce.config.migrations import model_of_format_2, tables_of_format_1
+from transduce.errors import CheckpointError, quoted, shown
+from transduce.files import (
+    atomic_folder,
+    migrated,
+    read_json,
+    sha256_of_file,
+    verified_while_read,
+    write_json,
+    write_manifest,
+    write_text,
+)
+from transduce.imports import without_collection
+from transduce.inference.ancestry import Ancestor, ancestry_as_json, ancestry_from_json
+from transduce.inference.translation.line_statistics import LineStatistics
+from transduce.memory import BYTES_PER_WEIGHT, require_free
+from transduce.model import ShapesOnly, cost_of, make_model
+from transduce.model.weights import assign_weights
+from transduce.model.weights_file import finite_tensors, write_tensors
+from transduce.text import Tokenizers
+
+__all__ = [
+    "ModelFolder", "SavedWeights", "read_model_config", "read_model_folder", "read_saved_weights", "read_tokenizers",
+    "require_memory_to_search", "require_task", "write_model_card", "write_model_folder",
+]  # fmt: skip
+
+MIGRATIONS = (tables_of_format_1, model_of_format_2)  # from format 1
+FORMAT = 1 + len(MIGRATIONS)
+CONFIG_FILE, WEIGHTS_FILE, CARD_FILE = "config.json", "model.safetensors", "README.md"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFolder:
+    """A model with its tokenizers, search configuration and task."""
+
+    folder: Path
+    config: ModelConfig
+    model: Any  # from ``make_model``
+    tokenizers: Tokenizers
+    search: SearchConfig
+    direction: str  # "en-de"; a parser uses only the first language
+    task: str  # name of the task
+    statistics: LineStatistics | None = None  # of the training text; None in folders of earlier versions
+    longest_source: int | None = None  # columns or frames of images or audio in training; None in earlier versions
+
+    def model_for(self, task: str, kind: type[nn.Module]) -> Any:
+        """Return the model. Raises CheckpointError if it was trained for another task, or is of another kind."""
+        require_task(self.task, task, self.folder)
+        if not isinstance(self.model, kind):
+            raise CheckpointError(f"{self.folder} holds a {type(self.model).__name__}, which is no model for {task}")
+        return self.model
+
+    def require_language_model_tokens(self) -> None:
+        """Raise CheckpointError if the vocabulary has no mask token and no sentinels."""
+        if not self.tokenizers.src.mask_and_sentinel_ids:
+            raise CheckpointError(
+                f"the vocabulary of the model for {self.task} has no mask token and no sentinels; train it again"
+            )
+
+
+def require_task(found: str, wanted: str, where: Path) -> None:
+    """Raise CheckpointError if a model was trained for another task."""
+    if found != wanted:
+        raise CheckpointError(f"{where} holds a model for {found}, not for {wanted}; its card says how to use it")
+
+
+def write_model_folder(
+    folder: Path,
+    *,
+    config: ModelConfig,
+    weights: Mapping[str, Tensor],
+    tokenizers: Tokenizers,
+    search: SearchConfig,
+    direction: str,
+    task: str,
+    card: str,
+    statistics: LineStatistics | None = None,
+    longest_source: int | None = None,
+    ancestry: Sequence[Ancestor] = (),
+) -> None:
+    """Write a model folder atomically, replacing an older model. Raises DataError if ``folder`` holds anything else."""
+    is_older_model = (folder / CONFIG_FILE).is_file() and (folder / WEIGHTS_FILE).is_file()
+    with atomic_folder(folder, replace=is_older_model) as temporary:
+        write_tensors(temporary / WEIGHTS_FILE, weights)
+        tokenizers.save(temporary)
+        tables: dict[str, Any] = {"model": config.model_dump(), "search": search.model_dump()}
+        if statistics is not None:
+            tables["lines"] = statistics.as_json()
+        if longest_source is not None:
+            tables["longest_source"] = longest_source
+        values = {"format": FORMAT, "task": task, "direction": direction, **tables}
+        if ancestry:
+            values["ancestry"] = ancestry_as_json(ancestry)
+        write_json(temporary / CONFIG_FILE, values)
+        write_text(temporary / CARD_FILE, card)
+        write_manifest(temporary, exempt=(CARD_FILE,))
+
+
+def write_model_card(folder: Path, card: str) -> None:
+    """Replace the card of a model folder, which the manifest does not cover."""
+    write_text(folder / CARD_FILE, card)
+
+
+def read_model_folder(folder: Path, *, device: torch.device) -> ModelFolder:
+    """Read and check a model folder.
+
+    Raises CheckpointError if a file is missing, corrupt or from another version, if files do not fit together, if a
+    weight is NaN or Inf, or if there is too little memory.
+    """
+    with without_collection(), _verified(folder):
+        return _read_model_folder(folder, device)
+
+
+def _read_model_folder(folder: Path, device: torch.device) -> ModelFolder:
+    path, (config, values, task) = folder / CONFIG_FILE, _read_config(folder)
+    direction = values.get("direction")
+    if not isinstance(direction, str) or not re.fullmatch(DIRECTION_PATTERN, direction):
+        raise CheckpointError(f"{path}: direction should be like 'en-de' or 'en-pt-BR', got {quoted(direction)}")
+    search = config_from_mapping(SearchConfig, _table(values, "search"), where=path, error=CheckpointError)
+    statistics = LineStatistics.from_json(values.get("lines"), where=path)
+    longest_source = values.get("longest_source")
+    if longest_source is not None and (type(longest_source) is not int or longest_source < 1):
+        raise CheckpointError(f"{path}: longest_source should be a number from 1 on, got {quoted(longest_source)}")
+    tokenizers = Tokenizers.load(folder)
+    sizes = tokenizers.sizes
+    if sizes != config.vocab_sizes:
+        raise CheckpointError(
+            f"{folder}: the tokenizers have {sizes[0]} and {sizes[1]} tokens, "
+            f"the model {config.vocab_sizes[0]} and {config.vocab_sizes[1]}"
+        )
+    require_memory_to_search(config, device, where=folder)
+    weights = _read_weights(folder / WEIGHTS_FILE)
+    with ShapesOnly():
+        model = make_model(config, tokenizers)
+    assign_weights(model, weights, where=folder / WEIGHTS_FILE)
+    model = model.to(device).eval()
+    return ModelFolder(folder, config, model, tokenizers, search, direction, task, statistics, longest_source)
+
+
+@dataclass(frozen=True, slots=True)
+class SavedWeights:
+    """The weights of a model folder, without a model."""
+
+    config: ModelConfig
+    task: str
+    tokenizers: Tokenizers
+    weights: dict[str, Tensor]  # by their names on disk
+    ancestry: tuple[Ancestor, ...]  # the models that it started from, and itself
+
+
+def read_saved_weights(folder: Path) -> SavedWeights:
+    """Read and check the weights of a model folder. Raises CheckpointError as ``read_model_folder`` does."""
+    with _verified(folder):
+        config, values, task = _read_config(folder)
+        weights = _read_weights(folder / WEIGHTS_FILE)
+        before = ancestry_from_json(values, where=folder / CONFIG_FILE)
+        where = folder.resolve()
+        itself = Ancestor(f"{where.parent.name}/{where.name}", task, sha256_of_file(folder / WEIGHTS_FILE))
+        return SavedWeights(config, task, Tokenizers.load(folder), weights, (*before, itself))
+
+
+def read_tokenizers(folder: Path) -> Tokenizers:
+    """Read and check the tokenizers of a model folder. Raises CheckpointError as ``read_model_folder`` does."""
+    with _verified(folder):
+        return Tokenizers.load(folder)
+
+
+def read_model_config(folder: Path) -> tuple[ModelConfig, str]:
+    """Return the architecture of a model folder, and the name of its task.
+
+    Raises CheckpointError if a file is missing or the weights do not fit the architecture.
+    """
+    with _verified(folder):
+        config, _, task = _read_config(folder)
+    return config, task
+
+
+def require_memory_to_search(model: ModelConfig, device: torch.device, *, where: Path) -> None:
+    """Raise CheckpointError if the free memory is too small for a model and its copy for inference."""
+    n = cost_of(model).parameters
+    n_weight_bytes = BYTES_PER_WEIGHT * n
+    via_cpu = [] if device.type == "cpu" else [(n_weight_bytes, torch.device("cpu"))]  # read there first
+    for n_bytes, target in [*via_cpu, (2 * n_weight_bytes, device)]:
+        require_free(
+            n_bytes,
+            target,
+            what=f"{where}: a model of {n:,} parameters",
+            help="close other programs, or use a machine with more memory",
+            error=CheckpointError,
+        )
+
+
+def _verified(folder: Path) -> AbstractContextManager[None]:
+    """Return the context to read a folder in, ``verified_while_read``."""
+    if (folder / "run.json").is_file() and not (folder / CONFIG_FILE).exists():
+        raise CheckpointError(f"{folder} is a run folder; use its model, {folder / 'model'}")
+    required = (CONFIG_FILE, *Tokenizers.files(folder))
+    return verified_while_read(folder, large=WEIGHTS_FILE, required=required, error=CheckpointError, may_be_links=True)
+
+
+def _read_config(folder: Path) -> tuple[ModelConfig, dict[str, Any], str]:
+    """Return the architecture, checked against the weights file, the values of ``config.json``, and its task."""
+    path = folder / CONFIG_FILE
+    values = read_json(path, error=CheckpointError, may_be_link=True)
+    values = migrated(values, MIGRATIONS, first=1, where=path, error=CheckpointError)
+    config = config_from_mapping(ModelConfig, _table(values, "model"), where=path, error=CheckpointError)
+    task = values.get("task")
+    if not isinstance(task, str):
+        raise CheckpointError(f"{path}: task should be the name of a task, got {quoted(task)}")
+    _require_matching_weights(config, folder, cost_of(config).parameters)
+    return config, values, task
+
+
+def _read_weights(path: Path) -> dict[str, Tensor]:
+    weights = finite_tensors(path, may_be_link=True)
+    for name in weights:
+        if shown(name) != name:
+            raise CheckpointError(f"{path} has an unknown tensor {shown(name)}; it belongs to another architecture")
+    return weights
+
+
+def _require_matching_weights(config: ModelConfig, folder: Path, n_expected: int) -> None:
+    """Raise CheckpointError if the number of weights does not fit ``config``. Reads only the file header."""
+    path = folder / WEIGHTS_FILE
+    try:
+        with safe_open(path, framework="pt") as tensors:
+            shapes = [tensors.get_slice(name).get_shape() for name in tensors.keys()]  # noqa: SIM118 - not a dict
+    except (SafetensorError, OSError, ValueError, KeyError) as error:
+        raise CheckpointError(f"{path} cannot be read: {error}") from error
+    n_weights = sum(map(prod, shapes))
+    if n_expected != n_weights:
+        raise CheckpointError(
+            f"{folder}: {CONFIG_FILE} describes a model of {n_expected:,} weights, but {WEIGHTS_FILE} has {n_weights:,}"
+        )
+    n_layers = sum(config.layer_counts)
+    n_experts = config.n_experts if isinstance(config, TransformerConfig | LanguageModelConfig) else 1
+    if n_layers * n_experts > len(shapes):  # every expert of every layer has at least one tensor
+        experts = f" of {n_experts:,} experts" if n_experts > 1 else ""
+        raise CheckpointError(
+            f"{folder}: the model has {n_layers:,} layers{experts}, but {WEIGHTS_FILE} has {len(shapes):,} tensors"
+        )
+
+
+def _table(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    table = values.get(name)
+    if not isinstance(table, dict):
+        raise CheckpointError(f"{CONFIG_FILE}: the table {name!r} is missing")
+    return table

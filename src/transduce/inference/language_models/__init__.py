@@ -1,0 +1,1 @@
+"""Using language models: continuing text, filling gaps, responding to prompts, rating responses."""

@@ -1,0 +1,201 @@
+"""Using trained language models: what the kinds have in common. ``LanguageModel.load(folder)`` gives the right one."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import torch
+from torch import Tensor
+
+from transduce.errors import CheckpointError, ConfigError, DataError
+from transduce.inference.batch_search import require_sequence
+from transduce.inference.devices import usable_device
+from transduce.inference.folder import ModelFolder, read_model_folder
+from transduce.inference.process_bound import ProcessBound
+from transduce.model import AttentionHook, TransformerLM
+from transduce.search.sampling import Sampling
+from transduce.text import SPECIAL_TOKENS, Tokenizer
+from transduce.text.documents import DocumentCodec
+
+__all__ = ["Continuation", "FilledText", "LanguageModel", "SpanFill", "TextScore"]
+
+AS_IT_IS = Sampling()  # the model's own distribution
+
+
+@dataclass(frozen=True, slots=True)
+class Continuation:
+    """A text that continues a prompt."""
+
+    prompt: str
+    text: str  # without the prompt
+    log_prob: float  # of its tokens, and of the end if it was reached, under the distribution sampled from, in nats
+    tokens: int
+    is_ended: bool  # the model ended the document
+
+
+@dataclass(frozen=True, slots=True)
+class SpanFill:
+    """What may stand in a gap of a text."""
+
+    token: str  # in readable form, as ``Tokenizer.pieces`` gives it: "▁dog"; of several tokens their text
+    probability: float
+
+
+@dataclass(frozen=True, slots=True)
+class FilledText:
+    """A text whose gaps are filled."""
+
+    text: str  # with the best fill of each gap; of missing spans, the best output
+    fills: tuple[tuple[SpanFill, ...], ...]  # of each gap, the most probable first
+
+
+@dataclass(frozen=True, slots=True)
+class TextScore:
+    """Cross-entropy of a text under a model."""
+
+    nats: float
+    tokens: int  # predicted: those of the text, of a causal model also EOS of each document
+    bytes: int  # of the text in UTF-8
+
+    @property
+    def perplexity(self) -> float:
+        """Perplexity per token."""
+        return math.exp(self.nats / self.tokens)
+
+    @property
+    def bits_per_byte(self) -> float:
+        """Bits per byte of text; unlike perplexity, comparable across tokenizers."""
+        return self.nats / math.log(2) / self.bytes
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the JSON values that the command line prints."""
+        return {
+            "perplexity": self.perplexity, "bits_per_byte": self.bits_per_byte, "tokens": self.tokens,
+            "bytes": self.bytes,
+        }  # fmt: skip
+
+
+class LanguageModel(ProcessBound, ABC):
+    """A language model. ``LanguageModel.load(folder).generate(["..."])`` is all that most users need.
+
+    A text is a document, or the beginning of one: lines that end with a newline. A causal model continues texts
+    (``generate``), a masked one, and one trained on missing spans, fills their gaps (``fill``).
+    """
+
+    task: ClassVar[str]  # the task that its models are trained for
+    further_tasks: ClassVar[tuple[str, ...]] = ()  # whose models are used in the same way
+    kinds: ClassVar[dict[str, type[LanguageModel]]] = {}  # by task
+
+    def __init__(self, model: Any, tokenizer: Tokenizer, *, max_length: int) -> None:
+        """``max_length``: the number of positions that the model has been trained on, its window."""
+        self.model, self.tokenizer, self.max_length = model.eval(), tokenizer, max_length
+        self.codec = DocumentCodec(tokenizer)
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        LanguageModel.kinds |= dict.fromkeys((cls.task, *cls.further_tasks), cls)
+
+    @classmethod
+    def load(cls, folder: str | Path, *, device: str | torch.device = "cpu") -> Self:
+        """Load a model folder; the class of the result follows from its task.
+
+        Raises CheckpointError if it cannot be used, or holds no language model, or none of this class.
+        """
+        loaded = read_model_folder(Path(folder), device=usable_device(device))
+        kind = LanguageModel.kinds.get(loaded.task)
+        if kind is None or not issubclass(kind, cls):
+            tasks = " or ".join(task for task, each in LanguageModel.kinds.items() if issubclass(each, cls))
+            raise CheckpointError(
+                f"{folder} holds a model for {loaded.task}, not for {tasks}; its card says how to use it"
+            )
+        return kind.from_folder(loaded)
+
+    @classmethod
+    @abstractmethod
+    def from_folder(cls, loaded: ModelFolder) -> Self:
+        """Return the language model of a model folder that has been read."""
+
+    @property
+    def device(self) -> torch.device:
+        """The device of the model."""
+        device: torch.device = self.model.output.weight.device
+        return device
+
+    def generate(
+        self,
+        prompts: Sequence[str],
+        *,
+        max_tokens: int = 100,
+        sampling: Sampling = AS_IT_IS,
+        beam_size: int | None = None,
+        seed: int = 1,
+        first_number: int = 0,
+        should_stop: Callable[[], bool] = lambda: False,
+        on_text: Callable[[str], None] | None = None,
+    ) -> list[Continuation]:
+        """Continue each prompt. Raises ConfigError unless the model is causal."""
+        raise ConfigError(f"a model for {self.task} does not continue text; use one for causal-lm, or fill its gaps")
+
+    def fill(self, texts: Sequence[str], *, n_best: int = 5) -> list[FilledText]:
+        """Fill the gaps of each text, written ``<mask>``. Raises ConfigError if the model is causal."""
+        raise ConfigError(f"a model for {self.task} fills no gaps; use one for masked-lm, or continue text")
+
+    def log_probs(self, texts: Sequence[str]) -> list[list[float]]:
+        """Return the log-probability of each token of each document, in nats: of a causal model the end included.
+
+        Raises TypeError for a single string.
+        """
+        require_sequence(texts, "log_probs takes a list of texts", "for one text, log_probs([text])[0]")
+        return [self._log_probs(self.codec.encode(lines_of(text)), None).tolist() for text in texts]
+
+    def score(self, documents: Iterable[Sequence[str]], *, stride: int | None = None) -> TextScore:
+        """Return the cross-entropy of documents, each given by its lines. Raises DataError if there is no text.
+
+        ``stride``: by how many tokens the window of a causal model slides, at most its length; a masked one has none.
+        Raises ConfigError for another stride.
+        """
+        nats, n_tokens, n_bytes = 0.0, 0, 0
+        for lines in documents:
+            ids = self.codec.encode(lines)
+            log_probs = self._log_probs(ids, stride)
+            nats -= float(log_probs.sum())
+            n_tokens += len(log_probs)
+            n_bytes += self.codec.n_bytes(ids)
+        if not n_bytes:
+            raise DataError("the text has no words; perplexity needs some")
+        return TextScore(nats, n_tokens, n_bytes)
+
+    @abstractmethod
+    def _log_probs(self, ids: Sequence[int], stride: int | None) -> Tensor:
+        """Return the log-probabilities of a document without BOS and EOS, in float64."""
+
+    @abstractmethod
+    def read_and_written(self, text: str) -> tuple[list[int], list[int]]:
+        """Return the ids that an encoder reads of a text, and those that a decoder writes, from BOS to EOS."""
+
+    @abstractmethod
+    def forward(self, read_ids: list[int], written_ids: list[int], attention_hook: AttentionHook) -> None:
+        """Run the model over the ids of a text; the hook receives the attention weights."""
+
+    @property
+    def no_text(self) -> list[int]:
+        """The ids of tokens that are no text."""
+        return [*range(len(SPECIAL_TOKENS)), *self.tokenizer.mask_and_sentinel_ids]
+
+
+def stack_of(loaded: ModelFolder, *, is_causal: bool) -> TransformerLM:
+    """Return the model of a folder. Raises CheckpointError if it is not one stack that reads in this way."""
+    model: TransformerLM = loaded.model_for(loaded.task, TransformerLM)
+    if model.is_causal != is_causal:
+        raise CheckpointError(f"{loaded.folder}: a model for {loaded.task} has is_causal = {str(is_causal).lower()}")
+    return model
+
+
+def lines_of(text: str) -> list[str]:
+    """Return the lines of a document."""
+    return text.removesuffix("\n").split("\n")

@@ -1,0 +1,136 @@
+"""Using aligned language models: responses to prompts, and rewards of responses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import torch
+
+from transduce.errors import DataError
+from transduce.inference.batch_search import require_sequence
+from transduce.inference.devices import usable_device
+from transduce.inference.folder import read_model_folder
+from transduce.inference.language_models.causal import CausalLanguageModel
+from transduce.inference.language_models.language_model import AS_IT_IS, Continuation
+from transduce.inference.language_models.rollouts import rewards_of
+from transduce.inference.process_bound import ProcessBound
+from transduce.model import RewardLM
+from transduce.search.sampling import Sampling
+from transduce.text import BOS_ID, EOS_ID, Tokenizer
+from transduce.text.documents import DocumentCodec
+
+__all__ = ["ResponseModel", "RewardModel", "best_of_n", "encode_prompt", "encode_response"]
+
+ROWS_PER_BATCH = 64
+
+
+def encode_prompt(codec: DocumentCodec, prompt: str) -> list[int]:
+    """Return the ids of a prompt without BOS: its lines, each with its end, after which the response begins."""
+    return codec.encode(prompt.removesuffix("\n").split("\n"))
+
+
+def encode_response(codec: DocumentCodec, response: str) -> list[int]:
+    """Return the ids of a response without EOS: its lines, the last one without its end."""
+    return codec.encode(response.removesuffix("\n").split("\n"))[:-1]
+
+
+class ResponseModel(CausalLanguageModel):
+    """A language model that responds to prompts: ``LanguageModel.load(folder).generate(["Negate: He sleeps."])``."""
+
+    task = "sft"
+    further_tasks: ClassVar[tuple[str, ...]] = ("dpo", "ppo", "reinforce")
+
+    def generate(
+        self,
+        prompts: Sequence[str],
+        *,
+        max_tokens: int = 100,
+        sampling: Sampling = AS_IT_IS,
+        beam_size: int | None = None,
+        seed: int = 1,
+        first_number: int = 0,
+        should_stop: Callable[[], bool] = lambda: False,
+        on_text: Callable[[str], None] | None = None,
+    ) -> list[Continuation]:
+        """Respond to each prompt; arguments and errors are those of ``CausalLanguageModel.generate``."""
+        require_sequence(prompts, "generate takes a list of prompts", "for one prompt, generate([prompt])[0]")
+        continued = super().generate(
+            [prompt if prompt.endswith("\n") else f"{prompt}\n" for prompt in prompts],
+            max_tokens=max_tokens,
+            sampling=sampling,
+            beam_size=beam_size,
+            seed=seed,
+            first_number=first_number,
+            should_stop=should_stop,
+            on_text=on_text,
+        )
+        return [replace(each, prompt=prompt) for each, prompt in zip(continued, prompts, strict=True)]
+
+
+class RewardModel(ProcessBound):
+    """A model that rates responses: ``RewardModel.load(folder).rate([("Negate: He sings.", "He does not sing.")])``."""
+
+    task: ClassVar[str] = "reward"
+
+    def __init__(self, model: RewardLM, tokenizer: Tokenizer) -> None:
+        self.model, self.tokenizer = model.eval(), tokenizer
+        self.codec = DocumentCodec(tokenizer)
+
+    @classmethod
+    def load(cls, folder: str | Path, *, device: str | torch.device = "cpu") -> Self:
+        """Load a model folder. Raises CheckpointError if it cannot be used, or holds no reward model."""
+        loaded = read_model_folder(Path(folder), device=usable_device(device))
+        return cls(loaded.model_for(cls.task, RewardLM), loaded.tokenizers.src)
+
+    @torch.no_grad()
+    def rate(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        """Return the reward of each (prompt, response); higher is better.
+
+        Rewards compare responses to the same prompt. Those of the texts that the model was trained on have mean 0 and
+        standard deviation 1. Raises DataError for a pair that is longer than the model's window.
+        """
+        encoded = [self._encoded(*pair) for pair in pairs]
+        window = self.model.window
+        for (ids, answer), (prompt, _) in zip(encoded, pairs, strict=True):
+            if window is not None and len(ids) + len(answer) > window:
+                raise DataError(
+                    f"a prompt with its response has {len(ids) + len(answer):,} tokens, the model's window"
+                    f" {window:,}: {prompt[:50]!r}"
+                )
+        rewards: list[float] = []
+        for start in range(0, len(pairs), ROWS_PER_BATCH):
+            prompts, responses = zip(*encoded[start : start + ROWS_PER_BATCH], strict=True)
+            rewards += rewards_of(self.model, prompts, responses).tolist()
+        return rewards
+
+    def has_room_for(self, prompt: str, response: str) -> bool:
+        """Return whether a prompt with its response is within the model's window."""
+        return self.model.window is None or sum(map(len, self._encoded(prompt, response))) <= self.model.window
+
+    def _encoded(self, prompt: str, response: str) -> tuple[list[int], list[int]]:
+        return [BOS_ID, *encode_prompt(self.codec, prompt)], [*encode_response(self.codec, response), EOS_ID]
+
+
+def best_of_n(
+    model: ResponseModel,
+    reward_model: RewardModel,
+    prompts: Sequence[str],
+    *,
+    n: int,
+    max_tokens: int = 100,
+    sampling: Sampling = AS_IT_IS,
+    seed: int = 1,
+    first_number: int = 0,
+) -> list[Continuation]:
+    """Draw n responses to each prompt and return the one with the highest reward."""
+    repeated = [prompt for prompt in prompts for _ in range(n)]
+    drawn = model.generate(repeated, max_tokens=max_tokens, sampling=sampling, seed=seed, first_number=n * first_number)
+    rewards = reward_model.rate([(prompt, each.text) for prompt, each in zip(repeated, drawn, strict=True)])
+    best: list[Continuation] = []
+    for start in range(0, len(drawn), n):
+        of_prompt: list[Any] = list(zip(rewards[start : start + n], drawn[start : start + n], strict=True))
+        best.append(max(of_prompt, key=lambda pair: pair[0])[1])
+    return best

@@ -1,0 +1,251 @@
+"""Using models that read images or listen to audio: ``Reader`` and ``Transcriber``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Self, TypedDict, Unpack
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from transduce.config import DataConfig, InferencePrecision, SearchConfig, split_direction
+from transduce.errors import DataError
+from transduce.inference.batch_search import require_sequence
+from transduce.inference.devices import usable_device
+from transduce.inference.folder import read_model_folder
+from transduce.inference.media_search import MAX_SOURCE_POSITIONS, MediaSearch
+from transduce.inference.process_bound import ProcessBound
+from transduce.inference.search_options import search_with
+from transduce.inference.translation.parts import ScoredText, distinct_texts
+from transduce.media import Features, MediaKind, reader_of
+from transduce.media.audio import FRAMES_PER_SECOND
+from transduce.media.features import Warn
+from transduce.model import Transformer
+from transduce.search import Hypothesis
+from transduce.text import Tokenizers, normalise
+from transduce.text.chunks import chunks
+
+__all__ = ["MEDIA_MODELS", "FoundText", "MediaModel", "Reader", "Transcriber"]
+
+FILES_AT_ONCE = 64  # decoded before the first is searched: enough to batch those of similar length
+
+Media = str | Path | NDArray[Any]  # a file, or a decoded image or recording
+
+# Columns or frames of the longest training source of recipes, for model folders that do not say theirs.
+_LONGEST: Mapping[MediaKind, int] = {
+    "image": DataConfig().max_image_width, "audio": int(DataConfig().max_seconds * FRAMES_PER_SECOND),
+}  # fmt: skip
+
+
+class SearchOptions(TypedDict, total=False):
+    """Options that override those of the model's search."""
+
+    beam_size: int | None
+    alpha: float | None
+    max_tokens_per_batch: int | None
+    search: SearchConfig | None
+
+
+@dataclass(frozen=True, slots=True)
+class FoundText:
+    """The text found in a file."""
+
+    source: str  # the file as given; "" for an array
+    n_best: tuple[ScoredText, ...]  # best first; empty if there is an error
+    warnings: tuple[str, ...] = ()  # why the text may be incomplete or poor; each names the file
+    error: str | None = None  # why there is no text
+
+    @property
+    def text(self) -> str:
+        """The best text; "" if there is an error."""
+        return self.n_best[0].text if self.n_best else ""
+
+    @property
+    def score(self) -> float:
+        """Score of the best text: log-probability over length penalty; NaN if there is an error."""
+        return self.n_best[0].score if self.n_best else math.nan
+
+
+@dataclass(slots=True)
+class _Source:
+    """A file or an array as the model reads it."""
+
+    name: str  # "" for an array
+    features: Features | None = None
+    warnings: list[str] = field(default_factory=list)
+    error: str | None = None
+
+
+class MediaModel(ProcessBound):
+    """A model from images or audio to text. Several threads may share one."""
+
+    task: ClassVar[str]
+    kind: ClassVar[MediaKind]
+
+    def __init__(
+        self,
+        model: Transformer,
+        tokenizers: Tokenizers,
+        search: SearchConfig,
+        *,
+        direction: str,
+        precision: InferencePrecision = "fp32",
+        longest_source: int | None = None,
+    ) -> None:
+        """``longest_source``: columns or frames of the longest training source, by default the limit of recipes."""
+        self.model, self.tokenizers, self.search, self.precision = model, tokenizers, search, precision
+        self.src_language, self.tgt_language = split_direction(direction)
+        self.reader = reader_of(self.kind, width=model.config.source_width)
+        self.longest_source = longest_source or _LONGEST[self.kind]
+        self._search = MediaSearch(model, tokenizers.tgt, precision=precision)
+
+    def __repr__(self) -> str:
+        config, device = self.model.config, self.model.output_weight.device
+        return f"{type(self).__name__}({config.layers_in_words()} of {config.d_model}, {self.precision} on {device})"
+
+    @classmethod
+    def load(
+        cls, folder: str | Path, *, device: str | torch.device = "cpu", precision: InferencePrecision = "fp32"
+    ) -> Self:
+        """Load a model folder.
+
+        Raises CheckpointError if it cannot be used or is for another task, ConfigError if the device does not exist or
+        does not support the precision.
+        """
+        read = read_model_folder(Path(folder), device=usable_device(device))
+        return cls(
+            read.model_for(cls.task, Transformer), read.tokenizers, read.search, direction=read.direction,
+            precision=precision, longest_source=read.longest_source,
+        )  # fmt: skip
+
+    def find_texts(
+        self,
+        sources: Iterable[Media],
+        *,
+        n_best: int | None = None,
+        keep_going: bool = False,
+        **options: Unpack[SearchOptions],
+    ) -> Iterator[FoundText]:
+        """Yield the text of each file, or of each decoded image or recording, in order; some files are read ahead.
+
+        Raises DataError, naming the file, for one that cannot be read, has nothing in it, or is too long; with
+        ``keep_going``, such a file yields an error in place of a text.
+        """
+        search = self._search_with(n_best, options)
+        for chunk in chunks(sources, FILES_AT_ONCE, lambda source: 1):
+            read = [self._read(each, keep_going=keep_going) for each in chunk]
+            hypotheses = self._search([each.features for each in read if each.features is not None], search)
+            assert hypotheses is not None  # not interrupted
+            remaining = iter(hypotheses)
+            for source in read:
+                found = () if source.features is None else next(remaining)
+                yield self._found(source, found)
+
+    def _read(self, source: Media, *, keep_going: bool) -> _Source:
+        read = _Source("" if isinstance(source, np.ndarray) else str(source))
+        try:
+            read.features = self.features(source, read.warnings.append)
+        except DataError as error:
+            if not keep_going:
+                raise
+            read.error = str(error)
+        return read
+
+    def _found(self, source: _Source, hypotheses: Sequence[Hypothesis]) -> FoundText:
+        if source.features is None:
+            return FoundText(source.name, (), tuple(source.warnings), source.error)
+        scored = distinct_texts(ScoredText(self._text(each.ids), each.score) for each in hypotheses)
+        name, warnings = source.name or "an array", list(source.warnings)
+        if len(source.features) > self.longest_source:
+            longest = self.reader.length_in_words(self.longest_source)
+            length = self.reader.length_in_words(len(source.features))
+            warnings.append(
+                f"{name} is {length}, in training none was more than {longest}; expect a poor text, or cut it"
+            )
+        if hypotheses and not hypotheses[0].is_finished:
+            warnings.append(f"the text of {name} was cut off after {len(hypotheses[0].ids):,} tokens, its maximum")
+        return FoundText(source.name, scored or (ScoredText("", 0.0),), tuple(warnings))
+
+    def features(self, source: Media, warn: Warn = lambda message: None) -> Features:
+        """Return what the model reads of a file, or of a decoded image or recording.
+
+        ``warn`` is told if only a part of it is read. Raises as ``find_texts``.
+        """
+        if isinstance(source, np.ndarray):
+            name = "an array"
+            try:
+                features = self.reader.features(source)
+            except DataError as error:
+                raise DataError(f"{name} {error}") from error
+        else:
+            name, features = str(source), self.reader.read(Path(source), warn)
+        n_positions = self.model.config.n_source_positions(len(features))
+        if n_positions > MAX_SOURCE_POSITIONS:
+            raise DataError(
+                f"{name} is too long: {n_positions:,} positions, at most {MAX_SOURCE_POSITIONS:,} are read; cut it"
+            )
+        return features
+
+    def texts_of_features(self, should_stop: Callable[[], bool], features: Sequence[Features]) -> list[str] | None:
+        """Return the text of each of several features; None if ``should_stop``, checked before each batch, is true."""
+        found = self._search(features, self.search, should_stop=should_stop, is_scored=False)
+        return None if found is None else [self._text(each[0].ids) if each else "" for each in found]
+
+    def _texts(self, sources: Sequence[Media], n_best: int | None, options: SearchOptions) -> list[Any]:
+        found = list(self.find_texts(sources, n_best=n_best, **options))
+        if n_best is None:
+            return [each.text for each in found]
+        return [[best.text for best in each.n_best] for each in found]
+
+    def _text(self, ids: Iterable[int]) -> str:
+        return normalise(self.tokenizers.tgt.decode(ids))
+
+    def _search_with(self, n_best: int | None, options: SearchOptions) -> SearchConfig:
+        return search_with(
+            options.get("search") or self.search,
+            n_best=n_best,
+            beam_size=options.get("beam_size"),
+            alpha=options.get("alpha"),
+            max_tokens_per_batch=options.get("max_tokens_per_batch"),
+        )
+
+
+class Reader(MediaModel):
+    """Reads the text of images: ``Reader.load(folder).read(["line.png"])``."""
+
+    task, kind = "image-to-text", "image"
+
+    def read(
+        self, images: Sequence[Media], *, n_best: int | None = None, **options: Unpack[SearchOptions]
+    ) -> list[Any]:
+        """Return the text of each image file, or grey image (rows, columns) of bytes; with ``n_best``, several.
+
+        The other options override those of the model's search; ``find_texts`` also tells what was left out. Raises
+        DataError, naming the file, for one that cannot be read, TypeError for anything but a list.
+        """
+        require_sequence(images, "read takes a list of images", "for one image, read([image])[0]")
+        return self._texts(images, n_best, options)
+
+
+class Transcriber(MediaModel):
+    """Writes down what is said in audio: ``Transcriber.load(folder).transcribe(["speech.wav"])``."""
+
+    task, kind = "speech-to-text", "audio"
+
+    def transcribe(
+        self, recordings: Sequence[Media], *, n_best: int | None = None, **options: Unpack[SearchOptions]
+    ) -> list[Any]:
+        """Return the text of each audio file, or array of 16,000 samples a second; with ``n_best``, several.
+
+        The other options override those of the model's search; ``find_texts`` also tells what was left out. Raises
+        DataError, naming the file, for one that cannot be read, TypeError for anything but a list.
+        """
+        require_sequence(recordings, "transcribe takes a list of recordings", "for one, transcribe([recording])[0]")
+        return self._texts(recordings, n_best, options)
+
+
+MEDIA_MODELS: Mapping[str, type[MediaModel]] = {each.task: each for each in (Reader, Transcriber)}  # by task

@@ -1,0 +1,192 @@
+"""Constituency parsing with a trained model: a stream of sentences to a stream of trees. Section 6.3.
+
+Shapes: N rows of a decoding batch, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from transduce.config import InferencePrecision, SearchConfig
+from transduce.inference.batch_search import BatchSearch, SearchResult, require_sequence
+from transduce.inference.devices import usable_device
+from transduce.inference.folder import read_model_folder
+from transduce.inference.process_bound import ProcessBound
+from transduce.linearisation import ANY_TAG, PUNCTUATION_TAGS, ending_token, repair
+from transduce.model import EncoderDecoder
+from transduce.search import Constrained, Prefixes
+from transduce.text import UNK_ID, Tokenizers
+from transduce.text.bracket_grammar import BracketGrammar, TokenKinds
+from transduce.text.chunks import chunks
+from transduce.trees import Tree, escape_brackets, sentence_of_words, split_words, unescaped
+
+__all__ = ["Parse", "Parser", "TaggedWords", "tagged_words"]
+
+CHUNK_LINES = 1000  # sentences read before the first is parsed
+MIN_WORD_CHARACTERS = 16  # a shorter word counts as this many characters, for its memory overhead
+
+# Words with a known punctuation tag, XX for a word known not to be punctuation, None if the parser has to decide.
+TaggedWords = Sequence[tuple[str, str | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Parse:
+    """Parse of one sentence."""
+
+    words: tuple[str, ...]
+    tree: Tree | None  # None for a sentence without words
+    score: float  # log-probability over length penalty
+    is_truncated: bool  # the model did not read the end of the sentence; the tree has all words anyway
+
+
+@dataclass(frozen=True, slots=True)
+class TreeConstraint(Constrained):
+    """Constrain outputs to trees over the given words: balanced brackets, every word once, in order.
+
+    The allowed tags are renormalised to the total probability of all tags: the score covers emitting *some* word, not
+    which. (Otherwise a model that expects another word would prefer to open brackets without end.)
+    """
+
+    tags: Sequence[int]
+
+    def __call__(self, log_probs_NV: Tensor, prefixes: Prefixes, /) -> Tensor:
+        """Constrain log-probabilities (N, V) in place."""
+        blocked_NV, tags = self.blocked(log_probs_NV, prefixes), torch.tensor(self.tags, device=log_probs_NV.device)
+        total_N1 = log_probs_NV[:, tags].logsumexp(dim=1, keepdim=True)
+        log_probs_NV.masked_fill_(blocked_NV, -torch.inf)
+        allowed_N1 = log_probs_NV[:, tags].logsumexp(dim=1, keepdim=True)
+        log_probs_NV[:, tags] += torch.where(allowed_N1 > -torch.inf, total_N1 - allowed_N1, 0.0)
+        return log_probs_NV
+
+
+class Parser(ProcessBound):
+    """Parse sentences of whitespace-separated words, tokenized as in treebanks.
+
+    ``Parser.load(folder).parse(["..."])`` is all that most users need. Search is constrained to balanced brackets and
+    every word once; with ``is_constrained=False`` the output is repaired instead.
+    """
+
+    def __init__(
+        self,
+        model: EncoderDecoder,
+        tokenizers: Tokenizers,
+        search: SearchConfig,
+        *,
+        precision: InferencePrecision = "fp32",
+        is_constrained: bool = True,
+    ) -> None:
+        """Make a parser. Raises DataError if the target tokenizer has no brackets and tags."""
+        self.model, self.tokenizers, self.search, self.is_constrained = model, tokenizers, search, is_constrained
+        self.kinds = TokenKinds.from_vocabulary(tokenizers.tgt.vocabulary)
+        self._tokens = {id: token for token, id in tokenizers.tgt.vocabulary.items()} | {UNK_ID: ANY_TAG}
+        self._batch_search = BatchSearch([model], tokenizers.src, precision=precision)
+
+    def attend(self, on_step: Callable[[], object]) -> None:
+        """Call ``on_step`` before each step of decoding, for instance to let more urgent work pass."""
+        self._batch_search.on_step = on_step
+
+    @classmethod
+    def load(
+        cls,
+        folder: str | Path,
+        *,
+        device: str | torch.device = "cpu",
+        precision: InferencePrecision = "fp32",
+        is_constrained: bool = True,
+    ) -> Parser:
+        """Load a model folder. Raises CheckpointError if it cannot be used, or holds a translator."""
+        loaded = read_model_folder(Path(folder), device=usable_device(device))
+        model = loaded.model_for("parsing", EncoderDecoder)
+        return cls(model, loaded.tokenizers, loaded.search, precision=precision, is_constrained=is_constrained)
+
+    def parse(self, sentences: Sequence[str], *, search: SearchConfig | None = None) -> list[Tree | None]:
+        """Parse a list of sentences; None for one without words. Raises TypeError for a single string."""
+        require_sequence(sentences, "parse takes a list of sentences", "for one sentence, parse([sentence])[0]")
+        return [parse.tree for parse in self.parse_lines(sentences, search=search)]
+
+    def parse_lines(
+        self, lines: Iterable[str], *, search: SearchConfig | None = None, chunk_lines: int = CHUNK_LINES
+    ) -> Iterator[Parse]:
+        """Parse a stream of sentences, in order."""
+        return self.parse_tagged((tagged_words(line) for line in lines), search=search, chunk_lines=chunk_lines)
+
+    def parse_tagged(
+        self, sentences: Iterable[TaggedWords], *, search: SearchConfig | None = None, chunk_lines: int = CHUNK_LINES
+    ) -> Iterator[Parse]:
+        """Parse a stream of sentences whose punctuation is known, as is usual in evaluation."""
+        for chunk in chunks(sentences, chunk_lines, _n_characters):
+            parses = self.parse_interruptible(lambda: False, chunk, search=search)
+            assert parses is not None  # not interrupted
+            yield from parses
+
+    def parse_interruptible(
+        self, should_stop: Callable[[], bool], sentences: Sequence[TaggedWords], *, search: SearchConfig | None = None
+    ) -> list[Parse] | None:
+        """Parse a list of sentences; None if ``should_stop``, checked before each batch, is true."""
+
+        def processor(indices: Sequence[int], max_lengths: Sequence[int]) -> TreeConstraint:
+            tags = [[self._allowed_ids(*pair) for pair in truncated[index]] for index in indices]
+            return TreeConstraint(BracketGrammar(self.kinds, tags, max_lengths), self.kinds.tags)
+
+        # Search covers the words that the model can read; ``repair`` adds the others.
+        max_words = self._batch_search.max_source_tokens - 1
+        truncated = [words[:max_words] for words in sentences]
+        texts = [sentence_of_words(word for word, _ in words) for words in sentences]
+        results = self._batch_search(
+            texts,
+            search or self.search,
+            should_stop=should_stop,
+            processor=processor if self.is_constrained else None,
+            min_tokens=[len(words) + 1 for words in truncated],
+        )
+        if results is None:
+            return None
+        return [self._parse(words, result) for words, result in zip(sentences, results, strict=True)]
+
+    def _parse(self, tagged: TaggedWords, result: SearchResult) -> Parse:
+        words = tuple(word for word, _ in tagged)
+        if not words:
+            return Parse(words, None, 0.0, result.is_truncated)
+        # There is no hypothesis if no word has a token, as with control characters.
+        ids, score = (result.hypotheses[0].ids, result.hypotheses[0].score) if result.hypotheses else ((), 0.0)
+        tree = repair(
+            [self._tokens[id] for id in ids if id >= UNK_ID],
+            [escape_brackets(word) for word in words],
+            [tag for _, tag in tagged],
+        )
+        return Parse(words, tree, score, result.is_truncated)
+
+    def _allowed_ids(self, word: str, tag: str | None) -> Sequence[int]:
+        """Return the target ids allowed for a word. A word with a letter or digit is not tagged as punctuation."""
+        kinds, vocabulary = self.kinds, self.tokenizers.tgt.vocabulary
+        if tag in PUNCTUATION_TAGS:
+            tag_id = vocabulary.get(tag)
+            return (tag_id,) if tag_id is not None else kinds.punctuation or kinds.tags
+        # With ending tokens, allow only the one of this word, if the vocabulary has it.
+        ending = vocabulary.get(ending_token(word))
+        word_tags = kinds.other_tags if ending is None else (ending,)
+        if tag is None and not any(map(str.isalnum, unescaped(word))):
+            return (*kinds.punctuation, *word_tags)
+        return word_tags or kinds.tags
+
+
+def _n_characters(sentence: TaggedWords) -> int:
+    """Estimate the memory of a sentence in characters, with a minimum per word."""
+    return sum(max(len(word), MIN_WORD_CHARACTERS) for word, _ in sentence)
+
+
+def tagged_words(sentence: str | Tree) -> list[tuple[str, str | None]]:
+    """Return the words of a sentence without tags, or those of a tree with its punctuation tags.
+
+    >>> from transduce.trees import parse_tree
+    >>> tagged_words("Go !"), tagged_words(parse_tree("(TOP (VB Go) (. !))"))
+    ([('Go', None), ('!', None)], [('Go', 'XX'), ('!', '.')])
+    """
+    if isinstance(sentence, str):
+        return [(word, None) for word in split_words(sentence)]
+    return [(leaf.word or "", leaf.label if leaf.label in PUNCTUATION_TAGS else ANY_TAG) for leaf in sentence.leaves()]

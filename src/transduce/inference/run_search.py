@@ -1,0 +1,147 @@
+"""The search that a configuration asks for, over the functions of a model.
+
+Shapes: B sentences, S source positions, N rows of a decoding batch, T new tokens of a row, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, assert_never, cast
+
+import torch
+from torch import Tensor
+
+from transduce.config import (
+    AnySearchConfig,
+    BeamSearchConfig,
+    GreedySearchConfig,
+    MaskPredictSearchConfig,
+    SampledSearchConfig,
+    SearchConfig,
+)
+from transduce.errors import ConfigError
+from transduce.search import (
+    Chain,
+    Drafter,
+    Hypothesis,
+    LogProbsProcessor,
+    MinLength,
+    NoRepeatNgrams,
+    PassCounts,
+    RewindableT,
+    Sampling,
+    beam_search,
+    greedy_search,
+    speculative_search,
+)
+from transduce.text import BOS_ID, EOS_ID, PAD_ID
+
+__all__ = ["Decoder", "requested_processors", "run_search"]
+
+
+class Decoder(Protocol[RewindableT]):
+    """Incremental decoder of a model or an ensemble."""
+
+    def start(self, src_BS: Tensor, /) -> RewindableT:
+        """Encode the sources and return the initial state, one row per sentence."""
+
+    def step(self, last_ids_N: Tensor, state: RewindableT, /) -> tuple[Tensor, RewindableT]:
+        """Append ``last_ids`` and return the logits of the next token, (N, V), and the new state."""
+
+    def extend(
+        self, ids_NT: Tensor, state: RewindableT, n_new_N: Tensor | None = None, /
+    ) -> tuple[Tensor, RewindableT]:
+        """Append several tokens of each row and return the logits after each, (N, T, V), and the new state."""
+
+
+def run_search(
+    model: Decoder[RewindableT],
+    src_BS: Tensor,
+    max_lengths_B: Tensor,
+    search: SearchConfig,
+    process: LogProbsProcessor | None = None,
+    *,
+    suppressed_ids: Sequence[int] = (),
+    is_scored: bool = True,
+    drafter: Drafter[RewindableT] | None = None,
+    generators: Sequence[torch.Generator] = (),
+    counts: PassCounts | None = None,
+) -> list[list[Hypothesis]]:
+    """Run the configured search; returns the n-best hypotheses of each sentence. Section 6.1.
+
+    ``suppressed_ids``: tokens that are not generated, besides padding and BOS. Without ``is_scored``, the hypotheses of
+    greedy search have no scores. ``drafter``: what drafts tokens in greedy search and sampling; ``generators``: those
+    of the sentences, for sampling. ``counts`` are added to where drafts or draws are made.
+    Raises ConfigError for a draft with a beam, or a constraint with draws.
+    """
+    state = model.start(src_BS)
+    suppressed_ids = (PAD_ID, BOS_ID, *suppressed_ids)
+    if requested := requested_processors(search):
+        process = Chain(requested if process is None else (*requested, process))
+    if process is not None and (drafter is not None or isinstance(search, SampledSearchConfig)):
+        raise ConfigError(
+            "constraints (a prefix, min_length, no_repeat_ngram) need beam search or greedy search, without a draft"
+        )
+    match cast(AnySearchConfig, search):
+        case BeamSearchConfig(beam_size=beam_size) if beam_size > 1:
+            if drafter is not None:
+                raise ConfigError(f"a draft is for greedy search and for sampling, got a beam of {beam_size}")
+            return beam_search(
+                model.step,
+                state,
+                max_lengths_B=max_lengths_B,
+                beam_size=beam_size,
+                alpha=search.alpha,
+                n_best=search.n_best,
+                bos_id=BOS_ID,
+                eos_id=EOS_ID,
+                suppressed_ids=suppressed_ids,
+                process=process,
+            )
+        case BeamSearchConfig() | GreedySearchConfig() if drafter is None:
+            best = greedy_search(
+                model.step,
+                state,
+                max_lengths_B=max_lengths_B,
+                bos_id=BOS_ID,
+                eos_id=EOS_ID,
+                suppressed_ids=suppressed_ids,
+                alpha=search.alpha,
+                process=process,
+                is_scored=is_scored,
+            )
+        case BeamSearchConfig() | GreedySearchConfig() | SampledSearchConfig() as search:
+            best = speculative_search(
+                model.extend,
+                state,
+                drafter=drafter,
+                max_lengths_B=max_lengths_B,
+                bos_id=BOS_ID,
+                eos_id=EOS_ID,
+                suppressed_ids=suppressed_ids,
+                sampling=_sampling(search),
+                generators=generators,
+                alpha=search.alpha,
+                is_scored=is_scored,
+                counts=counts,
+            )
+        case MaskPredictSearchConfig():
+            raise ConfigError("search.kind = 'mask-predict' needs a model of that task")
+        case never:
+            assert_never(never)
+    return [[hypothesis] for hypothesis in best]
+
+
+def requested_processors(search: SearchConfig) -> tuple[LogProbsProcessor, ...]:
+    """What changes the log-probabilities of each step by the search's own settings."""
+    if not isinstance(search, BeamSearchConfig | GreedySearchConfig):
+        return ()
+    least = MinLength(search.min_length, EOS_ID) if search.min_length else None
+    once = NoRepeatNgrams(search.no_repeat_ngram) if search.no_repeat_ngram else None
+    return tuple(each for each in (least, once) if each is not None)
+
+
+def _sampling(search: SearchConfig) -> Sampling | None:
+    if not isinstance(search, SampledSearchConfig):
+        return None
+    return Sampling(temperature=search.temperature, top_k=search.top_k, top_p=search.top_p)

@@ -1,0 +1,1 @@
+"""Translating: lines, sentences, masks; reranking, word alignment, evaluation."""

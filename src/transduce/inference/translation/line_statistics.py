@@ -1,0 +1,76 @@
+"""Length statistics of the training lines, saved in model folders.
+
+A translator uses them to decide how much text its model can translate at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import numpy as np
+from pydantic import Field
+
+from transduce.config.record import Count, Record, config_from_mapping
+from transduce.data import PairStore
+from transduce.errors import CheckpointError, quoted
+from transduce.inference.translation.mask_statistics import MaskStatistics
+from transduce.text import Tokenizers, is_all_caps, split_sentences
+from transduce.text.quotes import QuoteStyle
+
+__all__ = ["LineStatistics", "line_statistics"]
+
+N_SAMPLED_LINES = 20_000  # evenly spaced lines whose sentences are counted
+MIN_LINE_FRACTION = 0.05  # of the training lines: a model hardly learns lengths that fewer lines reach
+MIN_RATIO_TOKENS = 10  # shorter sources have no meaningful length ratio
+RARE_FRACTION = 0.001  # quantile of the length ratios
+
+
+class LineStatistics(Record):
+    """Statistics of the source lines and pairs of a training text. Tokens include EOS."""
+
+    sentences: Count  # 95 % quantile per line
+    tokens: Count  # 95 % quantile per line
+    longest: Count  # tokens of the longest source
+    least_ratio: Annotated[float, Field(ge=0)]  # 0.1 % quantile of target tokens per source token
+    caps: Annotated[float, Field(ge=0)]  # fraction of the lines in capitals only
+    # The usual apostrophe, opening and closing quotation mark of the sources; None in folders of earlier versions.
+    quotes: Annotated[str, Field(pattern=r"^['’][\"“”„][\"“”]$")] | None = None
+    masks: MaskStatistics | None = None  # None in folders of earlier versions
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the values for ``config.json``."""
+        return self.model_dump(mode="json", exclude_none=True)
+
+    @classmethod
+    def from_json(cls, values: object, *, where: object) -> LineStatistics | None:
+        """Read the values of ``as_json``; None for None, a model without statistics. Raises CheckpointError."""
+        if values is None:
+            return None
+        if not isinstance(values, dict):
+            raise CheckpointError(f"{where}: lines should be a table of numbers, got {quoted(values)}")
+        return config_from_mapping(cls, values, where=f"{where}: lines", error=CheckpointError)
+
+
+def line_statistics(
+    store: PairStore, tokenizers: Tokenizers, language: str, masks: MaskStatistics | None = None
+) -> LineStatistics:
+    """Compute the statistics of a store; sentences are counted in a sample of its sources. ``masks`` are kept."""
+    n_src, n_tgt = store.src_lengths, store.tgt_lengths
+    rows = np.unique(np.linspace(0, len(n_src) - 1, min(len(n_src), N_SAMPLED_LINES)).astype(np.int64))
+    lines = tokenizers.src.decode_batch(store.pair(int(row))[0] for row in rows)
+    has_ratio = n_src >= min(MIN_RATIO_TOKENS, int(np.median(n_src)))
+    return LineStatistics(
+        sentences=_upper_quantile([len(split_sentences(line, language)) for line in lines]),
+        tokens=_upper_quantile(n_src.tolist()),
+        longest=int(n_src.max()),
+        least_ratio=round(float(np.quantile(n_tgt[has_ratio] / n_src[has_ratio], RARE_FRACTION)), 4),
+        caps=round(sum(map(is_all_caps, lines)) / len(lines), 4),
+        quotes=QuoteStyle.of_text(lines).as_text(),
+        masks=masks,
+    )
+
+
+def _upper_quantile(counts: Sequence[int]) -> int:
+    """Return the largest count that at least ``MIN_LINE_FRACTION`` of the lines reach."""
+    return int(np.quantile(np.asarray(counts), 1 - MIN_LINE_FRACTION, method="lower"))

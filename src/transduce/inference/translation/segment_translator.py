@@ -1,0 +1,310 @@
+"""Translation of single sentences with a trained model: masks, search in batches, the choice among hypotheses.
+
+Shapes: B sentences, S source positions, N real target positions, D d_model, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Self
+
+import torch
+
+from transduce.config import (
+    MIN_DRAFT_PROBABILITY,
+    N_DRAFTED,
+    BeamSearchConfig,
+    GreedySearchConfig,
+    InferencePrecision,
+    SearchConfig,
+    split_direction,
+)
+from transduce.errors import CheckpointError, ConfigError, DataError
+from transduce.inference.batch_search import BatchSearch, SearchResult
+from transduce.inference.devices import usable_device
+from transduce.inference.folder import read_model_folder
+from transduce.inference.process_bound import ProcessBound
+from transduce.inference.search_options import greedy_unless_sampled, search_with
+from transduce.inference.translation.hypotheses import Candidate
+from transduce.inference.translation.line_statistics import LineStatistics
+from transduce.inference.translation.mask_statistics import MaskStatistics, mask_rules
+from transduce.inference.translation.parts import ScoredText, TranslatedSegment
+from transduce.inference.translation.prefixes import Prefix
+from transduce.inference.translation.segment_text import ForcedIds, ReadSegment, SegmentText
+from transduce.inference.translation.shortlists import read_shortlist
+from transduce.model import EncoderDecoder
+from transduce.model.shortlist import Shortlist
+from transduce.search import DraftLength, ForcedPrefix, PassCounts
+from transduce.text import BOS_ID, EOS_ID, PAD_ID, Tokenizers
+
+__all__ = ["SegmentTranslator"]
+
+
+class SegmentTranslator(ProcessBound):
+    """Translates single sentences: ``Translator`` without what divides lines and puts them together."""
+
+    def __init__(
+        self,
+        model: EncoderDecoder,
+        tokenizers: Tokenizers,
+        search: SearchConfig,
+        *,
+        direction: str,
+        precision: InferencePrecision = "fp32",
+        others: Sequence[EncoderDecoder] = (),
+        statistics: LineStatistics | None = None,
+        shortlist: Shortlist | None = None,
+        masks: MaskStatistics | None = None,
+    ) -> None:
+        self.model, self.tokenizers, self.search, self.statistics = model, tokenizers, search, statistics
+        self.precision = precision
+        self._batch_search = BatchSearch(
+            (model, *others),
+            tokenizers.src,
+            precision=precision,
+            shortlist=shortlist,
+            suppressed_ids=tokenizers.tgt.suppressed_ids,
+        )
+        self._n_models = 1 + len(others)
+        self.src_language, self.tgt_language = split_direction(direction)
+        masks = statistics.masks if masks is None and statistics is not None else masks
+        self.mask_rules = mask_rules(self.src_language, self.tgt_language, masks)
+        self._segment_text = SegmentText(tokenizers, self.mask_rules, statistics)
+
+    def __repr__(self) -> str:
+        n_parameters = sum(weight.numel() for weight in self.model.parameters())
+        config, device = self.model.config, self.model.output_weight.device
+        ensemble = f", ensemble of {self._n_models} models" if self._n_models > 1 else ""
+        return (
+            f"Translator({self.src_language}-{self.tgt_language}, {config.layers_in_words()} of {config.d_model}, "
+            f"{n_parameters / 1e6:.1f} million parameters"
+            f"{ensemble}, beam {self.search.beam_size}, {self.precision} on {device})"
+        )
+
+    def with_draft(
+        self,
+        draft: Self,
+        *,
+        n_drafted: int = N_DRAFTED,
+        min_probability: float = MIN_DRAFT_PROBABILITY,
+    ) -> Self:
+        """Return the translator for which a smaller one drafts tokens: speculative decoding.
+
+        A draft has at most ``n_drafted`` tokens for each pass, and ends after one that the smaller model gives less
+        than ``min_probability``.
+
+        Its search is greedy, or samples. The texts are those of this translator alone, or have their distribution; they
+        come faster the more often the two agree. ``passes`` counts. Both share the vocabularies; a shortlist makes a
+        draft faster and changes no text.
+        Raises ConfigError for other vocabularies or another direction, for a shortlist of this translator, or for less
+        than one token or a number that is no probability.
+        """
+        languages, of_draft = ((each.src_language, each.tgt_language) for each in (self, draft))
+        if (draft.tokenizers.fingerprint, of_draft) != (self.tokenizers.fingerprint, languages):
+            raise ConfigError(
+                "a draft needs the tokenizers and the direction of the translator; train it on the same prepared folder"
+                " (train --store), or from the translator (train --from)"
+            )
+        other = copy.copy(self)
+        try:
+            length = DraftLength(n_drafted, min_probability)
+        except ValueError as error:
+            raise ConfigError(str(error)) from None
+        other._batch_search = self._batch_search.with_draft(draft._batch_search, length)
+        other.search = greedy_unless_sampled(self.search)
+        return other
+
+    def attend(self, on_step: Callable[[], object]) -> None:
+        """Call ``on_step`` before each step of decoding, for instance to let more urgent work pass."""
+        self._batch_search.on_step = on_step
+
+    @property
+    def passes(self) -> PassCounts:
+        """The passes of the model so far, where drafts or draws were made."""
+        return self._batch_search.counts
+
+    @classmethod
+    def load(
+        cls,
+        folder: str | Path,
+        *others: str | Path,
+        device: str | torch.device = "cpu",
+        precision: InferencePrecision = "fp32",
+        shortlist: str | Path | None = None,
+    ) -> Self:
+        """Load a model folder, or several as an ensemble with the search configuration of the first.
+
+        ``shortlist``: a folder of ``transduce shortlist``, for one model.
+        Raises CheckpointError if one cannot be used or has other vocabularies than the first, ConfigError if the device
+        does not exist or does not support the precision.
+        """
+        device = usable_device(device)
+        first, *more = (read_model_folder(Path(each), device=device) for each in (folder, *others))
+        models = [
+            each.model_for(each.task if each.task == "mask-predict" else "translation", EncoderDecoder)
+            for each in (first, *more)
+        ]
+        for path, loaded in zip(others, more, strict=True):
+            if (loaded.tokenizers.fingerprint, loaded.direction) != (first.tokenizers.fingerprint, first.direction):
+                raise CheckpointError(
+                    f"{path} has other tokenizers or another direction than {folder}; train the models of an ensemble "
+                    "from one prepared folder (train --store)"
+                )
+        return cls(
+            models[0],
+            first.tokenizers,
+            first.search,
+            direction=first.direction,
+            precision=precision,
+            others=models[1:],
+            statistics=first.statistics,
+            shortlist=None if shortlist is None else read_shortlist(Path(shortlist), first.tokenizers),
+        )
+
+    @property
+    def max_source_tokens(self) -> int:
+        """Maximum source length, EOS included; longer sources are truncated."""
+        return self._batch_search.max_source_tokens
+
+    def source_ids(self, text: str) -> list[int]:
+        """Encode a text as the model reads it, without EOS. Raises DataError if it has no token."""
+        ids = self._batch_search.source_ids([text])[0][: self.max_source_tokens - 1]
+        if not ids:
+            raise DataError("there is no word to translate; give a sentence")
+        return ids
+
+    def translate_segments(
+        self,
+        texts: Sequence[str],
+        search: SearchConfig,
+        *,
+        should_stop: Callable[[], bool] = lambda: False,
+        lowers_caps: bool = False,
+        is_scored: bool = True,
+        prefixes: Sequence[Prefix] | None = None,
+        is_checked: bool = True,
+        report: Callable[[int], object] = lambda n_done: None,
+    ) -> list[TranslatedSegment] | None:
+        """Translate each text as a whole; None if interrupted.
+
+        ``lowers_caps``: lowercase texts in capitals and uppercase their translations, if hardly any training line was
+        in capitals. ``prefixes``: how each translation begins. Unless ``is_checked`` is false, a hypothesis that loops,
+        has no word or lacks what should be kept is replaced by the next best, or mended; an empty text says that no
+        hypothesis has a word. ``report`` gets the number of texts done, after each batch.
+        """
+        inputs = [self._segment_text.read(text, lowers_caps=lowers_caps) for text in texts]
+        forced: list[ForcedIds] | None = None
+        if prefixes is not None and any(each.text for each in prefixes):
+            forced = [self._prefix_ids(*each) for each in zip(prefixes, inputs, strict=True)]
+
+        def found(
+            indices: Sequence[int], config: SearchConfig, *, has_loops: bool = True
+        ) -> Iterator[tuple[int, SearchResult, list[Candidate]]]:
+            sources = [inputs[index] for index in indices]
+            begun = None if forced is None else [forced[index] for index in indices]
+            results = self._batch_search(
+                [each.masked.text for each in sources], config, should_stop=should_stop, is_scored=is_scored,
+                processor=None if begun is None else self._forcing(begun),
+                min_tokens=None if begun is None else self._min_tokens(begun, config),
+                has_loops=has_loops,
+                report=report if len(indices) == len(texts) else lambda n_done: None,
+            )  # fmt: skip
+            if results is None:
+                return iter(())
+            candidates = self._segment_text.candidates(sources, results, is_checked=is_checked)
+            return zip(indices, results, candidates, strict=True)
+
+        segments: dict[int, TranslatedSegment] = {}
+        faulty = list[int]()
+        for index, result, candidates in found(range(len(texts)), search):
+            segments[index] = self._segment_text.chosen(inputs[index], result, candidates, n_best=search.n_best)
+            if any(each.fault for each in candidates):
+                faulty.append(index)
+        if len(segments) < len(texts):
+            return None
+        # Only now, since they take longer: a search for the whole beam, and one that writes no loops.
+        beam = search_with(search, n_best=search.beam_size)
+        if faulty and search.n_best < search.beam_size:
+            for index, result, candidates in found(faulty, beam):
+                segments[index] = self._segment_text.chosen(inputs[index], result, candidates, n_best=search.n_best)
+        looping = [index for index in faulty if "repeated" in segments[index].warnings]
+        if looping and isinstance(search, BeamSearchConfig | GreedySearchConfig):
+            for index, result, candidates in found(looping, beam, has_loops=False):
+                segments[index] = self._segment_text.chosen(inputs[index], result, candidates, n_best=search.n_best)
+        return [segments[index] for index in range(len(texts))]
+
+    def translate_interruptible(self, should_stop: Callable[[], bool], texts: Sequence[str]) -> list[str] | None:
+        """Translate texts, unsplit and unchecked; None if ``should_stop``, checked before each batch, is true."""
+        segments = self.translate_segments(
+            texts, self.search, should_stop=should_stop, is_scored=False, is_checked=False
+        )
+        return None if segments is None else [each.n_best[0].text for each in segments]
+
+    @torch.no_grad()
+    def alternatives(
+        self, text: str, *, prefix: str = "", n: int = 5, search: SearchConfig | None = None
+    ) -> list[ScoredText]:
+        """Translate one sentence in up to ``n`` ways that differ from the first token after ``prefix`` on.
+
+        Each of the ``n`` most probable next tokens is continued by the search; best score first, equal texts once.
+        Raises as ``translate_lines`` does for a prefix.
+        """
+        source = self._segment_text.read(text, lowers_caps=True)
+        ids, is_complete = self._prefix_ids(Prefix(prefix), source)
+        encoded = self._batch_search.source_ids([source.masked.text])[0][: self.max_source_tokens - 1]
+        if not encoded:
+            return []
+        device = self.model.output_weight.device
+        src_BS = torch.tensor([[*encoded, EOS_ID]], device=device)
+        states_ND = self.model(src_BS, torch.tensor([[BOS_ID, *ids]], device=device))
+        logits_V = self.model.logits(states_ND[-1:])[0].float()
+        logits_V[[PAD_ID, BOS_ID, *self.tokenizers.tgt.suppressed_ids]] = -torch.inf
+        if is_complete:
+            logits_V.masked_fill_(self._is_inside_word_V.to(device), -torch.inf)
+        best_ids = logits_V.topk(min(n, len(logits_V))).indices.tolist()
+        forced = [([*ids, id], False) for id in best_ids]
+        config = search_with(search or self.search, n_best=None)
+        results = self._batch_search(
+            [source.masked.text] * len(forced), config, processor=self._forcing(forced),
+            min_tokens=self._min_tokens(forced, config),
+        )  # fmt: skip
+        assert results is not None  # not interrupted
+        candidates = self._segment_text.candidates([source] * len(results), results, is_checked=False)
+        found = [each.best for of_result in candidates for each in of_result[:1]]
+        found.sort(key=lambda each: -each.score)
+        best_of = {each.text: each for each in reversed(found) if each.text}
+        return list(best_of.values())[::-1]
+
+    @cached_property
+    def _is_inside_word_V(self) -> torch.Tensor:
+        """Which target tokens continue a word."""
+        is_inside_V = torch.ones(self.tokenizers.tgt.size, dtype=torch.bool)
+        is_inside_V[[EOS_ID, *self.tokenizers.tgt.word_start_ids]] = False
+        return is_inside_V
+
+    def _prefix_ids(self, prefix: Prefix, source: ReadSegment) -> ForcedIds:
+        return self._segment_text.prefix_ids(prefix, source, max_tokens=self.max_source_tokens - 1)
+
+    def _forcing(self, forced: Sequence[ForcedIds]) -> Callable[[Sequence[int], Sequence[int]], ForcedPrefix]:
+        """Return what makes the processor of a batch."""
+
+        def processor(indices: Sequence[int], _max_lengths: Sequence[int]) -> ForcedPrefix:
+            ids, are_complete = zip(*(forced[index] for index in indices), strict=True)
+            return ForcedPrefix(ids, self._is_inside_word_V, are_complete)
+
+        return processor
+
+    def _min_tokens(self, forced: Sequence[ForcedIds], search: SearchConfig) -> list[int]:
+        """Return how long each output may at least be: its prefix, some more tokens, EOS."""
+        limit = self._batch_search.max_output_tokens
+        return [min(len(ids) + search.max_extra_tokens + 1, limit) if ids else 1 for ids, _ in forced]
+
+    def _n_tokens(self, texts: Sequence[str]) -> list[int]:
+        """Count the tokens that the model reads, EOS included; a truncated text counts as longer than the maximum."""
+        inputs = [self._segment_text.read(text, lowers_caps=True) for text in texts]
+        counts = [len(ids) + 1 for ids in self._batch_search.source_ids([each.masked.text for each in inputs])]
+        minimum = self.max_source_tokens + 1
+        return [max(n, minimum) if each.is_truncated else n for each, n in zip(inputs, counts, strict=True)]

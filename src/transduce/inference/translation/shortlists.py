@@ -1,0 +1,55 @@
+"""Shortlist folders: the likely target tokens of each source token.
+
+``shortlist.safetensors``, ``shortlist.json``, ``manifest.json``.
+
+Shapes: V vocabulary, R target tokens of each source token, P frequent target tokens.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from transduce.errors import CheckpointError
+from transduce.files import Migration, migrated, read_json, verify_manifest
+from transduce.model.shortlist import Shortlist
+from transduce.model.weights_file import read_tensors
+from transduce.text import Tokenizers
+
+__all__ = ["read_shortlist"]
+
+MIGRATIONS: tuple[Migration, ...] = (dict,)  # format 1 is the first
+DESCRIPTION_FILE, TENSORS_FILE = "shortlist.json", "shortlist.safetensors"
+
+
+def read_shortlist(folder: Path, tokenizers: Tokenizers) -> Shortlist:
+    """Read and check a shortlist folder.
+
+    Raises CheckpointError if a file is missing or corrupt, or if it was made for other tokenizers.
+    """
+    verify_manifest(folder, error=CheckpointError, required=(DESCRIPTION_FILE, TENSORS_FILE))
+    path = folder / DESCRIPTION_FILE
+    values = migrated(read_json(path, error=CheckpointError), MIGRATIONS, first=1, where=path, error=CheckpointError)
+    if values.get("tokenizer_fingerprint") != tokenizers.fingerprint:
+        raise CheckpointError(f"{folder} was made for other tokenizers than the model's; make it from the same store")
+    tensors = read_tensors(folder / TENSORS_FILE)
+    if set(tensors) != {"candidates", "frequent"}:
+        raise CheckpointError(f"{folder / TENSORS_FILE} should have the tensors candidates and frequent")
+    candidates_VR, frequent_P = tensors["candidates"], tensors["frequent"]
+    _require_ids(candidates_VR, folder, n_dimensions=2, vocab_size=tokenizers.tgt.size)
+    _require_ids(frequent_P, folder, n_dimensions=1, vocab_size=tokenizers.tgt.size)
+    if len(candidates_VR) != tokenizers.src.size:
+        raise CheckpointError(
+            f"{folder / TENSORS_FILE} has candidates of {len(candidates_VR):,} source tokens, the tokenizer has "
+            f"{tokenizers.src.size:,}"
+        )
+    return Shortlist(candidates_VR, frequent_P)
+
+
+def _require_ids(ids: Tensor, folder: Path, *, n_dimensions: int, vocab_size: int) -> None:
+    """Raise CheckpointError if a tensor does not hold target ids."""
+    is_right = ids.dtype == torch.int32 and ids.ndim == n_dimensions and ids.numel() > 0
+    if not is_right or int(ids.min()) < 0 or int(ids.max()) >= vocab_size:
+        raise CheckpointError(f"{folder / TENSORS_FILE} does not hold target ids below {vocab_size:,}")

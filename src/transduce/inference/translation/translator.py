@@ -1,0 +1,262 @@
+"""Translation with a trained model: a stream of lines to a stream of translations, in order.
+
+A line is divided into segments, usually sentences (``text_division.py``); verbatim spans are masked; the segments of
+many lines are searched in batches; hypotheses are compared with their sources (``hypotheses.py``); and the translations
+of a line are put together (``text_translation.py``).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
+from itertools import chain, repeat
+from typing import TypedDict, Unpack, overload
+
+from transduce.config import SearchConfig
+from transduce.errors import ConfigError, quoted
+from transduce.files import MAX_LINE_BYTES
+from transduce.inference.batch_search import require_sequence
+from transduce.inference.search_options import greedy_unless_sampled, search_with
+from transduce.inference.translation.parts import ScoredText, TranslatedSegment, Translation
+from transduce.inference.translation.prefixes import Prefix
+from transduce.inference.translation.progress import Progress, progress_callback
+from transduce.inference.translation.segment_translator import SegmentTranslator
+from transduce.inference.translation.segmentation import Segmenter
+from transduce.inference.translation.text_division import Splitting, TextDivider
+from transduce.inference.translation.text_translation import TextTranslation
+from transduce.inference.translation.word_alignment import align_words
+from transduce.text import Segment, n_masks
+from transduce.text.chunks import chunks
+from transduce.text.markup import MarkupRules
+
+__all__ = ["CHUNK_LINES", "Prefix", "ScoredText", "Translation", "Translator"]
+
+# Lines read before the first is translated: enough to batch sentences of equal length, few enough for a stream.
+CHUNK_LINES = 2000
+CHUNK_LINES_WITH_PROGRESS = 200
+# Reranks candidates: (texts, their candidates, search configuration) to the n-best of each text.
+Rerank = Callable[[Sequence[str], Sequence[TranslatedSegment], SearchConfig], Sequence[TranslatedSegment]]
+
+
+class _Options(TypedDict, total=False):
+    """Options of ``Translator.translate`` except ``n_best``."""
+
+    beam_size: int | None
+    alpha: float | None
+    max_tokens_per_batch: int | None
+    search: SearchConfig | None
+    split: bool
+    prefix: str | Sequence[str]
+    draft: Translator | None
+    progress: bool | Progress
+
+
+class Translator(SegmentTranslator):
+    """Translate raw text with a model or an ensemble.
+
+    ``Translator.load(folder).translate(["..."])`` is all that most users need. ``precision="bf16"`` or ``"int8"`` (on
+    CPUs) computes matrix products in that type: faster on processors that support it, with slightly different outputs.
+    After changing weights, make a new translator. Several threads may share one. ``others`` are further models with the
+    same vocabularies, for an ensemble; with a ``shortlist``, only its tokens are scored. ``statistics`` are those of
+    the training lines; without them, every sentence is translated separately. ``masks`` say what is not masked, by
+    default those of ``statistics``.
+    """
+
+    @cached_property
+    def _segmenter(self) -> Segmenter:
+        return Segmenter(
+            self.src_language,
+            self.statistics,
+            self._n_tokens,
+            max_tokens=self.max_source_tokens,
+            n_masks=lambda text: n_masks(text, self.mask_rules) if self.tokenizers.src.has_masks else 0,
+        )
+
+    @cached_property
+    def _divider(self) -> TextDivider:
+        return TextDivider(self._segmenter, self.tokenizers, self.tgt_language)
+
+    @overload
+    def translate(self, texts: Sequence[str], *, n_best: None = None, **options: Unpack[_Options]) -> list[str]: ...
+
+    @overload
+    def translate(self, texts: Sequence[str], *, n_best: int, **options: Unpack[_Options]) -> list[list[str]]: ...
+
+    def translate(
+        self,
+        texts: Sequence[str],
+        *,
+        n_best: int | None = None,
+        beam_size: int | None = None,
+        alpha: float | None = None,
+        max_tokens_per_batch: int | None = None,
+        search: SearchConfig | None = None,
+        split: bool = True,
+        prefix: str | Sequence[str] = "",
+        draft: Translator | None = None,
+        progress: bool | Progress = False,
+    ) -> list[str] | list[list[str]]:
+        """Translate a list of texts; with ``n_best``, return up to so many different translations of each, best first.
+
+        ``n_best``, ``beam_size``, ``alpha`` and ``max_tokens_per_batch`` override those of ``search``, by default the
+        model's search configuration. Texts of several sentences are translated sentence by sentence, with their
+        spacing; with ``split=False`` as a whole. ``prefix``: how the translations begin, one for all texts or one for
+        each (see ``translate_lines``). ``draft`` is a smaller translator for speculative decoding (see ``with_draft``),
+        which is greedy, or samples, without a prefix. ``progress=True`` shows a bar on stderr; a function is called
+        with the number of texts done and their total. Warns of texts that are cut; ``translate_lines`` tells more.
+        Raises TypeError, naming the item, for anything but a list of strings, ConfigError for an invalid search or
+        another number of prefixes than texts, DataError for a prefix that is longer than the model reads.
+        """
+        if draft is not None:
+            if prefix:
+                raise ConfigError("a prefix cannot be used with a draft; leave one of them out")
+            search = greedy_unless_sampled(search or self.search)
+            return self.with_draft(draft).translate(
+                texts, n_best=n_best, beam_size=beam_size, alpha=alpha, max_tokens_per_batch=max_tokens_per_batch,
+                search=search, split=split, progress=progress,
+            )  # fmt: skip
+        require_sequence(texts, "translate takes a list of texts", "for one text, translate([text])[0]")
+        texts = list(texts)
+        for _ in _strings(texts):  # check all before the first is translated
+            pass
+        overridden = search_with(
+            search or self.search,
+            n_best=n_best,
+            beam_size=beam_size,
+            alpha=alpha,
+            max_tokens_per_batch=max_tokens_per_batch,
+        )
+        prefixes = repeat(prefix, len(texts)) if isinstance(prefix, str) else list(_strings(prefix, name="prefix"))
+        if isinstance(prefixes, list) and len(prefixes) != len(texts):
+            raise ConfigError(f"there are {len(prefixes):,} prefixes for {len(texts):,} texts; give one for each")
+        chunk_lines = CHUNK_LINES_WITH_PROGRESS if progress else CHUNK_LINES
+        translations: list[Translation] = []
+        with progress_callback(progress, len(texts)) as report:
+            for translation in self.translate_lines(
+                texts, search=overridden, chunk_lines=chunk_lines, split=split, is_scored=False, prefixes=prefixes
+            ):
+                translations.append(translation)
+                report(len(translations), len(texts))
+        _warn_of_cut(translations, self.max_source_tokens)
+        if n_best is None:
+            return [translation.text for translation in translations]
+        return [[each.text for each in translation.n_best] for translation in translations]
+
+    def translate_iter(
+        self,
+        texts: Iterable[str],
+        *,
+        beam_size: int | None = None,
+        alpha: float | None = None,
+        max_tokens_per_batch: int | None = None,
+        search: SearchConfig | None = None,
+        split: bool = True,
+        chunk_lines: int = CHUNK_LINES,
+    ) -> Iterator[str]:
+        """Translate a stream of texts, in order.
+
+        ``chunk_lines`` texts are read before the first is translated: more is faster, 1 translates each immediately.
+        The other options are those of ``translate``.
+        """
+        require_sequence(texts, "translate_iter takes a stream of texts", "for one text, translate([text])[0]")
+        overridden = search_with(
+            search or self.search, beam_size=beam_size, alpha=alpha, max_tokens_per_batch=max_tokens_per_batch
+        )
+        lines = self.translate_lines(
+            _strings(texts), search=overridden, chunk_lines=chunk_lines, split=split, is_scored=False
+        )
+        return (translation.text for translation in lines)
+
+    def translate_lines(
+        self,
+        lines: Iterable[str],
+        *,
+        search: SearchConfig | None = None,
+        chunk_lines: int = CHUNK_LINES,
+        split: bool = True,
+        rerank: Rerank | None = None,
+        is_scored: bool = True,
+        prefixes: Iterable[str] = repeat(""),
+        rules: MarkupRules | None = None,
+        is_linked: bool = False,
+        report: Callable[[int], object] = lambda n_lines: None,
+    ) -> Iterator[Translation]:
+        """Translate a stream of lines, in order; what has no words stays as it is.
+
+        A chunk has fewer than ``chunk_lines`` if lines are long; lines are truncated at ``MAX_LINE_BYTES``.
+        Without ``split``, a line is one sentence. ``rules``: lines have tags, which the translations have, too.
+        ``rerank`` gets each sentence with its whole beam and returns its n-best. Without ``is_scored``, the scores of
+        greedy search are NaN, which is faster. ``is_linked``: translations have the links between words. ``report``
+        gets the number of lines done, also within a chunk, of whose sentences that share is done.
+
+        ``prefixes``: how the translation of each line begins. The last word of a prefix may be continued, unless a
+        space follows it. If a line is split, the sentences of the prefix belong to its segments in order, and only the
+        last one is continued. Raises ConfigError for a prefix with a shortlist, or with ``rerank``.
+        """
+        if not isinstance(chunk_lines, int) or chunk_lines < 1:
+            raise ConfigError(f"chunk_lines should be at least 1, got {quoted(chunk_lines)}")
+        config = search or self.search
+        beam_config = config if rerank is None else search_with(config, n_best=config.beam_size)
+
+        n_done = 0
+
+        def translated(chunk: Sequence[tuple[str, str]]) -> list[Translation]:
+            nonlocal n_done
+            texts, beginnings = zip(*chunk, strict=True)
+            splitting: Splitting = "lines" if split else "none"
+            work = self.divided(texts, rules=rules, splitting=splitting, prefixes=beginnings, is_linked=is_linked)
+            sources = [each.text for each in work.sentences]
+            begun = [each.prefix for each in work.sentences]
+            if rerank is not None and any(each.text for each in begun):
+                raise ConfigError("a prefix cannot be used with a model for reranking; leave one of them out")
+            candidates = self.translate_segments(
+                sources, beam_config, lowers_caps=True, is_scored=is_scored, prefixes=begun,
+                report=lambda n_sentences: report(n_done + len(chunk) * n_sentences // len(sources)),
+            )  # fmt: skip
+            assert candidates is not None  # not interrupted
+            segments = candidates if rerank is None else rerank(sources, candidates, config)
+            n_done += len(chunk)
+            report(n_done)
+            return work.put_together(segments, align_words(self, work.pairs(segments)), n_best=config.n_best)
+
+        pairs = zip(lines, prefixes, strict=False)
+        return chain.from_iterable(map(translated, chunks(pairs, chunk_lines, lambda pair: len(pair[0]))))
+
+    def divided(
+        self,
+        texts: Sequence[str],
+        *,
+        rules: MarkupRules | None = None,
+        splitting: Splitting = "lines",
+        prefixes: Sequence[str] = (),
+        is_linked: bool = False,
+    ) -> TextTranslation:
+        """Divide texts into the sentences that are to be translated."""
+        divided = self._divider(texts, rules=rules, splitting=splitting, prefixes=prefixes)
+        return TextTranslation(divided, tgt_language=self.tgt_language, is_linked=is_linked)
+
+    def split_line(self, line: str) -> list[Segment]:
+        """Return the segments of a line that are translated separately, at least one."""
+        code, rest = self.tokenizers.src.split_language_code(line[:MAX_LINE_BYTES])
+        segments = self._segmenter([rest])[0]
+        return [Segment(f"{code} {each.text}", each.space) for each in segments] if code else segments
+
+
+def _warn_of_cut(translations: Sequence[Translation], max_source_tokens: int) -> None:
+    """Warn of texts whose end was not translated."""
+    cut = [index for index, each in enumerate(translations) if each.is_truncated]
+    if cut:
+        warnings.warn(
+            f"{len(cut):,} of {len(translations):,} texts have a sentence of more than {max_source_tokens:,} tokens, "
+            f"whose end was cut off; the first is texts[{cut[0]}]",
+            stacklevel=3,
+        )
+
+
+def _strings(texts: Iterable[str], *, name: str = "texts") -> Iterator[str]:
+    """Iterate over ``texts``. Raises TypeError for anything but a string."""
+    for number, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise TypeError(f"{name}[{number}] should be a string, got {type(text).__name__}")
+        yield text

@@ -1,0 +1,171 @@
+"""Which source words each word of a translation looked at, and how probable the model found it. Section 3.2.3.
+
+The model reads the translation as if it wrote it (forced decoding). A target word's weights are the encoder-decoder
+attention of the positions that predict its tokens, averaged over the heads of one layer.
+
+Shapes: B sentences, H heads, T target positions, S source positions, X target words, Y source words, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from transduce.data import pad_rows, plan_by_length
+from transduce.model import AttentionKind
+from transduce.text import BOS_ID, EOS_ID, MaskedText, Tokenizer, mask, normalise, word_spans
+
+if TYPE_CHECKING:
+    from transduce.inference.translation.translator import Translator
+
+__all__ = ["AlignedSentence", "align_words"]
+
+Span = tuple[int, int]  # the (start, end) of characters
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AlignedSentence:
+    """A sentence, its translation, and the attention between their words. Both texts are normalised."""
+
+    source: str
+    target: str
+    source_words: tuple[Span, ...]
+    target_words: tuple[Span, ...]
+    weights_XY: NDArray[np.float32]  # rows sum to 1; uniform where the model has no attention
+    log_probs_X: tuple[float, ...]  # of each target word given everything before it, in nats
+
+
+@torch.no_grad()
+def align_words(translator: Translator, pairs: Sequence[tuple[str, str]]) -> list[AlignedSentence]:
+    """Align sentences with their translations, each (source, target), in batches.
+
+    Sides longer than the model reads are truncated: later words have uniform weights and log-probability 0.
+    """
+    limit = translator.max_source_tokens - 1
+    texts = [(normalise(source), normalise(target)) for source, target in pairs]
+    sources, targets = zip(*(_masked(*each, translator) for each in texts), strict=True) if texts else ((), ())
+    tokenizers = translator.tokenizers
+    src_ids = [ids[:limit] for ids in tokenizers.src.encode_batch([each.text for each in sources], max_tokens=limit)]
+    tgt_ids = [ids[:limit] for ids in tokenizers.tgt.encode_batch([each.text for each in targets], max_tokens=limit)]
+    aligned: dict[int, AlignedSentence] = {}
+    lengths = [max(len(src), len(tgt)) + 1 for src, tgt in zip(src_ids, tgt_ids, strict=True)]
+    for rows in plan_by_length(lengths, max_tokens=translator.search.max_tokens_per_batch):
+        weights, log_probs = _forced(translator, [src_ids[row] for row in rows], [tgt_ids[row] for row in rows])
+        for row, weights_TS, log_probs_T in zip(rows, weights, log_probs, strict=True):
+            source, target = texts[row]
+            source_words, target_words = tuple(word_spans(source)), tuple(word_spans(target))
+            src_word_of = _word_of_tokens(sources[row], src_ids[row], tokenizers.src, source_words)
+            tgt_word_of = _word_of_tokens(targets[row], tgt_ids[row], tokenizers.tgt, target_words)
+            aligned[row] = AlignedSentence(
+                source,
+                target,
+                source_words,
+                target_words,
+                _word_weights(weights_TS, tgt_word_of, src_word_of, len(target_words), len(source_words)),
+                _word_log_probs(log_probs_T, tgt_word_of, len(target_words)),
+            )
+    return [aligned[row] for row in range(len(pairs))]
+
+
+def _masked(source: str, target: str, translator: Translator) -> tuple[MaskedText, MaskedText]:
+    """Mask both sides as the translator does, with the masks of the source."""
+    if not (translator.tokenizers.src.has_masks and translator.tokenizers.tgt.has_masks):
+        return MaskedText(source, {}), MaskedText(target, {})
+    masked, hidden = mask(source, translator.mask_rules), target
+    written = {mask_token: masked.in_target(mask_token) for mask_token in masked.originals}
+    for mask_token, string in sorted(written.items(), key=lambda each: -len(each[1])):
+        hidden = hidden.replace(string, mask_token)
+    return masked, MaskedText(hidden, written)
+
+
+def _forced(
+    translator: Translator, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+) -> tuple[list[NDArray[np.float32] | None], list[NDArray[np.float32]]]:
+    """Return the mean weights (T, S) of each pair, None without attention, and the log-probabilities (T) of its tokens.
+
+    The rows are those that predict the tokens of the target, EOS left out; so is the column of the source's EOS.
+    """
+    model, n_layers = translator.model, translator.model.config.layer_counts[-1]
+    device = model.output_weight.device
+    src_BS = pad_rows([[*ids, EOS_ID] for ids in sources]).to(device)
+    tgt_BT = pad_rows([[BOS_ID, *ids] for ids in targets]).to(device)
+    recorded: list[Tensor] = []
+
+    def record(kind: AttentionKind, layer: int, weights_BHTS: Tensor) -> None:
+        if kind == "cross" and layer == _layer_of_alignment(n_layers):
+            recorded.append(weights_BHTS.float().mean(1).cpu())
+
+    states_ND = model(src_BS, tgt_BT, attention_hook=record)
+    log_probs_NV = model.logits(states_ND).float().log_softmax(dim=1)
+    next_ids = [id for ids in targets for id in (*ids, EOS_ID)]
+    log_probs_N = log_probs_NV.gather(1, torch.tensor(next_ids, device=device).unsqueeze(1)).squeeze(1).cpu()
+    log_probs = [part[:-1].numpy() for part in torch.split(log_probs_N, [len(ids) + 1 for ids in targets])]
+    if not recorded:
+        return [None] * len(targets), log_probs
+    weights = [
+        weights_TS[: len(tgt), : len(src)].numpy()
+        for weights_TS, tgt, src in zip(recorded[0], targets, sources, strict=True)
+    ]
+    return weights, log_probs
+
+
+def _layer_of_alignment(n_layers: int) -> int:
+    """Return the decoder layer whose attention aligns best: the last but one; of few layers the last."""
+    return n_layers - 2 if n_layers > 2 else n_layers - 1
+
+
+def _word_of_tokens(
+    masked: MaskedText, ids: Sequence[int], tokenizer: Tokenizer, words: Sequence[Span]
+) -> list[int | None]:
+    """Return the index of the word that each token of the masked text begins in; None outside all words."""
+    starts, word_of_character = list[int](), dict[int, int]()  # of the masked text, in the text
+    position = 0
+    for character in masked.text:
+        starts.append(position)
+        position += len(masked.originals.get(character, character))
+    for index, word in enumerate(words):
+        word_of_character |= dict.fromkeys(range(*word), index)
+    spans = tokenizer.spans(ids)
+    return [word_of_character.get(starts[begin]) if begin < len(starts) else None for begin, _ in spans]
+
+
+def _word_weights(
+    weights_TS: NDArray[np.float32] | None,
+    tgt_word_of: Sequence[int | None],
+    src_word_of: Sequence[int | None],
+    n_target_words: int,
+    n_source_words: int,
+) -> NDArray[np.float32]:
+    """Return the weights between words, (X, Y): summed over the tokens of a source word, averaged over the target's."""
+    words_XY = np.zeros((n_target_words, n_source_words), np.float32)
+    if weights_TS is not None:
+        rows = [(position, word) for position, word in enumerate(tgt_word_of) if word is not None]
+        columns = [(position, word) for position, word in enumerate(src_word_of) if word is not None]
+        if rows and columns:
+            (row_positions, row_words), (column_positions, column_words) = zip(*rows), zip(*columns)  # noqa: B905
+            by_column_TY = np.zeros((len(rows), n_source_words), np.float32)
+            np.add.at(by_column_TY.T, list(column_words), weights_TS[np.ix_(row_positions, column_positions)].T)
+            np.add.at(words_XY, list(row_words), by_column_TY)
+    totals_X1 = words_XY.sum(1, keepdims=True)
+    uniform = 1 / max(1, n_source_words)
+    return np.where(totals_X1 > 0, words_XY / np.where(totals_X1 > 0, totals_X1, 1), uniform).astype(np.float32)
+
+
+def _word_log_probs(
+    log_probs_T: NDArray[np.float32], tgt_word_of: Sequence[int | None], n_words: int
+) -> tuple[float, ...]:
+    """Return the log-probability of each word: the sum over its tokens, and over those of spaces before it."""
+    sums = [0.0] * n_words
+    starts = [position for position, word in enumerate(tgt_word_of) if word is not None]
+    for (first, end), position in zip(pairwise([0, *(each + 1 for each in starts)]), starts, strict=True):
+        word = tgt_word_of[position]
+        assert word is not None
+        sums[word] += float(log_probs_T[first:end].sum())
+    return tuple(sums)

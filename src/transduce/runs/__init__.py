@@ -1,0 +1,14 @@
+"""Training runs: from recipe to model folder, resumed if interrupted; run folders; new recipes."""
+
+from __future__ import annotations
+
+from transduce.runs.averaging import average_run, dev_perplexity
+from transduce.runs.lock import run_lock
+from transduce.runs.new_recipe import NewRecipe, OwnText, new_recipe
+from transduce.runs.run import RunResult, train
+from transduce.runs.run_file import CHECKPOINTS, holds_run, read_run_config, resume_config
+
+__all__ = [
+    "CHECKPOINTS", "NewRecipe", "OwnText", "RunResult", "average_run", "dev_perplexity", "holds_run", "new_recipe",
+    "read_run_config", "resume_config", "run_lock", "train",
+]  # fmt: skip

@@ -1,0 +1,48 @@
+"""Time per update on this machine, measured on a throwaway model."""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+from itertools import pairwise
+from pathlib import Path
+
+import torch
+
+from transduce.config import RunConfig
+from transduce.model import make_model
+from transduce.runs.memory import require_memory_to_train
+from transduce.tasks.preparation import Prepared
+from transduce.tasks.registry import task_of
+from transduce.training import Record, Trainer, UpdateRecord, learning_rate
+
+__all__ = ["seconds_per_update"]
+
+N_UPDATES, N_WARM_UP = 14, 4  # the first updates are slower: kernel selection, memory allocation
+
+
+def seconds_per_update(config: RunConfig, prepared: Prepared, device: torch.device) -> float:
+    """Return the median time of some updates of a new model. Raises TrainingError if there is too little memory."""
+    task, tokenizers = task_of(config), prepared.tokenizers
+    model_config = task.model_config(config.model, *tokenizers.sizes)
+    training = config.training.model_copy(update={"max_updates": N_UPDATES, "max_minutes": None})
+    require_memory_to_train(model_config, training, device)
+    times: list[float] = []
+
+    def listen(record: Record) -> None:
+        if isinstance(record, UpdateRecord):
+            times.append(record.elapsed_s)
+
+    with tempfile.TemporaryDirectory() as folder, torch.random.fork_rng():
+        torch.manual_seed(training.seed)
+        model = make_model(model_config, tokenizers).to(device)
+        Trainer(
+            model=model,
+            objective=task.objective(model, config),
+            batches=task.batches(prepared.train, config, device),
+            learning_rate=lambda step: learning_rate(step, d_model=model_config.d_model, config=training),
+            config=training,
+            checkpoints=Path(folder),
+            listeners=[listen],
+        ).run()
+    return statistics.median(after - before for before, after in pairwise(times[N_WARM_UP:]))

@@ -1,0 +1,1 @@
+"""Tasks on documents: causal and masked language models, missing spans, images as pixels."""

@@ -1,0 +1,74 @@
+"""The causal language modelling task: predict the next token of a document, from the ones before it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Unpack
+
+import torch
+
+from transduce.config import DataConfig, ModelConfig, RunConfig, Split
+from transduce.data import Store
+from transduce.data.documents import CausalBatches, SegmentOptions, TextBatch
+from transduce.inference.language_models.causal import CausalLanguageModel
+from transduce.inference.language_models.language_model import TextScore
+from transduce.metrics import TokenisedBleu
+from transduce.tasks.documents.text_task import TextTask, texts_of
+from transduce.tasks.preparation import Prepared
+from transduce.tasks.registry import register
+from transduce.tasks.task import Use
+from transduce.text import Tokenizers
+from transduce.training import Score
+
+__all__ = ["CausalLanguageModelling"]
+
+
+class CausalLanguageModelling(TextTask[TextBatch]):
+    """Decoder-only models: each position sees itself and earlier ones."""
+
+    name = "causal-lm"
+    score_of_validation = "bits_per_byte"
+    doing = "modelling"
+
+    def text_batches(
+        self, store: Store, model: ModelConfig, data: DataConfig, **options: Unpack[SegmentOptions]
+    ) -> CausalBatches:
+        """Return batches of segments as long as the model's window."""
+        max_length = self.longest_segment(model, data)
+        return CausalBatches(store, max_length=max_length, **options)
+
+    def validation_scores(self, dev: Store, tokenizers: Tokenizers) -> Callable[[float, int], Mapping[str, Score]]:
+        """Return the function from the cross-entropy of the dev text to its bits per byte."""
+        n_bytes = sum(len(text.encode("utf-8", "surrogateescape")) for text in texts_of(dev, tokenizers))
+        return lambda nats, n_targets: {
+            "bits_per_byte": Score(TextScore(nats, n_targets, n_bytes).bits_per_byte, lower_is_better=True)
+        }
+
+    def evaluate(
+        self,
+        model_folder: Path,
+        prepared: Prepared,
+        split: Split,
+        *,
+        device: str | torch.device = "cpu",
+        also: Collection[TokenisedBleu] = (),
+    ) -> TextScore:
+        """Return the cross-entropy of dev or test, with a sliding window."""
+        texts = texts_of(self.split_store(prepared, split), prepared.tokenizers)
+        model: CausalLanguageModel = self.load(model_folder, device=device)
+        return model.score(text.removesuffix("\n").split("\n") for text in texts)
+
+    def score_lines(self, scores: Any, config: RunConfig) -> Sequence[str]:
+        """Return the scores for the model card."""
+        return [
+            f"- perplexity per token: {scores.perplexity:.3f}, of {scores.tokens:,} tokens",
+            f"- bits per byte: {scores.bits_per_byte:.4f}, of {scores.bytes:,} bytes",
+        ]
+
+    def use(self, data: DataConfig) -> Use:
+        """Describe the use of a language model."""
+        return Use("continuing text", "generate", "LanguageModel.load(folder).generate([...])")
+
+
+register(CausalLanguageModelling())

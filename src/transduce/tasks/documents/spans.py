@@ -1,0 +1,54 @@
+"""The span corruption task: text-to-text pre-training of encoder-decoders. Raffel et al. (2020)."""
+
+from __future__ import annotations
+
+from typing import Unpack, cast
+
+from torch import nn
+
+from transduce.config import DataConfig, ModelConfig, RunConfig
+from transduce.data import Batch, Store
+from transduce.data.documents import SegmentOptions
+from transduce.data.spans import SpanBatches
+from transduce.model import EncoderDecoder
+from transduce.tasks.documents.text_task import TextTask
+from transduce.tasks.objective import PairObjective
+from transduce.tasks.registry import register
+from transduce.tasks.task import Use
+from transduce.text import SENTINELS
+
+__all__ = ["SpanCorruption"]
+
+
+class SpanCorruption(TextTask[Batch]):
+    """Encoder-decoders that write the spans missing in their source."""
+
+    name = "span-corruption"
+    doing = "modelling"
+
+    def n_flop_tokens(self, src_tokens: int, tgt_tokens: int) -> int | None:
+        """Return None: the encoder reads several times as many tokens as the decoder writes."""
+        return None
+
+    def longest_segment(self, model: ModelConfig, data: DataConfig) -> int:
+        """Return the number of tokens of the longest segment."""
+        return data.max_length
+
+    def text_batches(
+        self, store: Store, model: ModelConfig, data: DataConfig, **options: Unpack[SegmentOptions]
+    ) -> SpanBatches:
+        """Return batches of corrupted segments of ``data.max_length`` tokens, and their missing spans."""
+        size = model.vocab_sizes[1]
+        sentinels = range(size - len(SENTINELS), size)
+        return SpanBatches(store, sentinels=sentinels, max_length=data.max_length, **options)
+
+    def objective(self, model: nn.Module, config: RunConfig) -> PairObjective:
+        """Return the cross-entropy of the missing spans."""
+        return PairObjective(cast(EncoderDecoder, model), config.training)
+
+    def use(self, data: DataConfig) -> Use:
+        """Describe the use of a model that writes missing spans."""
+        return Use("filling gaps", "fill", "LanguageModel.load(folder).fill([...])")
+
+
+register(SpanCorruption())

@@ -1,0 +1,1 @@
+"""Tasks from images or audio to text."""

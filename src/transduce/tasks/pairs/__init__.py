@@ -1,0 +1,1 @@
+"""Tasks on pairs of texts: translation, mask-predict, parsing."""

@@ -1,0 +1,1 @@
+"""Tasks on prompts with responses: supervised fine-tuning, reward model, DPO, PPO."""

@@ -1,0 +1,44 @@
+"""Supervised fine-tuning (SFT): a language model learns ideal responses; only they count in the loss."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import torch
+from torch import nn
+
+from transduce.config import RunConfig
+from transduce.data import Store
+from transduce.data.documents import TextBatch
+from transduce.data.responses import ResponseBatches
+from transduce.model import TransformerLM
+from transduce.tasks.documents.text_task import TextObjective
+from transduce.tasks.prompts.response_task import PolicyTask
+from transduce.tasks.registry import register
+
+__all__ = ["SupervisedFineTuning"]
+
+
+class SupervisedFineTuning(PolicyTask[TextBatch]):
+    """Cross-entropy of the best response to each prompt. Ouyang et al. (2022), section 3.5."""
+
+    name = "sft"
+
+    def batches(self, store: Store, config: RunConfig, device: torch.device) -> ResponseBatches:
+        """Return batches of prompts with their best response."""
+        self.require_window(store, config)
+        training = config.training
+        return ResponseBatches(
+            store,
+            max_tokens=training.max_tokens_per_batch,
+            seed=training.seed,
+            device=device,
+            weights=config.data.weights,
+        )
+
+    def objective(self, model: nn.Module, config: RunConfig) -> TextObjective:
+        """Return the cross-entropy of the responses."""
+        return TextObjective(cast(TransformerLM, model), config.training)
+
+
+register(SupervisedFineTuning())

@@ -1,0 +1,82 @@
+"""The tokenizers of a run: those of the model that it starts from, or new ones of the configured kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import assert_never
+
+from transduce.config import DataConfig
+from transduce.errors import ConfigError
+from transduce.inference.folder import read_tokenizers
+from transduce.text import (
+    LANGUAGE_MODEL_TOKENS,
+    Tokenizer,
+    Tokenizers,
+    byte_tokenizer,
+    train_bpe,
+    train_characters,
+    train_wordpiece,
+)
+
+__all__ = ["language_model_tokenizers", "tokenizer_trainer", "tokenizers_of_model"]
+
+
+def tokenizers_of_model(config: DataConfig) -> Tokenizers | None:
+    """Return the tokenizers of the model folder that ``config`` names, or None.
+
+    Raises CheckpointError if it cannot be used, ConfigError if they do not fit ``masks`` or ``bpe_dropout``.
+    """
+    if config.tokenizer_from is None:
+        return None
+    tokenizers = read_tokenizers(Path(config.tokenizer_from))
+    if tokenizers.src.has_masks != config.masks:
+        raise ConfigError(
+            f"the tokenizer of {config.tokenizer_from} was trained {'with' if tokenizers.src.has_masks else 'without'}"
+            f" masks; set data.masks = {str(tokenizers.src.has_masks).lower()}"
+        )
+    if config.bpe_dropout and not tokenizers.src.merges:
+        raise ConfigError(f"data.bpe_dropout needs a BPE tokenizer; that of {config.tokenizer_from} merges nothing")
+    return tokenizers
+
+
+def language_model_tokenizers(config: DataConfig, lines: Callable[[], Iterable[str]]) -> Tokenizers:
+    """Return the one tokenizer of a language model: that of the model to start from, or one trained on ``lines``.
+
+    Raises ConfigError if the other model lacks the mask token and the sentinels.
+    """
+    existing = tokenizers_of_model(config)
+    if existing is not None and not existing.src.mask_and_sentinel_ids:
+        raise ConfigError(
+            f"the vocabulary of {config.tokenizer_from} has no mask token and no sentinels; only language models have"
+            " them, so start from one"
+        )
+    tokenizer = existing.src if existing else tokenizer_trainer(config, extra_tokens=LANGUAGE_MODEL_TOKENS)(lines())
+    return Tokenizers(tokenizer, tokenizer)
+
+
+def tokenizer_trainer(config: DataConfig, *, extra_tokens: Sequence[str] = ()) -> Callable[[Iterable[str]], Tokenizer]:
+    """Return the function that trains a tokenizer of the configured kind and size. Section 5.1.
+
+    ``extra_tokens`` are the last ids of its vocabulary.
+    """
+    match config.tokenizer:
+        case "bpe" | "wordpiece" as kind:
+            return partial(
+                {"bpe": train_bpe, "wordpiece": train_wordpiece}[kind],
+                vocab_size=config.vocab_size,
+                masks=config.masks,
+                alphabet=config.alphabet,
+                min_pair_count=config.min_pair_count,
+                extra_tokens=extra_tokens,
+            )
+        case "characters":
+            min_count = config.min_pair_count or 1
+            return partial(
+                train_characters, vocab_size=config.vocab_size, min_count=min_count, extra_tokens=extra_tokens
+            )
+        case "bytes":
+            return lambda texts: byte_tokenizer(extra_tokens=extra_tokens)
+        case never:
+            assert_never(never)
