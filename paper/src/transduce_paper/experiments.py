@@ -2,6 +2,7 @@
 
 ``RECORDS/<scale>/<name>.json`` is the record of a finished run and can be committed. Token stores, checkpoints and
 models are in the work folder and can be deleted; an interrupted run resumes from its last checkpoint.
+Two commands that need the same run may be started at once: the second waits for the first, then reads its record.
 """
 
 from __future__ import annotations

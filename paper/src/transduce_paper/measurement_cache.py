@@ -1,7 +1,8 @@
 """Measurements of a model, kept beside the record of its run: tables as JSON, arrays as ``.npy``.
 
 A file names the SHA-256 of the model's weights and the settings of the measurement (its key); with another key it is
-measured again.
+measured again. Only a new measurement needs the model: if it is lost, it is trained again, and everything of the report
+is measured on the new one.
 """
 
 from __future__ import annotations

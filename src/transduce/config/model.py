@@ -1,4 +1,8 @@
-"""The architecture: one record for each system."""
+"""The architecture: one record for each system.
+
+A record has only the fields that its system reads, so a key of another system is refused. A new system is a record, an
+entry in ``AnyModelConfig``, and a case in ``make_model`` and in ``cost_of``, which mypy demands.
+"""
 
 from __future__ import annotations
 

@@ -14,6 +14,8 @@ A pair is dropped for the first of these reasons that holds:
     duplicate           the pair occurred before; always counted, dropped only with ``drop_duplicates=True``
 
 Whitespace around a line is ignored, as in training. Pairs that pass are yielded unchanged.
+
+Only training text is cleaned. To leave out a line of dev or test would change the score, so there it is an error.
 """
 
 from __future__ import annotations

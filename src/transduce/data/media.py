@@ -1,6 +1,7 @@
 """Stores of images or audio with their text: features in the column ``features``, ids in the column ``text``.
 
-A row of features is the columns of pixels of an image, or the frames of a recording.
+A row of features is the columns of pixels of an image (bytes), or the frames of a recording (float16): raw enough that
+the size of patches can change without a new preparation.
 
 Shapes: R rows of the store, B rows of a batch, S source positions, Z columns or frames (a multiple of the stride), X
 width of a feature.

@@ -1,5 +1,7 @@
 """An encoder and a decoder with its cache as ONNX graphs, node by node.
 
+They are written, not traced: padding, masks and caches of our model depend on data, which a tracer would fix.
+
 The decoder is one graph for the first step and all later ones: keys and values of the source are made from the source
 positions that the cache does not have yet, which are all of them at the first step and none later.
 

@@ -2,6 +2,9 @@
 
 A multiply-add counts as two operations; training costs three times the forward pass (forward once, backward twice), so
 each weight of a matrix costs 6 operations per token.
+
+The configuration is enough: a model that does not fit into memory is refused before anything is built, and a model
+folder whose configuration does not match its weights before these are read.
 """
 
 from __future__ import annotations

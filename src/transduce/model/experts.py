@@ -23,7 +23,9 @@ BALANCE_WEIGHT = 0.01
 class AuxiliaryLosses:
     """Collects the auxiliary losses of layers during a forward pass, as sums over positions.
 
-    ``memory`` are the encoder's states of the pass, for losses that are computed from them.
+    The objective passes it in. It is not a plain list because FSDP2 copies lists. ``memory`` are the encoder's states
+    of the pass, for losses that are computed from them (CTC): so the model is called as always, also where it is
+    sharded.
     """
 
     def __init__(self) -> None:

@@ -2,7 +2,8 @@
 
 Decoding multiplies few rows with every matrix of the model, one token at a time. On a CPU, oneDNN needs each weight in
 its own layout and in the product's dtype; it converts a plain matrix at every call, which takes longer than the
-product. Here each weight is converted once.
+product. Here each weight is converted once. ``torch.ops.mkldnn`` and ``torch.ops.onednn`` are undocumented: where they
+are missing, plain products are used and int8 is refused.
 
 ``Int8Linear`` also quantises: weights to 8 bits with a scale per output, inputs to 8 bits with a scale per row, so that
 no sentence depends on the others in its batch. The integer sums are exact.

@@ -1,4 +1,9 @@
-"""Builds the model of a configuration, whatever it is."""
+"""Builds the model of a configuration, whatever it is.
+
+The configuration says what the model is, so a model folder is read without its task. The task sets two fields, which
+recipes leave out (``Task.own_model``): ``decoder = "masked"`` is the Transformer of mask-predict; ``output = "scalar"``
+is a reward model, ``"tokens-and-value"`` the policy of PPO with its value function.
+"""
 
 from __future__ import annotations
 

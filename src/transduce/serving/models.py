@@ -1,4 +1,7 @@
-"""The models that a server has, each with a queue of its own; a new one may take the place of an old."""
+"""The models that a server has, each with a queue of its own; a new one may take the place of an old.
+
+A model is an attribute that is read once for each batch: between two batches another may take its place.
+"""
 
 from __future__ import annotations
 

@@ -6,7 +6,8 @@ step merges the pair with the highest score.
 The score alone favours rare pairs: two tokens seen twice, always together, beat all frequent pairs, and the vocabulary
 fills with names and numbers. So a pair must also reach a minimum count: half of the average count of a piece (the
 tokens of the corpus divided by the vocabulary size). When no pair reaches the minimum, it is halved, down to 2. A fixed
-minimum can be given instead; with 1, the score alone decides.
+minimum can be given instead; with 1, the score alone decides. (Multi30k, 8,000 pieces: a word takes 5.0 pieces by the
+score alone, 1.30 with the minimum, 1.27 with BPE.)
 
 A merge lowers the counts of ``a`` and ``b``, which raises the score of *every* pair with one of them, so scores in a
 heap would be stale. They are in an array: a step recomputes the scores of the merged tokens and takes the maximum.

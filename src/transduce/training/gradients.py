@@ -53,7 +53,10 @@ BatchT_contra = TypeVar("BatchT_contra", bound=TrainableBatch, contravariant=Tru
 
 
 class Objective(Protocol[BatchT_contra]):
-    """Training objective: the loss summed over the target tokens of a batch. It may be ``Stateful``."""
+    """Training objective: the loss summed over the target tokens of a batch. It may be ``Stateful``.
+
+    Beside the batch and such a state, the loss depends on the update number only, so a resumed run continues exactly.
+    """
 
     def __call__(self, batch: BatchT_contra, update: int, /) -> LossSum:
         """Return the loss of one batch after ``update`` updates."""

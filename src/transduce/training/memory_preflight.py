@@ -1,4 +1,7 @@
-"""Memory preflight: run the largest batch before the first update, so that a run that will not fit fails at once."""
+"""Memory preflight: run the largest batch before the first update, so that a run that will not fit fails at once.
+
+It also fixes DDP's order of summation: all updates, also those after a resume, sum gradients in the same order.
+"""
 
 from __future__ import annotations
 

@@ -237,7 +237,10 @@ class SegmentTranslator(ProcessBound):
         return [segments[index] for index in range(len(texts))]
 
     def translate_interruptible(self, should_stop: Callable[[], bool], texts: Sequence[str]) -> list[str] | None:
-        """Translate texts, unsplit and unchecked; None if ``should_stop``, checked before each batch, is true."""
+        """Translate texts, unsplit and unchecked; None if ``should_stop``, checked before each batch, is true.
+
+        It is for validation: at the beginning of a run every output loops, and a check would search all of them again.
+        """
         segments = self.translate_segments(
             texts, self.search, should_stop=should_stop, is_scored=False, is_checked=False
         )
