@@ -284,3 +284,12 @@ def test_tags_follow_their_words() -> None:
     texts = ["<p>The <b>dog</b> sleeps.</p>\n<p>5</p>", "One. <i>Two</i>.<br>Three"]
     results = texts_of(texts, lambda text: text.upper(), rules=html_rules())
     assert results == ["<p>THE <b>DOG</b> SLEEPS.</p>\n<p>5</p>", "ONE. <i>TWO</i>.<br>THREE"]
+
+
+def test_a_document_is_never_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("transduce.inference.translation.text_division.MAX_LINE_BYTES", 20)
+    text = "<b title='a dog'>One is.</b> Two is."
+    [cut] = translations([text])
+    assert cut.is_truncated
+    [whole] = translations([text], rules=html_rules())
+    assert (whole.text, whole.warnings) == ("<b title='a dog'>ONE IS.</b> TWO IS.", ())

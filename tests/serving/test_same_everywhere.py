@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import torch
@@ -16,8 +17,8 @@ from starlette.testclient import TestClient
 
 from transduce.bulk import BulkJob
 from transduce.bulk.worker import ShardTranslator
+from transduce.config import TextFormat
 from transduce.inference import Translation, Translator
-from transduce.text.markup import html_rules
 
 LINES = [
     "The dog sleeps.", "", "  ", "2024", "-", "\0", "...", "The dog sleeps. The old woman sees the cat.", "\tThe dog",
@@ -26,7 +27,15 @@ LINES = [
     "dog, dog, dog", "He has 12 dogs since 2024. 5", "dog " * 60, "a" * 100, "👍 the cat 👍", "© 2024",
     "东京。我来了！",    "the \ufffd dog", "<b>the dog</b> sees", "the dog\u200b sees\u00a0the cat",
 ]  # fmt: skip
-MARKUP = ["<p>The <b>dog</b> sees https://a.org &amp; 5.</p>\n<p>2024</p>", "dog<br>cat", "", "<i>-</i>", "a <img> b"]
+MARKUP = [
+    "\ufeff<p>The <b>dog</b> sees https://a.org &amp; 5.</p>\r\n<p>2024</p>\n<!-- cat -->\n\n", "", "the\ncat</i>",
+    "dog<br>cat", "<i>-</i>", "a <img> b", "<t><g>The dog.</g><g>The <x>cat</x></g></t>", "<![CDATA[the dog]]> cat",
+]  # fmt: skip
+PIECES = [
+    "<p>", "</p>", "<b>", "</b>", "<br>", "<!-- a cat -->", "<script>the('dog')</script>", "\r\n", "\n\n", "  ", "\t",
+    "2024", "&amp;", "&nbsp;", "<td title='the dog'>", "</td>", "<?x y?>", "< ", "The dog sleeps.", "a cat ", "sees ",
+]  # fmt: skip
+TAGS = re.compile(r"<(?:!\[CDATA\[|[^<>]*>)")
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["without masks", "with masks"])
@@ -68,13 +77,35 @@ def test_by_the_server(own_client: TestClient, expected: list[Translation]) -> N
     assert "X-Transduce-Warnings" not in plain.headers
 
 
-def test_with_tags(folder: Path, own_client: TestClient) -> None:
-    fields = {"q": MARKUP, "source": "en", "target": "de", "format": "html"}
-    served = own_client.post("/translate", json=fields).json()["translatedText"]
-    lines = Translator.load(folder).translate_lines(MARKUP, rules=html_rules(), chunk_lines=2, is_scored=False)
-    assert [each.text for each in lines] == served
+@pytest.mark.parametrize("format", get_args(TextFormat)[1:])
+def test_with_tags(
+    folder: Path, own_client: TestClient, transduce: Callable[..., Any], tmp_path: Path, format: TextFormat
+) -> None:
+    fields = {"text": MARKUP, "source_lang": "EN", "target_lang": "DE", "tag_handling": format}
+    served = [each["text"] for each in own_client.post("/v2/translate", json=fields).json()["translations"]]
+    if format == "html":
+        fields = {"q": MARKUP, "source": "en", "target": "de", "format": "html"}
+        assert own_client.post("/translate", json=fields).json()["translatedText"] == served
     for source, result in zip(MARKUP, served, strict=True):
-        assert sorted(re.findall("<[^>]*>", result)) == sorted(re.findall("<[^>]*>", source))
+        assert sorted(TAGS.findall(result)) == sorted(TAGS.findall(source))
+    lines = Translator.load(folder).translate_lines(MARKUP, format=format, chunk_lines=2, is_scored=False)
+    assert [each.text for each in lines] == served
+    for document, expected in zip(MARKUP[:2], served, strict=False):
+        out = tmp_path / "out"
+        options = ("--device", "cpu", "--format", format, "--out", out)
+        assert transduce("translate", folder, *options, stdin=document.encode()).code == 0
+        assert out.read_bytes() == expected.encode()
+
+
+@pytest.mark.parametrize("format", get_args(TextFormat)[1:])
+def test_markup_and_what_has_no_words_stay(folder: Path, format: TextFormat) -> None:
+    draw = random.Random(7)
+    documents = ["".join(draw.choices(PIECES, k=draw.randint(0, 12))) for _ in range(60)]
+    translated = Translator.load(folder).translate(documents, beam_size=1, format=format)
+    for document, result in zip(documents, translated, strict=True):
+        assert sorted(TAGS.findall(result)) == sorted(TAGS.findall(document))
+        if not re.search("[a-z]", TAGS.sub("", document.replace("&nbsp;", "").replace("&amp;", ""))):
+            assert result == document
 
 
 def test_by_the_command_line(

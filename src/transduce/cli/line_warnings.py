@@ -56,9 +56,11 @@ class LineWarnings:
         log: Callable[[str], object],
         *,
         max_source_tokens: int,
+        subject: str = "line {}",
         write: Callable[[str], object] = lambda line: None,
     ) -> None:
         self._log, self._write, self._limit = log, write, f"{max_source_tokens:,}"
+        self._subject = subject
         self._n_lines = 0
         self._counts: Counter[str] = Counter()
 
@@ -70,7 +72,7 @@ class LineWarnings:
             self._write(f"{self._n_lines}\t{flag}\t{message}")
             self._counts[flag] += 1
             if self._counts[flag] == 1 or flag == "source-cut":
-                self._log(f"warning: line {self._n_lines} {message}")
+                self._log(f"warning: {self._subject.format(self._n_lines)} {message}")
 
     def log_counts(self) -> None:
         """Log the count of each warning that occurred more than once."""

@@ -43,6 +43,7 @@ __all__ = [
     "Treebank",
     "check_minutes",
     "requested_bleus",
+    "require_alone",
     "require_best_of",
     "sample_seed",
     "set_once",
@@ -68,9 +69,15 @@ def require_best_of(best_of: int | None, reward_model: Path | None, others: Mapp
     """Raise ConfigError unless ``--best-of`` has its reward model, and none of the ``others`` is set beside it."""
     if (best_of is None) != (reward_model is None):
         raise ConfigError("--best-of and --reward-model belong together; give both")
+    if best_of is not None:
+        require_alone("--best-of samples by itself", others)
+
+
+def require_alone(reason: str, others: Mapping[str, object]) -> None:
+    """Raise ConfigError with a reason if one of the ``others`` is set."""
     given = [option for option, value in others.items() if value]
-    if best_of is not None and given:
-        raise ConfigError(f"--best-of samples by itself; leave out {' and '.join(given)}")
+    if given:
+        raise ConfigError(f"{reason}; leave out {' and '.join(given)}")
 
 
 def treebank_settings(treebank: Path | None) -> list[str]:

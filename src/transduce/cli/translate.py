@@ -18,10 +18,10 @@ from transduce.cli.models import SearchOptions, load_translator, requested_searc
 from transduce.cli.output import STANDARD, json_line
 from transduce.cli.paths import require_writable
 from transduce.cli.progress import LineProgress
-from transduce.cli.stdin import input_lines, is_interactive, number_of_lines, typed_lines
+from transduce.cli.stdin import input_document, input_lines, is_interactive, number_of_lines, typed_lines
 from transduce.cli.text_output import is_terminal, line_writer, require_not_read
 from transduce.cli.translation_workers import TranslationJob, TranslationWorkers
-from transduce.config import MAX_BEAM_SIZE, MAX_ITERATIONS, MIN_DRAFT_PROBABILITY, N_DRAFTED
+from transduce.config import MAX_BEAM_SIZE, MAX_ITERATIONS, MIN_DRAFT_PROBABILITY, N_DRAFTED, TextFormat
 from transduce.errors import ConfigError
 from transduce.files import open_binary
 from transduce.text.normalise import normalise
@@ -46,6 +46,10 @@ def translate(
             "'shards/*.gz' to a folder. Default: stdin.",
         ),
     ] = None,
+    format: Annotated[
+        TextFormat,
+        Option(help="Translate lines of text, or the input as one document of HTML or XML, whose markup stays."),
+    ] = "text",
     out: Annotated[
         Path | None,
         Option(
@@ -157,7 +161,7 @@ def translate(
     precision: options.Precision = "fp32",
     json: options.Json = False,
 ) -> None:
-    """Translate text line by line, from stdin to stdout or between files, or many files at once.
+    """Translate text line by line, from stdin to stdout or between files, a document, or many files at once.
 
     On a terminal, type sentences at a prompt.
     """
@@ -172,18 +176,26 @@ def translate(
     )  # fmt: skip
     if temperature is not None and not sample and best_of is None:
         raise ConfigError("--temperature is for --sample and --best-of")
+    is_document = format != "text"
     limits = options.output_limits(min_length=min_length, max_length=max_length, no_repeat_ngram=no_repeat_ngram)
     if ray is not None or (source is not None and is_pattern(source)):
-        if any((rerank, draft, sample, best_of, iterations, json, n_best, buffer, warnings, alignment)):
+        if any((rerank, draft, sample, best_of, iterations, json, n_best, buffer, warnings, alignment, is_document)):
             raise ConfigError(
                 "files of a pattern are translated without --rerank, --draft, --sample, --best-of, --iterations,"
-                " --json, --n-best, --buffer, --warnings and --alignment"
+                " --json, --n-best, --buffer, --warnings, --alignment and --format"
             )
         translate_pattern(
             folders, source, out, n_workers=workers, ray=ray, beam=beam, alpha=alpha, limits=limits, prefix=prefix,
             split=not no_split, shortlist=shortlist, device=device, precision=precision,
         )  # fmt: skip
         return
+    if is_document:
+        options.require_alone(
+            f"--format {format} translates one document",
+            {"--n-best": n_best, "--alignment": alignment, "--buffer": buffer, "--workers": workers > 1},
+        )
+        if is_interactive(source):
+            raise ConfigError(f"--format {format} translates a document; name it with --in, or redirect it: < FILE")
     is_sampled = sample or best_of is not None
     sample_seed = options.sample_seed(is_sampled=is_sampled, seed=seed, beam=beam, n_best=n_best)
     _require_one_hypothesis(draft, sample, beam=beam, n_best=n_best, rerank=rerank)
@@ -198,7 +210,8 @@ def translate(
             raise ConfigError("--warnings should be a file of its own: --out, or stdout, has the translations")
         require_writable("--warnings", warnings)
         require_not_read(warnings, source, written="--warnings")
-    shows_bar = not is_interactive(source) and not is_terminal(out)
+    documents = [input_document(source)] if is_document else None  # also before the model is loaded
+    shows_bar = not is_interactive(source) and not is_terminal(out) and not is_document
     is_scored = json or n_best is not None
     search_options = SearchOptions(
         n_best=n_best, beam=beam, alpha=alpha, limits=limits, sample_seed=sample_seed, temperature=temperature,
@@ -229,21 +242,23 @@ def translate(
             lines = typed_lines(translator.src_language, history="translate") if is_typed else input_lines(source)
             chunk = 1 if is_typed else buffer or BUFFER_LINES
             translations = translator.translate_lines(
-                lines,
+                documents or lines,
                 search=search,
                 chunk_lines=chunk,
                 split=not no_split,
+                format=format,
                 is_scored=is_scored,
                 prefixes=repeat(prefix),
                 is_linked=alignment,
                 report=lambda n_lines: progress.reach(n_lines),
             )
-        write = stack.enter_context(line_writer(out))
+        write = stack.enter_context(line_writer(out, end="" if is_document and not json else "\n"))
         n_lines = number_of_lines(source) if shows_bar else None
         progress = stack.enter_context(LineProgress("translating", n_lines, is_enabled=shows_bar))
         line_warnings = LineWarnings(
             progress.log,
             max_source_tokens=max_source_tokens,
+            subject="the document" if is_document else "line {}",
             write=stack.enter_context(line_writer(warnings)) if warnings is not None else lambda line: None,
         )
         for number, translation in enumerate(translations, start=1):

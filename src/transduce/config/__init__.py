@@ -46,6 +46,7 @@ from transduce.config.search import (
     MaskPredictSearchConfig,
     SampledSearchConfig,
     SearchConfig,
+    TextFormat,
 )
 from transduce.config.task_settings import ALIGNMENT_TASKS, MEDIA_TASKS, require_read, without_unread
 from transduce.config.training import MAX_BATCHES, MAX_MINUTES, Precision, TrainingConfig
@@ -57,9 +58,9 @@ __all__ = [
     "MIN_DRAFT_PROBABILITY", "N_DRAFTED", "SPLITS", "AlignmentConfig", "AnyModelConfig", "AnySearchConfig",
     "BeamSearchConfig", "ByteNetConfig", "ConvS2SConfig", "DataConfig", "EncoderDecoderConfig", "GreedySearchConfig",
     "InferencePrecision", "LanguageModelConfig", "LastStateConfig", "MaskPredictSearchConfig", "ModelConfig", "Noise",
-    "Precision", "RecurrentConfig", "RunConfig", "SampledSearchConfig", "SearchConfig", "Split", "TrainingConfig",
-    "TransformerConfig", "base_language", "canonical_code", "canonical_direction", "config_from_mapping",
-    "config_of_format_1", "nearest_name", "split_direction", "without_unread",
+    "Precision", "RecurrentConfig", "RunConfig", "SampledSearchConfig", "SearchConfig", "Split", "TextFormat",
+    "TrainingConfig", "TransformerConfig", "base_language", "canonical_code", "canonical_direction",
+    "config_from_mapping", "config_of_format_1", "nearest_name", "split_direction", "without_unread",
 ]  # fmt: skip
 
 

@@ -17,6 +17,7 @@ PenaltyExponent = Annotated[float, Field(ge=0.0, le=MAX_ALPHA)]
 Temperature = Annotated[float, Field(ge=0.0, le=1000.0)]
 TopP = Annotated[float, Field(gt=0.0, le=1.0)]
 InferencePrecision = Literal["fp32", "bf16", "int8"]
+TextFormat = Literal["text", "html", "xml"]  # of what is translated
 
 
 class SearchConfig(Tagged):

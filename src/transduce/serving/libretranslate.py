@@ -13,7 +13,7 @@ from transduce.serving.http import ApiError, counted, json_response, read_fields
 from transduce.serving.routing import AUTO, direction_of, languages_of, name_of, target_of, translated
 from transduce.serving.state import ServerState
 from transduce.serving.translating import MAX_ALTERNATIVES, warnings_header
-from transduce.text.markup import html_rules
+from transduce.text.markup import rules_of
 
 __all__ = ["LibreTranslate", "error_response", "over_quota"]
 
@@ -55,10 +55,9 @@ class LibreTranslate:
             else:
                 source, target = direction_of(self.state, source, target)
                 detected, sources = [], [source] * len(texts)
-            rules = html_rules() if kind == "html" else None
             results = await while_connected(
                 request,
-                translated(self.state, texts, sources, target, rules=rules, n_alternatives=n_alternatives),
+                translated(self.state, texts, sources, target, rules=rules_of(kind), n_alternatives=n_alternatives),
             )
         answer: dict[str, Any] = {"translatedText": [each.text for each in results]}
         if is_auto:

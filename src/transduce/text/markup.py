@@ -11,12 +11,14 @@ Shapes: X target words, Y source words.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, groupby
 
 import numpy as np
 from numpy.typing import NDArray
 
+from transduce.errors import ConfigError, quoted
 from transduce.text.characters import SPACELESS
 from transduce.text.markup_reading import (
     CDATA,
@@ -38,8 +40,9 @@ from transduce.text.tag_placing import Node, Placing, Span
 from transduce.text.verbatim import address_spans
 from transduce.text.word_spans import word_spans
 
-__all__ = ["MarkupRules", "Span", "Unit", "divide", "html_rules", "plain_unit", "xml_rules"]
+__all__ = ["MarkupRules", "Span", "Unit", "divide", "html_rules", "plain_unit", "rules_of", "xml_rules"]
 
+BYTE_ORDER_MARK = "\ufeff"  # at the start of some documents
 MAX_DEPTH = 100  # of nested inline elements; deeper ones are placed as single tags
 _LINE_END = re.compile("(\r\n|\r|\n)")
 _WORDS = re.compile(rf"(?![{SPACELESS}]{{2}})[^\W_][^\W_]")
@@ -79,6 +82,19 @@ class Unit:
         return self.before + placing.render(self.nodes, 0, len(target_words), escape, is_whole=True) + self.after
 
 
+def rules_of(format: str) -> MarkupRules | None:
+    """Return how a text format is read; None for plain text. Raises ConfigError for a name that is none."""
+    match format:
+        case "text":
+            return None
+        case "html":
+            return html_rules()
+        case "xml":
+            return xml_rules()
+        case _:
+            raise ConfigError(f"format should be text, html or xml, got {quoted(format)}")
+
+
 def plain_unit(text: str, *, is_protected: bool) -> Unit:
     """Return a text without markup as a unit. ``is_protected``: its URLs, addresses and placeholders are kept apart.
 
@@ -99,8 +115,9 @@ def divide(markup: str, rules: MarkupRules, *, is_protected: bool = False) -> li
     >>> [each if isinstance(each, str) else each.text for each in divide("<p>One <b>two</b></p><hr>", html_rules())]
     ['<p>', 'One two', '</p><hr>']
     """
-    tokens = kept_whole(list(read_tokens(markup, rules)), rules)
-    return _joined(_divided(tokens, rules, is_protected=is_protected))
+    mark = BYTE_ORDER_MARK if markup.startswith(BYTE_ORDER_MARK) else ""
+    tokens = kept_whole(list(read_tokens(markup.removeprefix(mark), rules)), rules)
+    return _joined(chain([mark], _divided(tokens, rules, is_protected=is_protected)))
 
 
 def _divided(tokens: Sequence[Token], rules: MarkupRules, *, is_protected: bool) -> Iterator[str | Unit]:
@@ -153,14 +170,12 @@ def _section(token: Token, *, is_protected: bool) -> Iterator[str | Unit]:
     yield closing
 
 
-def _joined(parts: Iterator[str | Unit]) -> list[str | Unit]:
-    """Join neighbouring strings."""
+def _joined(parts: Iterable[str | Unit]) -> list[str | Unit]:
+    """Join neighbouring strings, in linear time."""
     joined: list[str | Unit] = []
-    for part in parts:
-        if isinstance(part, str) and joined and isinstance(joined[-1], str):
-            joined[-1] += part
-        elif part != "":
-            joined.append(part)
+    for is_unit, group in groupby(parts, lambda part: isinstance(part, Unit)):
+        neighbours = list(group)
+        joined += neighbours if is_unit else filter(None, ["".join(map(str, neighbours))])
     return joined
 
 

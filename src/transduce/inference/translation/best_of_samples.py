@@ -12,7 +12,7 @@ from itertools import repeat
 
 import numpy as np
 
-from transduce.config import SampledSearchConfig, SearchConfig
+from transduce.config import SampledSearchConfig, SearchConfig, TextFormat
 from transduce.errors import ConfigError
 from transduce.inference.language_models.responses import RewardModel
 from transduce.inference.search_options import sampling_like
@@ -50,6 +50,7 @@ class BestOfSamples:
         search: SearchConfig | None = None,
         chunk_lines: int = CHUNK_LINES,
         split: bool = True,
+        format: TextFormat = "text",
         is_scored: bool = True,
         prefixes: Iterable[str] = repeat(""),
         is_linked: bool = False,
@@ -79,7 +80,7 @@ class BestOfSamples:
 
         return self.translator.translate_lines(
             lines, search=_with_seed(config, first), chunk_lines=chunk_lines, split=split, rerank=choose,
-            is_scored=is_scored, prefixes=prefixes, is_linked=is_linked, report=report,
+            is_scored=is_scored, prefixes=prefixes, is_linked=is_linked, report=report, format=format,
         )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import repeat
 
-from transduce.config import SearchConfig
+from transduce.config import SearchConfig, TextFormat
 from transduce.errors import CheckpointError
 from transduce.inference.translation.forced_scores import log_probabilities
 from transduce.inference.translation.parts import ScoredText, TranslatedSegment, Translation
@@ -52,6 +52,7 @@ class Reranker:
         search: SearchConfig | None = None,
         chunk_lines: int = CHUNK_LINES,
         split: bool = True,
+        format: TextFormat = "text",
         is_scored: bool = True,
         prefixes: Iterable[str] = repeat(""),
         is_linked: bool = False,
@@ -63,7 +64,7 @@ class Reranker:
         """
         return self.translator.translate_lines(
             lines, search=search, chunk_lines=chunk_lines, split=split, rerank=self._rerank, prefixes=prefixes,
-            is_linked=is_linked, report=report,
+            is_linked=is_linked, report=report, format=format,
         )  # fmt: skip
 
     def _rerank(

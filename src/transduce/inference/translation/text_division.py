@@ -79,11 +79,12 @@ class TextDivider:
     ) -> list[DividedText]:
         """Divide texts, with tags if there are ``rules``. ``prefixes``: how their translations begin.
 
-        Texts are cut at ``MAX_LINE_BYTES`` characters; lone surrogates become U+FFFD. A language code at the start of a
-        text (``>>deu<<``) begins each of its sentences.
+        Plain text is cut at ``MAX_LINE_BYTES`` characters; lone surrogates become U+FFFD. A language code at the start
+        of a text (``>>deu<<``) begins each of its sentences.
         """
+        limit = MAX_LINE_BYTES if rules is None else None
         prefixes = prefixes or [""] * len(texts)
-        coded = [self.tokenizers.src.split_language_code(without_surrogates(text[:MAX_LINE_BYTES])) for text in texts]
+        coded = [self.tokenizers.src.split_language_code(without_surrogates(text[:limit])) for text in texts]
         parts_of = [
             list(_parts(rest, rules, splitting, is_protected=not (self._has_masks or prefix)))
             for (_, rest), prefix in zip(coded, prefixes, strict=True)
@@ -91,7 +92,7 @@ class TextDivider:
         units = [part for parts in parts_of for part in parts if isinstance(part, Unit)]
         segments = dict(zip(units, self._segments([unit.text for unit in units], splitting), strict=True))
         return [
-            self._divided(text, code, parts, segments, prefix)
+            self._divided(text, code, parts, segments, prefix, is_cut=len(text[:limit]) < len(text))
             for text, (code, _), parts, prefix in zip(texts, coded, parts_of, prefixes, strict=True)
         ]
 
@@ -110,6 +111,8 @@ class TextDivider:
         parts: Sequence[str | Unit],
         segments_of: dict[Unit, list[Segment]],
         prefix: str,
+        *,
+        is_cut: bool,
     ) -> DividedText:
         translated = {
             unit: [len(segments_of[unit]) == 1 or needs_translation(each.text) for each in segments_of[unit]]
@@ -128,7 +131,7 @@ class TextDivider:
             return DividedUnit(unit, tuple(segments_of[unit]), sentences)
 
         divided = tuple(divided_unit(part) if isinstance(part, Unit) else part for part in parts)
-        return DividedText(text, divided, is_cut=len(text) > MAX_LINE_BYTES)
+        return DividedText(text, divided, is_cut)
 
 
 def _parts(text: str, rules: MarkupRules | None, splitting: Splitting, *, is_protected: bool) -> Iterator[str | Unit]:

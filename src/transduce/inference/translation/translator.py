@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import chain, repeat
 from typing import TypedDict, Unpack, overload
 
-from transduce.config import SearchConfig
+from transduce.config import SearchConfig, TextFormat
 from transduce.errors import ConfigError, quoted
 from transduce.files import MAX_LINE_BYTES
 from transduce.inference.batch_search import require_sequence
@@ -28,7 +28,7 @@ from transduce.inference.translation.text_translation import TextTranslation
 from transduce.inference.translation.word_alignment import align_words
 from transduce.text import Segment, n_masks
 from transduce.text.chunks import chunks
-from transduce.text.markup import MarkupRules
+from transduce.text.markup import MarkupRules, rules_of
 
 __all__ = ["CHUNK_LINES", "Prefix", "ScoredText", "Translation", "Translator"]
 
@@ -47,6 +47,7 @@ class _Options(TypedDict, total=False):
     max_tokens_per_batch: int | None
     search: SearchConfig | None
     split: bool
+    format: TextFormat
     prefix: str | Sequence[str]
     draft: Translator | None
     progress: bool | Progress
@@ -93,6 +94,7 @@ class Translator(SegmentTranslator):
         max_tokens_per_batch: int | None = None,
         search: SearchConfig | None = None,
         split: bool = True,
+        format: TextFormat = "text",
         prefix: str | Sequence[str] = "",
         draft: Translator | None = None,
         progress: bool | Progress = False,
@@ -101,8 +103,9 @@ class Translator(SegmentTranslator):
 
         ``n_best``, ``beam_size``, ``alpha`` and ``max_tokens_per_batch`` override those of ``search``, by default the
         model's search configuration. Texts of several sentences are translated sentence by sentence, with their
-        spacing; with ``split=False`` as a whole. ``prefix``: how the translations begin, one for all texts or one for
-        each (see ``translate_lines``). ``draft`` is a smaller translator for speculative decoding (see ``with_draft``),
+        spacing; with ``split=False`` as a whole. ``format="html"`` or ``"xml"``: the texts have tags, which stay; each
+        may be a whole document. ``prefix``: how the translations begin, one for all texts or one for each (see
+        ``translate_lines``). ``draft`` is a smaller translator for speculative decoding (see ``with_draft``),
         which is greedy, or samples, without a prefix. ``progress=True`` shows a bar on stderr; a function is called
         with the number of texts done and their total. Warns of texts that are cut; ``translate_lines`` tells more.
         Raises TypeError, naming the item, for anything but a list of strings, ConfigError for an invalid search or
@@ -114,7 +117,7 @@ class Translator(SegmentTranslator):
             search = greedy_unless_sampled(search or self.search)
             return self.with_draft(draft).translate(
                 texts, n_best=n_best, beam_size=beam_size, alpha=alpha, max_tokens_per_batch=max_tokens_per_batch,
-                search=search, split=split, progress=progress,
+                search=search, split=split, format=format, progress=progress,
             )  # fmt: skip
         require_sequence(texts, "translate takes a list of texts", "for one text, translate([text])[0]")
         texts = list(texts)
@@ -134,8 +137,9 @@ class Translator(SegmentTranslator):
         translations: list[Translation] = []
         with progress_callback(progress, len(texts)) as report:
             for translation in self.translate_lines(
-                texts, search=overridden, chunk_lines=chunk_lines, split=split, is_scored=False, prefixes=prefixes
-            ):
+                texts, search=overridden, chunk_lines=chunk_lines, split=split, format=format, is_scored=False,
+                prefixes=prefixes,
+            ):  # fmt: skip
                 translations.append(translation)
                 report(len(translations), len(texts))
         _warn_of_cut(translations, self.max_source_tokens)
@@ -175,17 +179,17 @@ class Translator(SegmentTranslator):
         search: SearchConfig | None = None,
         chunk_lines: int = CHUNK_LINES,
         split: bool = True,
+        format: TextFormat = "text",
         rerank: Rerank | None = None,
         is_scored: bool = True,
         prefixes: Iterable[str] = repeat(""),
-        rules: MarkupRules | None = None,
         is_linked: bool = False,
         report: Callable[[int], object] = lambda n_lines: None,
     ) -> Iterator[Translation]:
         """Translate a stream of lines, in order; what has no words stays as it is.
 
-        A chunk has fewer than ``chunk_lines`` if lines are long; lines are truncated at ``MAX_LINE_BYTES``.
-        Without ``split``, a line is one sentence. ``rules``: lines have tags, which the translations have, too.
+        A chunk has fewer than ``chunk_lines`` if lines are long; plain text is truncated at ``MAX_LINE_BYTES``.
+        Without ``split``, a line is one sentence. ``format`` is that of ``translate``.
         ``rerank`` gets each sentence with its whole beam and returns its n-best. Without ``is_scored``, the scores of
         greedy search are NaN, which is faster. ``is_linked``: translations have the links between words. ``report``
         gets the number of lines done, also within a chunk, of whose sentences that share is done.
@@ -197,6 +201,7 @@ class Translator(SegmentTranslator):
         if not isinstance(chunk_lines, int) or chunk_lines < 1:
             raise ConfigError(f"chunk_lines should be at least 1, got {quoted(chunk_lines)}")
         config = search or self.search
+        rules = rules_of(format)
         beam_config = config if rerank is None else search_with(config, n_best=config.beam_size)
 
         n_done = 0
