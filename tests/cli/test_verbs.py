@@ -569,6 +569,7 @@ def test_every_verb_and_flag_is_known() -> None:
             "--draft",
             "--draft-probability",
             "--draft-tokens",
+            "--format",
             "--in",
             "--iterations",
             "--json",
