@@ -15,8 +15,9 @@ from transduce.corpora import generate_pairs
 from transduce.errors import CheckpointError, ConfigError
 from transduce.files import write_manifest
 from transduce.inference import Translator
-from transduce.inference.batch_search import BatchSearch
+from transduce.inference.engines import make_engine
 from transduce.inference.search_options import search_with
+from transduce.inference.text_search import TextSearch
 from transduce.model import Ensemble, Transformer
 from transduce.text import EOS_ID, Tokenizers, train_bpe
 
@@ -90,7 +91,7 @@ def test_the_output_is_at_most_input_plus_fifty_tokens(random_translator: Transl
     with torch.no_grad():  # the EOS row of the tied matrix: no state is similar to it
         ends_never.target.embedding.weight[EOS_ID] = 0
         ends_never.decoder[-1].feed_forward_residual.norm.bias += ends_never.target.embedding.weight[4] * 100
-    search_all = BatchSearch([ends_never.eval()], random_translator.tokenizers.src)
+    search_all = TextSearch(make_engine(ends_never.eval()), random_translator.tokenizers.src)
     for search in (SearchConfig(), SearchConfig(beam_size=1), SearchConfig(beam_size=1, max_extra_tokens=3)):
         results = search_all(["the dog"], search)
         assert results is not None

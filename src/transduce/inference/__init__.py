@@ -1,6 +1,6 @@
 """Using models: what is loaded from a model folder, and what it does. Neither tasks nor training are needed.
 
-``folder.py`` reads and writes model folders; ``batch_search.py`` runs search over batches. Above them is what users
+``folder.py`` reads and writes model folders; ``engine.py`` is what computes, whatever it is. Above them is what users
 call: ``translation/``, ``language_models/``, parsers, readers of images and audio.
 """
 
@@ -17,8 +17,8 @@ from transduce.inference.language_models.language_model import (
 )
 from transduce.inference.language_models.pixels import PixelModel
 from transduce.inference.language_models.responses import ResponseModel, RewardModel, best_of_n, encode_prompt
-from transduce.inference.language_models.rollouts import rewards_of, sample_responses
-from transduce.inference.language_models.sequences import policy_outputs, sequences_of
+from transduce.inference.language_models.rollouts import sample_responses
+from transduce.inference.language_models.sequences import policy_outputs, rewards_of, sequences_of
 from transduce.inference.loading import load
 from transduce.inference.media_model import FoundText, MediaModel, Reader, Transcriber
 from transduce.inference.parser import Parse, Parser, tagged_words

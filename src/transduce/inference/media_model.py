@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from transduce.config import DataConfig, InferencePrecision, SearchConfig, split_direction
 from transduce.errors import DataError
-from transduce.inference.batch_search import require_sequence
+from transduce.inference.arguments import require_sequence
 from transduce.inference.devices import usable_device
+from transduce.inference.engine import EngineSettings, Request, never
+from transduce.inference.engines import make_engine
 from transduce.inference.folder import read_model_folder
-from transduce.inference.media_search import MAX_SOURCE_POSITIONS, MediaSearch
 from transduce.inference.process_bound import ProcessBound
 from transduce.inference.search_options import search_with
 from transduce.inference.translation.parts import ScoredText, distinct_texts
@@ -31,6 +32,7 @@ from transduce.text.chunks import chunks
 
 __all__ = ["MEDIA_MODELS", "FoundText", "MediaModel", "Reader", "Transcriber"]
 
+MAX_SOURCE_POSITIONS = 4096  # attention is quadratic in them
 FILES_AT_ONCE = 64  # decoded before the first is searched: enough to batch those of similar length
 
 Media = str | Path | NDArray[Any]  # a file, or a decoded image or recording
@@ -101,7 +103,7 @@ class MediaModel(ProcessBound):
         self.src_language, self.tgt_language = split_direction(direction)
         self.reader = reader_of(self.kind, width=model.config.source_width)
         self.longest_source = longest_source or _LONGEST[self.kind]
-        self._search = MediaSearch(model, tokenizers.tgt, precision=precision)
+        self._engine = make_engine(model, settings=EngineSettings(precision, tokenizers.tgt.suppressed_ids))
 
     def __repr__(self) -> str:
         config, device = self.model.config, self.model.output_weight.device
@@ -138,12 +140,29 @@ class MediaModel(ProcessBound):
         search = self._search_with(n_best, options)
         for chunk in chunks(sources, FILES_AT_ONCE, lambda source: 1):
             read = [self._read(each, keep_going=keep_going) for each in chunk]
-            hypotheses = self._search([each.features for each in read if each.features is not None], search)
+            hypotheses = self._hypotheses([each.features for each in read if each.features is not None], search)
             assert hypotheses is not None  # not interrupted
             remaining = iter(hypotheses)
             for source in read:
                 found = () if source.features is None else next(remaining)
                 yield self._found(source, found)
+
+    def _hypotheses(
+        self,
+        features: Sequence[Features],
+        search: SearchConfig,
+        *,
+        should_stop: Callable[[], bool] = never,
+        is_scored: bool = True,
+    ) -> list[tuple[Hypothesis, ...]] | None:
+        """Return the n-best outputs of each features (Z, X)."""
+        config, limit = self.model.config, self._engine.max_positions
+        lengths = [config.n_source_positions(len(each)) for each in features]
+        requests = [
+            Request(min(search.max_output_tokens(n), limit), source)
+            for n, source in zip(lengths, features, strict=True)
+        ]
+        return self._engine.hypotheses(requests, search, should_stop=should_stop, is_scored=is_scored)
 
     def _read(self, source: Media, *, keep_going: bool) -> _Source:
         read = _Source("" if isinstance(source, np.ndarray) else str(source))
@@ -192,7 +211,7 @@ class MediaModel(ProcessBound):
 
     def texts_of_features(self, should_stop: Callable[[], bool], features: Sequence[Features]) -> list[str] | None:
         """Return the text of each of several features; None if ``should_stop``, checked before each batch, is true."""
-        found = self._search(features, self.search, should_stop=should_stop, is_scored=False)
+        found = self._hypotheses(features, self.search, should_stop=should_stop, is_scored=False)
         return None if found is None else [self._text(each[0].ids) if each else "" for each in found]
 
     def _texts(self, sources: Sequence[Media], n_best: int | None, options: SearchOptions) -> list[Any]:

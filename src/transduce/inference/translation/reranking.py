@@ -11,7 +11,6 @@ from transduce.errors import CheckpointError
 from transduce.inference.translation.forced_scores import log_probabilities
 from transduce.inference.translation.parts import ScoredText, TranslatedSegment, Translation
 from transduce.inference.translation.translator import CHUNK_LINES, Translator
-from transduce.model import MaskedTransformer
 
 __all__ = ["Reranker"]
 
@@ -33,7 +32,7 @@ class Reranker:
                 f"the reverse model translates {'-'.join(reverse_languages)}; {'-'.join(languages)} needs one for "
                 f"{'-'.join(languages[::-1])}"
             )
-        if isinstance(reverse.model, MaskedTransformer) or isinstance(translator.model, MaskedTransformer):
+        if not (reverse.engine.is_left_to_right and translator.engine.is_left_to_right):
             raise CheckpointError(
                 "reranking needs models that write from left to right; one of them is for mask-predict"
             )

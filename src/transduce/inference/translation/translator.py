@@ -16,7 +16,7 @@ from typing import TypedDict, Unpack, overload
 from transduce.config import SearchConfig, TextFormat
 from transduce.errors import ConfigError, quoted
 from transduce.files import MAX_LINE_BYTES
-from transduce.inference.batch_search import require_sequence
+from transduce.inference.arguments import require_sequence
 from transduce.inference.search_options import greedy_unless_sampled, search_with
 from transduce.inference.translation.parts import ScoredText, TranslatedSegment, Translation
 from transduce.inference.translation.prefixes import Prefix
