@@ -10,11 +10,11 @@ import torch
 
 from said import naming
 from transduce.config import GreedySearchConfig, ModelConfig, SampledSearchConfig, SearchConfig
+from transduce.config.decoding import greedy_unless_sampled, sampling_like
 from transduce.errors import ConfigError
 from transduce.inference import Translator
 from transduce.inference.engine import Constraints, Request
 from transduce.inference.run_search import run_search
-from transduce.inference.search_options import greedy_unless_sampled, sampling_like
 from transduce.model import Ensemble, Transformer
 from transduce.model.shortlist import Shortlist
 from transduce.search import DraftLength, ModelDrafter, PassCounts

@@ -20,10 +20,10 @@ from transduce.config import (
     SearchConfig,
     config_from_mapping,
 )
+from transduce.config.decoding import DecodingOptions
 from transduce.errors import ConfigError
 from transduce.inference import Translator
 from transduce.inference.engines import make_engine
-from transduce.inference.search_options import search_with
 from transduce.inference.text_search import SearchResult, TextSearch
 from transduce.inference.translation.word_loops import is_repetitive
 from transduce.model import make_model
@@ -50,8 +50,8 @@ def outputs(text_search: TextSearch, search: SearchConfig, texts: Sequence[str] 
     return [result.hypotheses[0].ids for result in results]
 
 
-def with_limits(search: SearchConfig, **limits: int) -> SearchConfig:
-    return search_with(search, beam_size=search.beam_size, limits=limits)
+def with_limits(search: SearchConfig, **limits: Any) -> SearchConfig:
+    return DecodingOptions(**limits).applied_to(search)
 
 
 @pytest.mark.parametrize("search", SEARCHES, ids=lambda search: search.kind)

@@ -6,13 +6,15 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypedDict, Unpack
+from typing import Any, ClassVar, Self, Unpack
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from transduce.config import DataConfig, InferencePrecision, SearchConfig, split_direction
+from transduce.config.decoding import DecodingOptions
+from transduce.config.search import SearchKeywords
 from transduce.errors import DataError
 from transduce.inference.arguments import require_sequence
 from transduce.inference.devices import usable_device
@@ -20,7 +22,6 @@ from transduce.inference.engine import EngineSettings, Request, never
 from transduce.inference.engines import make_engine
 from transduce.inference.folder import read_model_folder
 from transduce.inference.process_bound import ProcessBound
-from transduce.inference.search_options import search_with
 from transduce.inference.translation.parts import ScoredText, distinct_texts
 from transduce.media import Features, MediaKind, reader_of
 from transduce.media.audio import FRAMES_PER_SECOND
@@ -41,15 +42,6 @@ Media = str | Path | NDArray[Any]  # a file, or a decoded image or recording
 _LONGEST: Mapping[MediaKind, int] = {
     "image": DataConfig().max_image_width, "audio": int(DataConfig().max_seconds * FRAMES_PER_SECOND),
 }  # fmt: skip
-
-
-class SearchOptions(TypedDict, total=False):
-    """Options that override those of the model's search."""
-
-    beam_size: int | None
-    alpha: float | None
-    max_tokens_per_batch: int | None
-    search: SearchConfig | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,15 +121,18 @@ class MediaModel(ProcessBound):
         sources: Iterable[Media],
         *,
         n_best: int | None = None,
+        search: SearchConfig | None = None,
         keep_going: bool = False,
-        **options: Unpack[SearchOptions],
+        **options: Unpack[SearchKeywords],
     ) -> Iterator[FoundText]:
         """Yield the text of each file, or of each decoded image or recording, in order; some files are read ahead.
+
+        ``n_best`` and ``options`` override fields of ``search``, by default the model's.
 
         Raises DataError, naming the file, for one that cannot be read, has nothing in it, or is too long; with
         ``keep_going``, such a file yields an error in place of a text.
         """
-        search = self._search_with(n_best, options)
+        search = DecodingOptions(n_best=n_best, **options).applied_to(search or self.search)
         for chunk in chunks(sources, FILES_AT_ONCE, lambda source: 1):
             read = [self._read(each, keep_going=keep_going) for each in chunk]
             hypotheses = self._hypotheses([each.features for each in read if each.features is not None], search)
@@ -214,23 +209,20 @@ class MediaModel(ProcessBound):
         found = self._hypotheses(features, self.search, should_stop=should_stop, is_scored=False)
         return None if found is None else [self._text(each[0].ids) if each else "" for each in found]
 
-    def _texts(self, sources: Sequence[Media], n_best: int | None, options: SearchOptions) -> list[Any]:
-        found = list(self.find_texts(sources, n_best=n_best, **options))
+    def _texts(
+        self,
+        sources: Sequence[Media],
+        n_best: int | None,
+        search: SearchConfig | None,
+        options: SearchKeywords,
+    ) -> list[Any]:
+        found = list(self.find_texts(sources, n_best=n_best, search=search, **options))
         if n_best is None:
             return [each.text for each in found]
         return [[best.text for best in each.n_best] for each in found]
 
     def _text(self, ids: Iterable[int]) -> str:
         return normalise(self.tokenizers.tgt.decode(ids))
-
-    def _search_with(self, n_best: int | None, options: SearchOptions) -> SearchConfig:
-        return search_with(
-            options.get("search") or self.search,
-            n_best=n_best,
-            beam_size=options.get("beam_size"),
-            alpha=options.get("alpha"),
-            max_tokens_per_batch=options.get("max_tokens_per_batch"),
-        )
 
 
 class Reader(MediaModel):
@@ -239,15 +231,20 @@ class Reader(MediaModel):
     task, kind = "image-to-text", "image"
 
     def read(
-        self, images: Sequence[Media], *, n_best: int | None = None, **options: Unpack[SearchOptions]
+        self,
+        images: Sequence[Media],
+        *,
+        n_best: int | None = None,
+        search: SearchConfig | None = None,
+        **options: Unpack[SearchKeywords],
     ) -> list[Any]:
         """Return the text of each image file, or grey image (rows, columns) of bytes; with ``n_best``, several.
 
-        The other options override those of the model's search; ``find_texts`` also tells what was left out. Raises
-        DataError, naming the file, for one that cannot be read, TypeError for anything but a list.
+        ``options`` override fields of ``search``, by default the model's; ``find_texts`` also tells what was left out.
+        Raises DataError, naming the file, for one that cannot be read, TypeError for anything but a list.
         """
         require_sequence(images, "read takes a list of images", "for one image, read([image])[0]")
-        return self._texts(images, n_best, options)
+        return self._texts(images, n_best, search, options)
 
 
 class Transcriber(MediaModel):
@@ -256,15 +253,20 @@ class Transcriber(MediaModel):
     task, kind = "speech-to-text", "audio"
 
     def transcribe(
-        self, recordings: Sequence[Media], *, n_best: int | None = None, **options: Unpack[SearchOptions]
+        self,
+        recordings: Sequence[Media],
+        *,
+        n_best: int | None = None,
+        search: SearchConfig | None = None,
+        **options: Unpack[SearchKeywords],
     ) -> list[Any]:
         """Return the text of each audio file, or array of 16,000 samples a second; with ``n_best``, several.
 
-        The other options override those of the model's search; ``find_texts`` also tells what was left out. Raises
-        DataError, naming the file, for one that cannot be read, TypeError for anything but a list.
+        ``options`` override fields of ``search``, by default the model's; ``find_texts`` also tells what was left out.
+        Raises DataError, naming the file, for one that cannot be read, TypeError for anything but a list.
         """
         require_sequence(recordings, "transcribe takes a list of recordings", "for one, transcribe([recording])[0]")
-        return self._texts(recordings, n_best, options)
+        return self._texts(recordings, n_best, search, options)
 
 
 MEDIA_MODELS: Mapping[str, type[MediaModel]] = {each.task: each for each in (Reader, Transcriber)}  # by task

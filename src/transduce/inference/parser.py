@@ -6,10 +6,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Unpack
 
 import torch
 
 from transduce.config import InferencePrecision, SearchConfig
+from transduce.config.decoding import DecodingOptions
+from transduce.config.search import SearchKeywords
 from transduce.inference.arguments import require_sequence
 from transduce.inference.devices import usable_device
 from transduce.inference.engine import Constraints, EngineSettings
@@ -86,10 +89,16 @@ class Parser(ProcessBound):
         model = loaded.model_for("parsing", EncoderDecoder)
         return cls(model, loaded.tokenizers, loaded.search, precision=precision, is_constrained=is_constrained)
 
-    def parse(self, sentences: Sequence[str], *, search: SearchConfig | None = None) -> list[Tree | None]:
-        """Parse a list of sentences; None for one without words. Raises TypeError for a single string."""
+    def parse(
+        self, sentences: Sequence[str], *, search: SearchConfig | None = None, **options: Unpack[SearchKeywords]
+    ) -> list[Tree | None]:
+        """Parse a list of sentences; None for one without words. Raises TypeError for a single string.
+
+        ``options`` override fields of ``search``, by default the model's.
+        """
         require_sequence(sentences, "parse takes a list of sentences", "for one sentence, parse([sentence])[0]")
-        return [parse.tree for parse in self.parse_lines(sentences, search=search)]
+        overridden = DecodingOptions(**options).applied_to(search or self.search)
+        return [parse.tree for parse in self.parse_lines(sentences, search=overridden)]
 
     def parse_lines(
         self, lines: Iterable[str], *, search: SearchConfig | None = None, chunk_lines: int = CHUNK_LINES

@@ -13,9 +13,9 @@ from itertools import repeat
 import numpy as np
 
 from transduce.config import SampledSearchConfig, SearchConfig, TextFormat
+from transduce.config.decoding import sampling_like
 from transduce.errors import ConfigError
 from transduce.inference.language_models.responses import RewardModel
-from transduce.inference.search_options import sampling_like
 from transduce.inference.translation.parts import TranslatedSegment, Translation
 from transduce.inference.translation.translator import CHUNK_LINES, Translator
 

@@ -18,13 +18,13 @@ from transduce.config import (
     SearchConfig,
     split_direction,
 )
+from transduce.config.decoding import DecodingOptions, greedy_unless_sampled
 from transduce.errors import CheckpointError, ConfigError, DataError
 from transduce.inference.devices import usable_device
 from transduce.inference.engine import Constraints, Engine, EngineSettings, Request, never
 from transduce.inference.engines import make_engine
 from transduce.inference.folder import read_model_folder
 from transduce.inference.process_bound import ProcessBound
-from transduce.inference.search_options import greedy_unless_sampled, search_with
 from transduce.inference.text_search import SearchResult, TextSearch
 from transduce.inference.translation.hypotheses import Candidate
 from transduce.inference.translation.line_statistics import LineStatistics
@@ -229,7 +229,7 @@ class SegmentTranslator(ProcessBound):
         if len(segments) < len(texts):
             return None
         # Only now, since they take longer: a search for the whole beam, and one that writes no loops.
-        beam = search_with(search, n_best=search.beam_size)
+        beam = DecodingOptions(n_best=search.beam_size).applied_to(search)
         if faulty and search.n_best < search.beam_size:
             for index, result, candidates in found(faulty, beam):
                 segments[index] = self._segment_text.chosen(inputs[index], result, candidates, n_best=search.n_best)
@@ -265,7 +265,7 @@ class SegmentTranslator(ProcessBound):
         begun = Request(1, [*encoded, EOS_ID], constraints=Constraints(ids, starts_word=is_complete))
         [[best]] = self.engine.next_tokens([begun], n)
         forced = [([*ids, id], False) for id, _ in best]
-        config = search_with(search or self.search, n_best=None)
+        config = DecodingOptions().applied_to(search or self.search)
         results = self._text_search(
             [source.masked.text] * len(forced), config, constrain=_beginning_with(forced),
             min_tokens=self._min_tokens(forced, config),
