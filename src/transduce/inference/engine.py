@@ -11,15 +11,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import shake_128
-from typing import Any, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from transduce.config import InferencePrecision, SearchConfig
 from transduce.data.batching import plan_by_length
-from transduce.model.shortlist import Shortlist
-from transduce.search import DraftLength, Draws, Hypothesis, PassCounts
+
+if TYPE_CHECKING:
+    from transduce.model.shortlist import Shortlist
+    from transduce.search import DraftLength, Draws, Hypothesis, PassCounts
 
 __all__ = [
     "NO_CONSTRAINTS", "Constraints", "Engine", "EngineSettings", "ForcedPair", "ForcedScores", "Request", "in_batches",

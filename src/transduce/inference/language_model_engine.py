@@ -10,7 +10,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import cast
 
 import torch
 from torch import Tensor
@@ -175,7 +174,7 @@ class LanguageModelEngine:
             raise ConfigError("a causal language model has no gaps; sample a single token in place of next_tokens")
         found = []
         for each in requests:
-            logits_MV = self._at_masks([cast(Sequence[int], each.source)])
+            logits_MV = self._at_masks([list(map(int, each.source))])
             logits_MV[:, list(self._settings.suppressed_ids)] = -torch.inf
             n_shown = min(n, logits_MV.shape[1] - len(self._settings.suppressed_ids))
             best = logits_MV.double().softmax(dim=1).topk(n_shown, dim=1)

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -100,6 +100,7 @@ class EncoderDecoderEngine:
         self.on_step: Callable[[], object] | None = None
         self.max_positions = min(map(_max_positions, models))
         self._model, self._device = models[0], models[0].output_weight.device
+        self._first: EncoderDecoder = copies[0]
         self._decoder: Decoder[Any] = Ensemble(copies) if len(copies) > 1 else copies[0]
         self._settings, self._shortlist = settings, settings.shortlist
         self._draft: EncoderDecoderEngine | None = None
@@ -151,18 +152,21 @@ class EncoderDecoderEngine:
         """Return the source positions of a request."""
         if request.features is None:
             return len(request.source)
-        return cast(TransformerConfig, self._model.config).n_source_positions(len(request.features))
+        assert isinstance(self._model.config, TransformerConfig)
+        return self._model.config.n_source_positions(len(request.features))
 
     def _read(self, batch: Sequence[Request]) -> tuple[Tensor, Decoder[Any]]:
         """Return the sources of a batch as a tensor, and the decoder that reads it."""
         features = [each.features for each in batch if each.features is not None]
         if not features:
             return pad_rows([each.source for each in batch]).to(self._device), self._decoder
-        config = cast(TransformerConfig, self._model.config)
+        config = self._model.config
+        assert isinstance(config, TransformerConfig)
+        assert isinstance(self._first, Transformer)
         lengths_B = np.array(list(map(self._length, batch)), np.int64)
         padding = PaddingInfo.from_lengths(lengths_B, n_positions=int(lengths_B.max()), device=self._device)
         source_BZX = padded_features(features, stride=config.source_stride).to(self._device)
-        return source_BZX, PaddedSource(cast(Transformer, self._decoder), padding)
+        return source_BZX, PaddedSource(self._first, padding)
 
     def _search(self, batch: Sequence[Request], search: SearchConfig, *, is_scored: bool) -> list[list[Hypothesis]]:
         src_BS, decoder = self._read(batch)
@@ -178,16 +182,15 @@ class EncoderDecoderEngine:
             drafter: Drafter[Any] | None = None
             if (draft := self._draft_for(src_BS, max_lengths_B, constraints)) is not None:
                 drafter = draft._drafter(src_BS, self._draft_length)
-            elif process is None and not requested_processors(search) and _has_blocks(decoder, search):
-                decoder = BlockDecoder(cast(Transformer, decoder), block_size=getattr(search, "block_size", None))
-                drafter = HeadsDrafter(decoder.ahead)
+            elif process is None and (blocks := _block_decoder(decoder, search)) is not None:
+                decoder, drafter = blocks, HeadsDrafter(blocks.ahead)
             return run_search(
                 self._attended(decoder), src_BS, max_lengths_B, search, process,
                 suppressed_ids=self._settings.suppressed_ids, is_scored=is_scored, drafter=drafter,
                 generators=generators, counts=self.counts,
             )  # fmt: skip
         # Its tokens occur in translations, which have none of the suppressed ones.
-        decoder = ShortlistDecoder(cast(EncoderDecoder, self._decoder), self._shortlist, src_BS)
+        decoder = ShortlistDecoder(self._first, self._shortlist, src_BS)
         hypotheses = run_search(
             self._attended(decoder), src_BS, max_lengths_B, search, process, is_scored=is_scored, generators=generators,
             counts=self.counts,
@@ -214,14 +217,15 @@ class EncoderDecoderEngine:
         if self._shortlist is None:
             state = self._decoder.start(src_BS)
             return ModelDrafter(self._decoder.extend, state, length=length, eos_id=EOS_ID)
-        decoder = ShortlistDecoder(cast(EncoderDecoder, self._decoder), self._shortlist, src_BS)
+        decoder = ShortlistDecoder(self._first, self._shortlist, src_BS)
         return ModelDrafter(decoder.extend_by_ids, decoder.start(src_BS), length=length, eos_id=EOS_ID)
 
     def _mask_predict(
         self, src_BS: Tensor, max_lengths_B: Tensor, search: MaskPredictSearchConfig
     ) -> list[list[Hypothesis]]:
         """Predict all tokens at once, several times."""
-        model = cast(MaskedTransformer, self._decoder)
+        model = self._first
+        assert isinstance(model, MaskedTransformer)
         memory = model.encode(src_BS)
         src_lengths_B = (src_BS != PAD_ID).sum(dim=1) - 1
         lengths_BR = model.likely_lengths(memory, src_lengths_B, max_lengths_B - 1, search.n_lengths)
@@ -331,8 +335,11 @@ def _max_positions(model: EncoderDecoder) -> int:
             return sys.maxsize
 
 
-def _has_blocks(model: Decoder[Any], search: SearchConfig) -> bool:
-    """Whether a model proposes blocks of tokens by further heads, and the search is greedy."""
-    if not isinstance(model, Transformer) or model.further_heads is None or isinstance(search, SampledSearchConfig):
-        return False
-    return search.beam_size == 1 and getattr(search, "block_size", None) != 1
+def _block_decoder(model: Decoder[Any], search: SearchConfig) -> BlockDecoder | None:
+    """Return a model that proposes blocks of tokens by further heads; None without them, or if they are not wanted."""
+    if not isinstance(model, Transformer) or model.lookahead_heads is None or isinstance(search, SampledSearchConfig):
+        return None
+    block_size = getattr(search, "block_size", None)
+    if search.beam_size > 1 or block_size == 1 or requested_processors(search):
+        return None
+    return BlockDecoder(model, block_size=block_size)

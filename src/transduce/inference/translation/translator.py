@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain, repeat
-from typing import Unpack, overload
+from typing import TypedDict, Unpack, overload
 
 from transduce.config import SearchConfig, TextFormat
 from transduce.config.decoding import DecodingOptions, greedy_unless_sampled
@@ -31,13 +31,25 @@ from transduce.text import Segment, n_masks
 from transduce.text.chunks import chunks
 from transduce.text.markup import MarkupRules, rules_of
 
-__all__ = ["CHUNK_LINES", "Prefix", "ScoredText", "Translation", "Translator"]
+__all__ = ["CHUNK_LINES", "LineOptions", "Prefix", "ScoredText", "Translation", "Translator"]
 
 # Lines read before the first is translated: enough to batch sentences of equal length, few enough for a stream.
 CHUNK_LINES = 2000
 CHUNK_LINES_WITH_PROGRESS = 200
 # Reranks candidates: (texts, their candidates, search configuration) to the n-best of each text.
 Rerank = Callable[[Sequence[str], Sequence[TranslatedSegment], SearchConfig], Sequence[TranslatedSegment]]
+
+
+class LineOptions(TypedDict, total=False):
+    """Options of ``Translator.translate_lines`` for all that translate lines."""
+
+    chunk_lines: int
+    split: bool
+    format: TextFormat
+    is_scored: bool
+    prefixes: Iterable[str]
+    is_linked: bool
+    report: Callable[[int], object]
 
 
 class _Options(SearchKeywords, total=False):
