@@ -18,14 +18,15 @@ from transduce.config import GreedySearchConfig, ModelConfig, SampledSearchConfi
 from transduce.errors import ConfigError
 from transduce.inference import Translator
 from transduce.inference.engine import (
+    PLAIN_RUN,
     Constraints,
     Engine,
     EngineSettings,
     ForcedPair,
     ForcedScores,
     Request,
+    Run,
     in_batches,
-    never,
 )
 from transduce.inference.engines import ENGINES, make_engine
 from transduce.model import Transformer
@@ -72,7 +73,7 @@ def requests(constraints: Constraints | None = None, max_length: int = 12) -> li
 
 
 def found(engine: Engine, asked: Sequence[Request], search: SearchConfig, **options: Any) -> list[Any]:
-    results = engine.hypotheses(asked, search, **options)
+    results = engine.hypotheses(asked, search, Run(**options))
     assert results is not None
     return results
 
@@ -190,7 +191,7 @@ def test_drafts_change_no_output(make: Callable[..., Engine]) -> None:
 def test_it_can_be_interrupted_and_tells_its_progress(make: Callable[..., Engine]) -> None:
     engine, done, answers = make(), list[int](), iter([False, False, True])
     one_by_one = GREEDY.model_copy(update={"max_tokens_per_batch": 1})
-    assert engine.hypotheses(requests(), one_by_one, should_stop=lambda: next(answers), report=done.append) is None
+    assert engine.hypotheses(requests(), one_by_one, Run(should_stop=lambda: next(answers), report=done.append)) is None
     assert done == [1, 2]
     assert engine.hypotheses([], GREEDY) == []
     steps = list[int]()
@@ -243,23 +244,15 @@ class EchoEngine:
         return self
 
     def hypotheses(
-        self,
-        requests: Sequence[Request],
-        search: SearchConfig,
-        *,
-        should_stop: Callable[[], bool] = never,
-        report: Callable[[int], object] = lambda n_done: None,
-        **_: Any,
+        self, requests: Sequence[Request], search: SearchConfig, run: Run = PLAIN_RUN, /
     ) -> list[tuple[Hypothesis, ...]] | None:
         def echoed(batch: Sequence[Request]) -> list[tuple[Hypothesis, ...]]:
             kept = [[*each.constraints.prefix, *map(int, each.source[:-1])] for each in batch]
             return [(Hypothesis(tuple(ids), -1.0, -1.0, is_finished=True),) for ids in kept]
 
-        lengths = [len(each.source) for each in requests]
-        assert max(lengths, default=0) <= self.max_positions
         return in_batches(
             requests, lambda each: len(each.source), echoed, max_tokens=search.max_tokens_per_batch,
-            should_stop=should_stop, report=report,
+            should_stop=run.should_stop, report=run.report,
         )  # fmt: skip
 
     def forced_scores(self, pairs: Sequence[ForcedPair], **_: Any) -> list[ForcedScores]:

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from transduce.search import DraftLength, Draws, Hypothesis, PassCounts
 
 __all__ = [
-    "NO_CONSTRAINTS", "Constraints", "Engine", "EngineSettings", "ForcedPair", "ForcedScores", "Request", "in_batches",
-    "never",
+    "NO_CONSTRAINTS", "PLAIN_RUN", "Constraints", "Engine", "EngineSettings", "ForcedPair", "ForcedScores", "Request",
+    "Run", "in_batches", "never",
 ]  # fmt: skip
 
 Ids = Sequence[int] | NDArray[np.integer[Any]]
@@ -43,7 +43,8 @@ class Constraints:
     starts_word: bool = False  # what follows the prefix, or the prompt, begins a word
     # The ids that may follow those written so far; it depends on them alone. None: all.
     allowed: Callable[[tuple[int, ...]], Sequence[int]] | None = None
-    pooled: Sequence[int] = ()  # among these ids, the allowed ones get the probability of all
+    # Among these ids, the same for all requests of a call, the allowed ones get the probability of all:
+    pooled: Sequence[int] = ()
     max_repeats: Sequence[int] = ()  # how often units of 1, 2, ... tokens may follow each other; empty: any number
 
 
@@ -115,6 +116,22 @@ def never() -> bool:
     return False
 
 
+@dataclass(frozen=True, slots=True)
+class Run:
+    """How a search runs, and whom it tells."""
+
+    is_scored: bool = True  # without, scores of greedy search are NaN, which is faster
+    should_stop: Callable[[], bool] = never  # is asked before each batch
+    report: Callable[[int], object] = lambda n_done: None  # gets the number of requests done, after each batch
+    # For samples of prompts. The random numbers in place of the seeds; all prompts are in one batch then:
+    draws: Draws | None = None
+    # Gets the index of a request, and its ids, EOS included, after each token:
+    on_ids: Callable[[int, Sequence[int]], object] = lambda request, ids: None
+
+
+PLAIN_RUN = Run()
+
+
 class Engine(Protocol):
     """A model that is ready to decode. Results do not depend on what else is in a batch, except for rounding.
 
@@ -136,23 +153,12 @@ class Engine(Protocol):
         """Return the same engine, for which another one, of the same vocabularies, drafts tokens."""
 
     def hypotheses(
-        self,
-        requests: Sequence[Request],
-        search: SearchConfig,
-        *,
-        is_scored: bool = True,
-        draws: Draws | None = None,
-        should_stop: Callable[[], bool] = never,
-        on_ids: Callable[[int, Sequence[int]], object] = lambda request, ids: None,
-        report: Callable[[int], object] = lambda n_done: None,
+        self, requests: Sequence[Request], search: SearchConfig, run: Run = PLAIN_RUN, /
     ) -> list[tuple[Hypothesis, ...]] | None:
         """Return the n-best outputs of each request, best first.
 
-        None if ``should_stop``, asked before each batch, is true; samples of prompts, before whose tokens it is asked,
-        are returned as far as they are. Without ``is_scored``, scores of greedy search are NaN, which is faster.
-        ``report`` gets the number of requests done, after each batch. For samples of prompts: ``draws`` gives the
-        random numbers in place of the seeds, to all prompts in one batch, and ``on_ids`` gets the index of a request
-        with its ids, EOS included, after each token.
+        None if ``run.should_stop`` is true; samples of prompts, before each of whose tokens it is asked, are returned
+        as far as they are.
         """
 
     def forced_scores(

@@ -18,7 +18,7 @@ from transduce.config import BeamSearchConfig, SampledSearchConfig, SearchConfig
 from transduce.data import pad_rows
 from transduce.errors import ConfigError
 from transduce.inference.decoders import PromptDecoder
-from transduce.inference.engine import EngineSettings, ForcedPair, ForcedScores, Request, in_batches, never
+from transduce.inference.engine import PLAIN_RUN, EngineSettings, ForcedPair, ForcedScores, Request, Run, in_batches
 from transduce.inference.language_models.sequences import rewards_of
 from transduce.model import RewardLM, TransformerLM
 from transduce.search import DraftLength, Draws, Hypothesis, PassCounts, Sampling, beam_search, sample_continuations
@@ -57,25 +57,17 @@ class LanguageModelEngine:
 
     @torch.no_grad()
     def hypotheses(
-        self,
-        requests: Sequence[Request],
-        search: SearchConfig,
-        *,
-        is_scored: bool = True,
-        draws: Draws | None = None,
-        should_stop: Callable[[], bool] = never,
-        on_ids: Callable[[int, Sequence[int]], object] = lambda request, ids: None,
-        report: Callable[[int], object] = lambda n_done: None,
+        self, requests: Sequence[Request], search: SearchConfig, run: Run = PLAIN_RUN, /
     ) -> list[tuple[Hypothesis, ...]] | None:
         """See ``Engine``. A beam search takes the prompts one by one."""
         if isinstance(search, BeamSearchConfig):
             return in_batches(
                 requests, _prompt_length, lambda batch: [self._best(batch[0], search)], max_rows=1,
-                should_stop=should_stop, report=report,
+                should_stop=run.should_stop, report=run.report,
             )  # fmt: skip
         if not isinstance(search, SampledSearchConfig):
             raise ConfigError(f"a language model samples, or searches with a beam, got search.kind = {search.kind!r}")
-        sampling = Sampling(search.temperature, search.top_k, search.top_p)
+        sampling, draws = Sampling(search.temperature, search.top_k, search.top_p), run.draws
 
         def drawn(batch: Sequence[tuple[int, Request]]) -> list[tuple[Hypothesis, ...]]:
             numbers, of_batch = zip(*batch, strict=True)
@@ -91,13 +83,13 @@ class LanguageModelEngine:
                 draws=_own_draws(of_batch, search.seed) if draws is None else lambda rows: draws(_all(numbers, rows)),
                 barred_first_NV=barred_NV,
                 window=self._settings.window,
-                should_stop=should_stop,
-                on_ids=lambda row, ids: on_ids(numbers[row], ids),
+                should_stop=run.should_stop,
+                on_ids=lambda row, ids: run.on_ids(numbers[row], ids),
             )
             return [(each,) for each in found]
 
         return in_batches(
-            list(enumerate(requests)), lambda each: _prompt_length(each[1]), drawn, report=report,
+            list(enumerate(requests)), lambda each: _prompt_length(each[1]), drawn, report=run.report,
             max_rows=SAMPLES_PER_BATCH if draws is None else None,
         )  # fmt: skip
 

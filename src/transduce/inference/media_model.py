@@ -18,7 +18,7 @@ from transduce.config.search import SearchKeywords
 from transduce.errors import DataError
 from transduce.inference.arguments import require_sequence
 from transduce.inference.devices import usable_device
-from transduce.inference.engine import EngineSettings, Request, never
+from transduce.inference.engine import PLAIN_RUN, EngineSettings, Request, Run
 from transduce.inference.engines import make_engine
 from transduce.inference.folder import read_model_folder
 from transduce.inference.process_bound import ProcessBound
@@ -143,12 +143,7 @@ class MediaModel(ProcessBound):
                 yield self._found(source, found)
 
     def _hypotheses(
-        self,
-        features: Sequence[Features],
-        search: SearchConfig,
-        *,
-        should_stop: Callable[[], bool] = never,
-        is_scored: bool = True,
+        self, features: Sequence[Features], search: SearchConfig, run: Run = PLAIN_RUN
     ) -> list[tuple[Hypothesis, ...]] | None:
         """Return the n-best outputs of each features (Z, X)."""
         config, limit = self.model.config, self._engine.max_positions
@@ -157,7 +152,7 @@ class MediaModel(ProcessBound):
             Request(min(search.max_output_tokens(n), limit), source)
             for n, source in zip(lengths, features, strict=True)
         ]
-        return self._engine.hypotheses(requests, search, should_stop=should_stop, is_scored=is_scored)
+        return self._engine.hypotheses(requests, search, run)
 
     def _read(self, source: Media, *, keep_going: bool) -> _Source:
         read = _Source("" if isinstance(source, np.ndarray) else str(source))
@@ -206,7 +201,7 @@ class MediaModel(ProcessBound):
 
     def texts_of_features(self, should_stop: Callable[[], bool], features: Sequence[Features]) -> list[str] | None:
         """Return the text of each of several features; None if ``should_stop``, checked before each batch, is true."""
-        found = self._hypotheses(features, self.search, should_stop=should_stop, is_scored=False)
+        found = self._hypotheses(features, self.search, Run(is_scored=False, should_stop=should_stop))
         return None if found is None else [self._text(each[0].ids) if each else "" for each in found]
 
     def _texts(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from transduce.config import SearchConfig
-from transduce.inference.engine import NO_CONSTRAINTS, Constraints, Engine, Request, never
+from transduce.inference.engine import NO_CONSTRAINTS, Constraints, Engine, Request, Run, never
 from transduce.search import MAX_UNIT, Hypothesis, n_repeats
 from transduce.text import EOS_ID, Tokenizer, normalise
 
@@ -78,9 +78,8 @@ class TextSearch:
                 constraints = replace(constraints, max_repeats=_max_repeats(sources[index]))
             return Request(max_length, source, constraints=constraints)
 
-        found = self.engine.hypotheses(
-            list(map(request, nonempty)), search, should_stop=should_stop, is_scored=is_scored, report=report
-        )
+        run = Run(is_scored, should_stop, report)
+        found = self.engine.hypotheses(list(map(request, nonempty)), search, run)
         if found is None:
             return None
         results = dict(zip(nonempty, found, strict=True))

@@ -31,14 +31,15 @@ from transduce.data.media import padded_features
 from transduce.errors import ConfigError
 from transduce.inference.decoders import AttendedDecoder, Decoder, PaddedSource
 from transduce.inference.engine import (
+    PLAIN_RUN,
     Constraints,
     Engine,
     EngineSettings,
     ForcedPair,
     ForcedScores,
     Request,
+    Run,
     in_batches,
-    never,
 )
 from transduce.inference.language_model_engine import LanguageModelEngine
 from transduce.inference.run_search import requested_processors, run_search
@@ -60,7 +61,6 @@ from transduce.search import (
     Constrained,
     Drafter,
     DraftLength,
-    Draws,
     ForcedPrefix,
     HeadsDrafter,
     Hypothesis,
@@ -125,15 +125,7 @@ class EncoderDecoderEngine:
 
     @torch.no_grad()
     def hypotheses(
-        self,
-        requests: Sequence[Request],
-        search: SearchConfig,
-        *,
-        is_scored: bool = True,
-        draws: Draws | None = None,
-        should_stop: Callable[[], bool] = never,
-        on_ids: Callable[[int, Sequence[int]], object] = lambda request, ids: None,
-        report: Callable[[int], object] = lambda n_done: None,
+        self, requests: Sequence[Request], search: SearchConfig, run: Run = PLAIN_RUN, /
     ) -> list[tuple[Hypothesis, ...]] | None:
         """See ``Engine``. Raises ConfigError if model and search do not go together."""
         if self._is_masked != isinstance(search, MaskPredictSearchConfig):
@@ -141,11 +133,11 @@ class EncoderDecoderEngine:
             raise ConfigError(f"this model needs {needed}, got search.kind = {search.kind!r}")
 
         def found(batch: Sequence[Request]) -> list[tuple[Hypothesis, ...]]:
-            return list(map(tuple, self._search(batch, search, is_scored=is_scored)))
+            return list(map(tuple, self._search(batch, search, is_scored=run.is_scored)))
 
         return in_batches(
-            requests, self._length, found, max_tokens=search.max_tokens_per_batch, should_stop=should_stop,
-            report=report,
+            requests, self._length, found, max_tokens=search.max_tokens_per_batch,
+            should_stop=run.should_stop, report=run.report,
         )  # fmt: skip
 
     def _length(self, request: Request) -> int:

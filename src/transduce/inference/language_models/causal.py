@@ -11,7 +11,7 @@ import torch
 from transduce.config import BeamSearchConfig, SampledSearchConfig
 from transduce.errors import ConfigError, DataError, SearchError
 from transduce.inference.arguments import require_sequence
-from transduce.inference.engine import Constraints, ForcedPair, Request, never
+from transduce.inference.engine import Constraints, ForcedPair, Request, Run, never
 from transduce.inference.folder import ModelFolder
 from transduce.inference.language_models.language_model import AS_IT_IS, Continuation, LanguageModel, lines_of, stack_of
 from transduce.model import AttentionHook
@@ -103,7 +103,7 @@ class CausalLanguageModel(LanguageModel):
             if shown.on_text is not None:
                 shown.add(self._text_after(encoded[number], ids))
 
-        found = self.engine.hypotheses(requests, search, should_stop=should_stop, on_ids=show)
+        found = self.engine.hypotheses(requests, search, Run(should_stop=should_stop, on_ids=show))
         if found is None:
             return [Continuation(prompt, "", 0.0, 0, False) for prompt in prompts]
         return [self._continuation(prompt, best) for prompt, (best, *_) in zip(encoded, found, strict=True)]

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from transduce.config import SampledSearchConfig
-from transduce.inference.engine import EngineSettings, Request
+from transduce.inference.engine import EngineSettings, Request, Run
 from transduce.inference.engines import make_engine
 from transduce.model import TransformerLM
 from transduce.text import EOS_ID
@@ -44,6 +44,6 @@ def sample_responses(
 
     engine = make_engine(model, settings=EngineSettings(suppressed_ids=blocked_ids))
     requests = [Request(max_tokens, prompt=prompt) for prompt in prompts]
-    found = engine.hypotheses(requests, SampledSearchConfig(temperature=temperature), draws=draws)
+    found = engine.hypotheses(requests, SampledSearchConfig(temperature=temperature), Run(draws=draws))
     assert found is not None  # not interrupted
     return [[*best.ids, *([EOS_ID] if best.is_finished else [])] for (best,) in found]

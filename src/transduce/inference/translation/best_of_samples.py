@@ -103,7 +103,6 @@ def rewards_of_translations(
         (source, text) for source, texts in zip(sources, translations, strict=True) for text in texts
     )  # each once
     short_enough = [pair for pair in pairs if reward_model.has_room_for(*pair)]
-    short_enough.sort(key=lambda pair: sum(map(len, pair)))  # batches of similar length
     rewards = dict(zip(short_enough, reward_model.rate(short_enough), strict=True))
     return [
         [rewards.get((source, text), -math.inf) for text in texts]
