@@ -14,7 +14,13 @@ import pytest
 import torch
 
 from said import naming
-from transduce.config import GreedySearchConfig, ModelConfig, SampledSearchConfig, SearchConfig
+from transduce.config import (
+    GreedySearchConfig,
+    LanguageModelConfig,
+    ModelConfig,
+    SampledSearchConfig,
+    SearchConfig,
+)
 from transduce.errors import ConfigError
 from transduce.inference import Translator
 from transduce.inference.engine import (
@@ -29,10 +35,10 @@ from transduce.inference.engine import (
     in_batches,
 )
 from transduce.inference.engines import ENGINES, make_engine
-from transduce.model import Transformer
+from transduce.model import Transformer, TransformerLM
 from transduce.model.shortlist import Shortlist
 from transduce.search import DraftLength, Hypothesis, PassCounts
-from transduce.text import EOS_ID, Tokenizers, byte_tokenizer
+from transduce.text import BOS_ID, EOS_ID, Tokenizers, byte_tokenizer
 
 V, UNK_ID = 30, 3
 SOURCES = [[5, 6, 7, EOS_ID], [9, EOS_ID], [8, 8, 4, 20, 21, 22, EOS_ID], [11, 12, EOS_ID]]
@@ -229,6 +235,64 @@ def test_next_tokens_are_the_most_probable(make: Callable[..., Engine]) -> None:
     for id, p in best[:2]:
         [score] = engine.forced_scores([ForcedPair(SOURCES[0], [8, id, EOS_ID])], max_tokens=100)
         assert p >= math.exp(score.log_probs_T[1]) * (1 - 1e-4)  # renormalised without padding and BOS
+
+
+PROMPTS = [[BOS_ID, 5, 6, 7], [BOS_ID], [BOS_ID, 8, 9], [BOS_ID, 4, 4, 4]]
+
+
+def prompts(max_length: int = 9, **constraints: Any) -> list[Request]:
+    asked = enumerate(PROMPTS)
+    return [Request(max_length, prompt=ids, constraints=Constraints(**constraints), number=n) for n, ids in asked]
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def make_lm(request: pytest.FixtureRequest) -> Callable[..., Engine]:
+    """As ``make``, for a causal language model."""
+
+    def made(**settings: Any) -> Engine:
+        torch.manual_seed(1)
+        sizes = {"n_layers": 1, "d_model": 16, "d_ff": 32, "n_heads": 2, "d_k": 8, "d_v": 8, "vocab_size": V}
+        model = TransformerLM.from_config(LanguageModelConfig(**sizes)).eval()
+        engine = ENGINES[request.param]([model], EngineSettings(**settings))
+        return pytest.skip("no engine for language models") if engine is None else engine
+
+    return made
+
+
+def test_prompts_give_together_what_they_give_alone(make_lm: Callable[..., Engine]) -> None:
+    engine = make_lm(window=6, suppressed_ids=[0, 1, 7])
+    together = best_ids(engine, prompts(20), SAMPLED)
+    assert together == [best_ids(engine, [each], SAMPLED)[0] for each in prompts(20)]
+    assert max(map(len, together)) > 6  # the window slides
+    assert not {id for ids in together for id in ids} & {0, 1, 7}
+    assert together != best_ids(engine, prompts(20), SAMPLED.model_copy(update={"seed": 4}))
+    seen = dict[int, list[int]]()
+    found(engine, prompts(), SAMPLED, on_ids=lambda number, ids: seen.update({number: list(ids)}))
+    ends = [[EOS_ID] * best.is_finished for (best,) in found(engine, prompts(), SAMPLED)]
+    assert [seen[n] for n in range(4)] == [
+        [*ids, *end] for ids, end in zip(best_ids(engine, prompts(), SAMPLED), ends, strict=True)
+    ]
+
+
+def test_samples_that_are_interrupted_are_returned_so_far(make_lm: Callable[..., Engine]) -> None:
+    engine, answers = make_lm(suppressed_ids=[EOS_ID]), iter([False, False, True])
+    cut = found(engine, prompts(), SAMPLED, should_stop=lambda: next(answers))
+    whole = best_ids(engine, prompts(), SAMPLED)
+    assert [each.ids for (each,) in cut] == [ids[:2] for ids in whole]
+    numbers = found(engine, prompts(), SAMPLED, draws=lambda rows: [0.0 for _ in rows])
+    assert {id for (each,) in numbers for id in each.ids} == {0}  # the lowest id
+
+
+def test_prompts_are_continued_by_a_beam_and_scored(make_lm: Callable[..., Engine]) -> None:
+    engine = make_lm(window=12, suppressed_ids=[0, 1], word_start_ids=lambda: [20, 21])
+    beam = SearchConfig(beam_size=3, alpha=0.0)
+    for asked, (best,) in zip(prompts(), found(engine, prompts(), beam), strict=True):
+        [score] = engine.forced_scores(
+            [ForcedPair(asked.prompt, [*best.ids, *[EOS_ID] * best.is_finished])], max_tokens=100
+        )
+        assert best.log_prob == pytest.approx(score.log_prob, abs=1e-3)
+    for search in (beam, SAMPLED):
+        assert {ids[0] for ids in best_ids(engine, prompts(starts_word=True), search)} <= {20, 21}
 
 
 @dataclass

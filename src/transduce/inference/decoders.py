@@ -81,7 +81,7 @@ class PromptDecoder:
         logits_NTV, state = self._model.extend(
             pad_rows(rows).to(self._device), self._model.start(len(rows)), None if is_even else n_new_N
         )
-        return logits_NTV[torch.arange(len(rows), device=self._device), n_new_N - 1], state
+        return self._allowed(logits_NTV[torch.arange(len(rows), device=self._device), n_new_N - 1]), state
 
     def start(self, prompts_BT: Tensor, /) -> DecodingState:
         """Read all of prompts of one length but their last tokens."""
@@ -89,12 +89,14 @@ class PromptDecoder:
         return self._model.extend(prompts_BT[:, :-1], state)[1] if prompts_BT.shape[1] > 1 else state
 
     def step(self, last_ids_N: Tensor, state: DecodingState, /) -> tuple[Tensor, DecodingState]:
-        """As the model does; after the prompts, without the barred tokens."""
+        """As the model does."""
         logits_NV, state = self._model.step(last_ids_N, state)
-        if self._barred_first_NV is not None:
-            logits_NV = logits_NV.masked_fill(self._barred_first_NV, -torch.inf)
-            self._barred_first_NV = None
-        return logits_NV, state
+        return self._allowed(logits_NV), state
+
+    def _allowed(self, logits_NV: Tensor) -> Tensor:
+        """Return logits, the first ones without the barred tokens."""
+        barred_NV, self._barred_first_NV = self._barred_first_NV, None
+        return logits_NV if barred_NV is None else logits_NV.masked_fill(barred_NV, -torch.inf)
 
     def extend(
         self, ids_NT: Tensor, state: DecodingState, n_new_N: Tensor | None = None, /

@@ -17,10 +17,10 @@ from torch import Tensor
 from transduce.config import BeamSearchConfig, SampledSearchConfig, SearchConfig
 from transduce.data import pad_rows
 from transduce.errors import ConfigError
-from transduce.inference.decoders import PromptDecoder
+from transduce.inference.decoders import AttendedDecoder, Decoder, PromptDecoder
 from transduce.inference.engine import PLAIN_RUN, EngineSettings, ForcedPair, ForcedScores, Request, Run, in_batches
 from transduce.inference.language_models.sequences import rewards_of
-from transduce.model import RewardLM, TransformerLM
+from transduce.model import DecodingState, RewardLM, TransformerLM
 from transduce.search import DraftLength, Draws, Hypothesis, PassCounts, Sampling, beam_search, sample_continuations
 from transduce.text import EOS_ID
 
@@ -71,17 +71,18 @@ class LanguageModelEngine:
 
         def drawn(batch: Sequence[tuple[int, Request]]) -> list[tuple[Hypothesis, ...]]:
             numbers, of_batch = zip(*batch, strict=True)
-            decoder = PromptDecoder(self._model, barred_NV := self._barred_first(of_batch))
+            decoder = self._decoder(of_batch)
             found = sample_continuations(
                 decoder.read,
-                self._model.step,
+                self._attended(decoder).step,
                 [each.prompt for each in of_batch],
                 max_lengths=[each.max_length for each in of_batch],
                 eos_id=EOS_ID,
                 suppressed_ids=self._settings.suppressed_ids,
                 sampling=sampling,
-                draws=_own_draws(of_batch, search.seed) if draws is None else lambda rows: draws(_all(numbers, rows)),
-                barred_first_NV=barred_NV,
+                draws=_own_draws(of_batch, search.seed)
+                if draws is None
+                else lambda rows: draws([numbers[row] for row in rows]),
                 window=self._settings.window,
                 should_stop=run.should_stop,
                 on_ids=lambda row, ids: run.on_ids(numbers[row], ids),
@@ -95,10 +96,10 @@ class LanguageModelEngine:
 
     def _best(self, request: Request, search: BeamSearchConfig) -> tuple[Hypothesis, ...]:
         """Return the most probable continuations found by beam search, within the window. Section 6.1."""
-        decoder = PromptDecoder(self._model, self._barred_first([request]))
+        decoder = self._decoder([request])
         room = self.max_positions - len(request.prompt) + 1
         [n_best] = beam_search(
-            decoder.step,
+            self._attended(decoder).step,
             decoder.start(torch.tensor([list(request.prompt)], device=self._device)),
             max_lengths_B=torch.tensor([min(request.max_length, room)], device=self._device),
             beam_size=search.beam_size,
@@ -117,12 +118,16 @@ class LanguageModelEngine:
         is_inside_V[list(self._settings.word_start_ids())] = False
         return is_inside_V
 
-    def _barred_first(self, requests: Sequence[Request]) -> Tensor | None:
-        """Return the tokens that may not follow the prompts, (B, V); None if all may."""
-        starts_word = [each.constraints.starts_word for each in requests]
-        if not any(starts_word):
-            return None
-        return torch.tensor(starts_word, device=self._device).unsqueeze(1) & self._is_inside_word_V
+    def _decoder(self, requests: Sequence[Request]) -> PromptDecoder:
+        """Return the decoder that begins with the prompts of a batch."""
+        barred_BV: Tensor | None = None
+        starts_word_B = torch.tensor([each.constraints.starts_word for each in requests], device=self._device)
+        if starts_word_B.any():
+            barred_BV = starts_word_B.unsqueeze(1) & self._is_inside_word_V
+        return PromptDecoder(self._model, barred_BV)
+
+    def _attended(self, decoder: PromptDecoder) -> Decoder[DecodingState]:
+        return decoder if self.on_step is None else AttendedDecoder(decoder, self.on_step)
 
     @torch.no_grad()
     def forced_scores(
@@ -199,10 +204,6 @@ def _own_draws(requests: Sequence[Request], seed: int) -> Draws:
     """Return draws in which each request has a generator of its own."""
     generators = [torch.Generator().manual_seed(each.draw_seed(seed)) for each in requests]
     return lambda rows: [float(torch.rand((), generator=generators[row], dtype=torch.float64)) for row in rows]
-
-
-def _all(numbers: Sequence[int], rows: Sequence[int]) -> list[int]:
-    return [numbers[row] for row in rows]
 
 
 def _log_probs(logits_NV: Tensor, targets_N: Tensor) -> Tensor:

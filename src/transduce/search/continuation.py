@@ -45,14 +45,13 @@ def sample_continuations(
     suppressed_ids: Sequence[int],
     sampling: Sampling,
     draws: Draws,
-    barred_first_NV: Tensor | None = None,
     window: int | None = None,
     should_stop: Callable[[], bool] = lambda: False,
     on_ids: Callable[[int, Sequence[int]], object] = lambda row, ids: None,
 ) -> list[Hypothesis]:
     """Continue each prompt until EOS or its maximum length, EOS included; return what follows the prompts, in order.
 
-    ``barred_first_NV``: tokens that may not come first, (N, V), bool. ``window``: ids that the model reads at most; if
+    ``window``: ids that the model reads at most; if
     a text is longer, its window slides by half of that, and is read again. ``should_stop`` is asked before each token;
     if it is true, the texts so far are returned. ``on_ids`` gets the index of a prompt and its new ids, after each.
     """
@@ -61,8 +60,6 @@ def sample_continuations(
     texts = [list(prompt) for prompt in prompts]  # what the model has read of each, and the token after it
     rows, is_finished = list(range(len(prompts))), [False] * len(prompts)  # of the batch
     logits_NV, state = read(texts)
-    if barred_first_NV is not None:
-        logits_NV = logits_NV.masked_fill(barred_first_NV, -math.inf)
     suppressed = torch.tensor(suppressed_ids, dtype=torch.int64, device=logits_NV.device)
     while not should_stop():
         log_probs_NV = sampling_log_probs(logits_NV.index_fill(1, suppressed, -math.inf), sampling)
