@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from typer import Typer
 
 from said import naming
 from transduce.bulk import TranslationJob
-from transduce.cli.decoding import FLAGS
+from transduce.cli.decoding import FLAGS, decoding_options
 from transduce.config import BeamSearchConfig, GreedySearchConfig, SampledSearchConfig, SearchConfig
-from transduce.config.decoding import SEARCH_FIELDS, DecodingOptions, LoadingOptions, sampling_like
+from transduce.config.decoding import NO_CHANGES, SEARCH_FIELDS, DecodingOptions, LoadingOptions, sampling_like
 from transduce.config.search import SearchKeywords
 from transduce.errors import ConfigError
 from transduce.inference import Translator
@@ -74,3 +75,24 @@ def test_flags_are_made_of_fields() -> None:
     for name, flag in FLAGS.items():
         assert flag.help.endswith("."), name
         assert flag.name.startswith("--"), name
+
+
+def test_what_a_verb_gets() -> None:
+    got = list[DecodingOptions]()
+
+    @decoding_options("alpha", "kind", "seed", "n_best", "temperature", seed="Draw.")
+    def verb(text: str, decoding: DecodingOptions = NO_CHANGES, json: bool = False) -> None:
+        """Do something."""
+        got.append(decoding)
+
+    app = Typer()
+    app.command()(verb)
+    for words, changes in (
+        (["a"], {"seed": 1}),
+        (["a", "--alpha", "0", "--seed", "0", "--sample"], {"alpha": 0.0, "seed": 0, "kind": "sampling"}),
+        (["--n-best", "3", "a", "--json", "--temperature", "0"], {"n_best": 3, "seed": 1, "temperature": 0.0}),
+    ):
+        app(words, standalone_mode=False)
+        assert got[-1].changes == changes
+    with pytest.raises(ConfigError, match=naming("--sample", "--n-best 2")):
+        app(["a", "--sample", "--n-best", "2"], standalone_mode=False)

@@ -145,6 +145,11 @@ def test_documents_in_bulk_and_as_a_stream(folder: Path, transduce: Callable[...
     options = ("--in", tmp_path / "in" / "*.html", "--out", tmp_path / "out", "--format", "html", "--device", "cpu")
     assert transduce("translate", folder, *options).code == 0
     assert [(tmp_path / "out" / name).read_bytes().decode() for name in documents] == expected
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert manifest.keys() == {  # without --format, those of every version: a folder may have been begun by an earlier
+        "format", "models", "shortlist", "precision", "beam", "alpha", "prefix", "split", "threads_per_worker",
+        "chunk_lines", "shards", "format_of_shards",
+    }  # fmt: skip
 
 
 def test_what_never_happens(expected: list[Translation]) -> None:

@@ -58,6 +58,8 @@ class TranslationJob:
     def as_json(self) -> dict[str, Any]:
         """Return what decides the bytes of the translations; no paths."""
         loading, changes = self.loading, dict(self.decoding.changes)
+        if changes.get("kind") != "sampling":
+            changes.pop("seed", None)  # nothing is drawn
         return {
             "models": [digest_of_folder(folder) for folder in loading.folders],
             "shortlist": None if loading.shortlist is None else digest_of_folder(loading.shortlist),

@@ -34,8 +34,10 @@ def decoding_options(*fields: str, **help: str) -> Callable[[Callable[..., Any]]
         @wraps(verb)
         def called(**values: Any) -> Any:
             given = {field: values.pop(parameter) for parameter, field in parameters.items()}
-            given = {field: FLAGS[field].value or value for field, value in given.items() if value not in (None, False)}
-            decoding = DecodingOptions(**given)
+            set_flags = {field: FLAGS[field].value for field, value in given.items() if value is True}
+            decoding = DecodingOptions(
+                **{field: each for field, each in given.items() if each is not False} | set_flags
+            )
             if decoding.changes.get("kind") == "sampling":
                 for option, value in flags_of(decoding, "beam_size", "n_best").items():
                     raise ConfigError(f"--sample writes one translation of each line; leave out {option} {value}")
