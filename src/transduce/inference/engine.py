@@ -37,7 +37,7 @@ UNLIMITED = 2**62  # tokens of a batch
 
 @dataclass(frozen=True, slots=True)
 class Constraints:
-    """What an output must obey. An engine calls ``allowed`` for every hypothesis at every step, and caches nothing."""
+    """What an output must obey. An engine calls ``allowed`` for each hypothesis at each step."""
 
     prefix: Sequence[int] = ()  # the output begins with these ids; their probabilities stay those of the model
     starts_word: bool = False  # what follows the prefix, or the prompt, begins a word

@@ -58,6 +58,7 @@ def speculative_search(
 
     Raises ValueError for invalid arguments, SearchError if a logit is NaN or no allowed token has probability above 0.
 
+    >>> from transduce.search import DraftLength, ModelDrafter
     >>> class NoState:
     ...     def select(self, rows_BW):
     ...         return self
