@@ -194,7 +194,7 @@ def test_evaluate_and_card_have_error_rates(transduce: CommandLine, run: Path, i
 
 def test_media_needs_a_model_of_media(transduce: CommandLine, micro_model: Path, images: Path) -> None:
     outcome = transduce("evaluate", micro_model, "--media", images / "test.tsv")
-    assert (outcome.code, says(outcome.err, "--media", "translation")) == (1, True)
+    assert (outcome.code, says(outcome.err, "images", "translation", "transduce translate")) == (1, True)
 
 
 def test_the_attention_page_has_the_picture(transduce: CommandLine, run: Path, images: Path, tmp_path: Path) -> None:

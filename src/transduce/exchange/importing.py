@@ -18,6 +18,7 @@ from transduce.exchange.opus_layout import check_opus_folder, differing_texts
 from transduce.exchange.plain_weights import assign_plain
 from transduce.exchange.probes import N_SENTENCES, Comparison, Probes, sentences_of_tokens
 from transduce.imports import without_collection
+from transduce.inference import Translator
 from transduce.inference.folder import require_memory_to_search, write_model_folder
 from transduce.model import ShapesOnly, Transformer
 from transduce.model.weights import assign_weights
@@ -67,7 +68,7 @@ def import_model(
             tokenizers=foreign.tokenizers,
             search=foreign.search,
             direction=direction,
-            task="translation",
+            task=Translator.capabilities.tasks[0],
             card=_card(foreign, source, direction, parameters, comparison),
         )
     return ImportReport(foreign.format, parameters, comparison)

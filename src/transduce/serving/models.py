@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import math
 import threading
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
@@ -18,6 +18,7 @@ from transduce.errors import CheckpointError
 from transduce.inference import Continuation, LanguageModel, Parse, Parser, ScoredText, Translator, tagged_words
 from transduce.inference.folder import read_model_config
 from transduce.inference.search_options import search_with
+from transduce.inference.trained_model import ServedAs, TrainedModel
 from transduce.inference.translation.parts import TranslatedSegment
 from transduce.inference.translation.prefixes import NO_PREFIX, Prefix
 from transduce.inference.translation.word_alignment import AlignedSentence, align_words
@@ -35,7 +36,6 @@ ALIGNED_TOGETHER = 8  # pairs, between which others may have their turn
 
 ModelT = TypeVar("ModelT")
 JobT = TypeVar("JobT", bound=Job)
-DecoderT = TypeVar("DecoderT", Translator, Parser)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +58,15 @@ class Served(Generic[ModelT, JobT]):
     def __init__(
         self,
         folder: Path,
-        load: Callable[[Path], ModelT],
         *,
-        name_of: Callable[[ModelT], str],
         options: ServingOptions,
         compute: ComputeThread,
         metrics_of: Callable[[str], ModelMetrics],
     ) -> None:
-        """``name_of`` gives the name of a model in measurements and requests."""
-        self.folder, self._load, self.options, self.compute = folder, load, options, compute
+        self.folder, self.options, self.compute = folder, options, compute
         self._stamp = _stamp(folder)
-        self.model = in_new_thread(lambda: load(folder))
-        self.name = name_of(self.model)
+        self.model = in_new_thread(self.read)
+        self.name = self.name_of(self.model)
         self.metrics = metrics = metrics_of(self.name)
         self._reloading = threading.Lock()
         self._batcher = Batcher[JobT](
@@ -83,6 +80,15 @@ class Served(Generic[ModelT, JobT]):
             urgencies=self.urgencies,
         )
         metrics.waiting(lambda: self._batcher.n_waiting)
+
+    def read(self) -> ModelT:
+        """Read the model folder."""
+        raise NotImplementedError
+
+    def name_of(self, model: ModelT) -> str:
+        """Return the name of a model in measurements and requests: that of its run, or of its folder."""
+        folder = self.folder.resolve()
+        return folder.parent.name if folder.name == "model" else folder.name
 
     def _run(self, jobs: Sequence[JobT]) -> Sequence[Any]:
         """Do jobs of one kind with the model of this moment."""
@@ -123,7 +129,7 @@ class Served(Generic[ModelT, JobT]):
         with self._reloading:
             stamp = _stamp(self.folder)
             try:
-                model = in_new_thread(lambda: self._load(self.folder))
+                model = in_new_thread(self.read)
                 self.require_same_use(model)
             except Exception:
                 self._stamp = stamp  # not tried again until it changes
@@ -211,6 +217,16 @@ TranslatorJob = TranslateJob | AlternativesJob | AlignJob
 class ServedTranslator(Served[Translator, TranslatorJob]):
     """A translator; results are TranslatedSegment, list of ScoredText, and AlignedSentence."""
 
+    def read(self) -> Translator:
+        """Read the model folder; more urgent work passes between the steps of the model."""
+        model = Translator.load(self.folder, device=self.options.device, precision=self.options.precision)
+        model.attend(self.compute.give_way)
+        return model
+
+    def name_of(self, model: Translator) -> str:
+        """Return the direction of a model."""
+        return f"{model.src_language}-{model.tgt_language}"
+
     @property
     def direction(self) -> tuple[str, str]:
         """Source and target language."""
@@ -279,6 +295,12 @@ class ParseJob:
 class ServedParser(Served[Parser, ParseJob]):
     """A parser; results are of the type Parse."""
 
+    def read(self) -> Parser:
+        """Read the model folder; more urgent work passes between the steps of the model."""
+        model = Parser.load(self.folder, device=self.options.device, precision=self.options.precision)
+        model.attend(self.compute.give_way)
+        return model
+
     def do(self, model: Parser, jobs: Sequence[ParseJob]) -> Sequence[Parse]:
         """Do jobs of one kind."""
         parses = model.parse_interruptible(lambda: False, [tagged_words(job.sentence) for job in jobs])
@@ -313,6 +335,10 @@ class ServedLanguageModel(Served[LanguageModel, GenerateJob]):
 
     urgencies = (Urgency.GENERATION,)
 
+    def read(self) -> LanguageModel:
+        """Read the model folder."""
+        return LanguageModel.load(self.folder, device=self.options.device)
+
     def do(self, model: LanguageModel, jobs: Sequence[GenerateJob]) -> Sequence[Continuation]:
         """Do jobs of one kind: one."""
         [job] = jobs
@@ -327,39 +353,22 @@ class ServedLanguageModel(Served[LanguageModel, GenerateJob]):
         )  # fmt: skip
 
 
+SERVED: Mapping[ServedAs, type[Served[Any, Any]]] = {
+    "translator": ServedTranslator, "parser": ServedParser, "generator": ServedLanguageModel,
+}  # fmt: skip
+
+
 def load_served(
     folder: Path, *, options: ServingOptions, compute: ComputeThread, metrics_of: Callable[[str], ModelMetrics]
-) -> ServedTranslator | ServedParser | ServedLanguageModel:
+) -> Served[Any, Any]:
     """Load a model folder of any task that can be served.
 
     Raises CheckpointError if it cannot be used, or holds a model that neither translates, parses nor continues text.
     """
     _, task = read_model_config(folder)
-    device, precision = options.device, options.precision
-
-    def attentive(model: DecoderT) -> DecoderT:
-        """Return a model that lets more urgent work pass between its steps."""
-        model.attend(compute.give_way)
-        return model
-
-    if task == "translation":
-        return ServedTranslator(
-            folder, lambda path: attentive(Translator.load(path, device=device, precision=precision)),
-            name_of=lambda model: f"{model.src_language}-{model.tgt_language}",
-            options=options, compute=compute, metrics_of=metrics_of,
-        )  # fmt: skip
-    name = folder.resolve().parent.name if folder.resolve().name == "model" else folder.resolve().name
-    if task == "parsing":
-        return ServedParser(
-            folder, lambda path: attentive(Parser.load(path, device=device, precision=precision)),
-            name_of=lambda _: name, options=options, compute=compute, metrics_of=metrics_of,
-        )  # fmt: skip
-    kind = LanguageModel.kinds.get(task)
-    if kind is None or kind.generate is LanguageModel.generate:
+    capabilities = TrainedModel.class_for(task, folder).capabilities
+    if capabilities.served_as is None:
         raise CheckpointError(
             f"{folder} holds a model for {task}; serve has a use for translators, parsers and models that continue text"
         )
-    return ServedLanguageModel(
-        folder, lambda path: LanguageModel.load(path, device=device),
-        name_of=lambda _: name, options=options, compute=compute, metrics_of=metrics_of,
-    )  # fmt: skip
+    return SERVED[capabilities.served_as](folder, options=options, compute=compute, metrics_of=metrics_of)

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from transduce.config import DataConfig, ModelConfig, RunConfig, SearchConfig, Split, config_from_mapping
 from transduce.data import Store, open_store
 from transduce.errors import ConfigError, DataError
-from transduce.inference.loading import load
+from transduce.inference.trained_model import TrainedModel
 from transduce.metrics import TokenisedBleu
 from transduce.text import Tokenizers
 from transduce.training import BatchSource, DistributedContext, Objective, Validate
@@ -171,7 +171,7 @@ class Task(ABC, Generic[BatchT]):
 
     def load(self, model_folder: Path, *, device: str | torch.device = "cpu") -> Any:
         """Load what users call, such as a ``Translator``. Raises CheckpointError if the folder cannot be used."""
-        return load(model_folder, self.name, device=device)
+        return TrainedModel.class_for(self.name, model_folder).load(model_folder, device=device)
 
     @abstractmethod
     def evaluate(
