@@ -222,7 +222,7 @@ def test_the_doctor_examines_lists_and_recipes(recipe: Path, run: Path, images: 
     other.write_text(recipe.read_text().replace("/train.tsv", "/flawed.tsv").replace("/test.tsv", "/flawed.tsv"))
     of_recipe = list(examine([str(other)]))
     assert [each.message for each in of_recipe if each.status == "note"]  # too long
-    assert any(says(each.message, "images of files") for each in of_recipe)
+    assert any(says(each.message, "images to text from files") for each in of_recipe)
     assert any(says(each.message, "flawed.tsv", "too") for each in of_recipe if each.status == "problem")
     assert {each.status for each in examine([str(run)])} == {"good"}
     assert {each.status for each in examine([str(run / "store")])} <= {"good", "note"}

@@ -10,8 +10,8 @@ import torch
 
 from transduce.config import SPLITS
 from transduce.data import StoreSummary, open_store
-from transduce.diagnostics.finding import Finding, counted, good, guard, note, problem
-from transduce.diagnostics.text import examine_two_files
+from transduce.findings.finding import Finding, counted, good, guard, note, problem
+from transduce.findings.text import examine_two_files
 from transduce.inference import Parser, Translator
 from transduce.inference.folder import CARD_FILE, read_model_folder
 from transduce.inference.trained_model import TrainedModel
