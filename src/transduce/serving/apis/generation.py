@@ -110,11 +110,8 @@ class GenerationApi(Api):
 
 
 def _summary(continued: Continuation) -> Summary:
-    return Summary(
-        log_prob=continued.log_prob if math.isfinite(continued.log_prob) else None,
-        tokens=continued.tokens,
-        is_ended=continued.is_ended,
-    )
+    log_prob = continued.log_prob if math.isfinite(continued.log_prob) else None
+    return Summary(log_prob=log_prob, tokens=continued.tokens, is_ended=continued.is_ended)
 
 
 async def _first_event(work: asyncio.Future[list[Any]], pieces: asyncio.Queue[str]) -> str:
