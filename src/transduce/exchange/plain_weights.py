@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import cast
 
 import torch
 import torch.nn.functional as F
@@ -220,11 +219,13 @@ def assign_plain(model: Transformer, plain: PlainModel) -> None:
         assert isinstance(front_end, TokenFrontEnd)
         front_end.embedding.weight.copy_(values.embedding_VD)
         if values.positions_PD is not None:
-            cast(LearnedPositions, front_end.positions).weight.copy_(values.positions_PD)
+            assert isinstance(front_end.positions, LearnedPositions)
+            front_end.positions.weight.copy_(values.positions_PD)
         for layer, of_layer in zip(stack, values.layers, strict=True):
             _assign_layer(layer, of_layer)
         if values.norm is not None:
-            _assign_scale(cast(nn.LayerNorm, stack.norm), values.norm)
+            assert isinstance(stack.norm, nn.LayerNorm)
+            _assign_scale(stack.norm, values.norm)
     output = model.output
     output.weight.copy_(plain.output.weight_OI)  # the embedding once more if they are tied
     assert output.bias is not None

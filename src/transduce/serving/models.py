@@ -36,6 +36,7 @@ ALIGNED_TOGETHER = 8  # pairs, between which others may have their turn
 
 ModelT = TypeVar("ModelT")
 JobT = TypeVar("JobT", bound=Job)
+DecoderT = TypeVar("DecoderT", Translator, Parser)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,11 @@ class Served(Generic[ModelT, JobT]):
         """Read the model folder."""
         raise NotImplementedError
 
+    def attentive(self, model: DecoderT) -> DecoderT:
+        """Let more urgent work pass between the steps of a model."""
+        model.attend(self.compute.give_way)
+        return model
+
     def name_of(self, model: ModelT) -> str:
         """Return the name of a model in measurements and requests: that of its run, or of its folder."""
         folder = self.folder.resolve()
@@ -92,13 +98,13 @@ class Served(Generic[ModelT, JobT]):
 
     def _run(self, jobs: Sequence[JobT]) -> Sequence[Any]:
         """Do jobs of one kind with the model of this moment."""
-        return self.do(self.model, jobs)
+        return self.run_batch(self.model, jobs)
 
-    def do(self, model: ModelT, jobs: Sequence[JobT]) -> Sequence[Any]:
+    def run_batch(self, model: ModelT, jobs: Sequence[JobT]) -> Sequence[Any]:
         """Do jobs of one kind, at least one."""
         raise NotImplementedError
 
-    async def ask(self, jobs: Sequence[JobT], *, timeout_s: float = math.inf) -> list[Any]:
+    async def submit(self, jobs: Sequence[JobT], *, timeout_s: float = math.inf) -> list[Any]:
         """Queue jobs and return their results, in order; cancelling this cancels those that have not begun.
 
         Raises QueueFull, TooLong, DeadlineExceeded, Closed, or what the model raised.
@@ -156,10 +162,26 @@ def _stamp(folder: Path) -> tuple[int, int] | None:
 
 
 @dataclass(frozen=True, slots=True)
-class TranslateJob:
-    """Translate a sentence."""
+class TextJob:
+    """Work on a text."""
 
     text: str
+
+    @property
+    def kind(self) -> Hashable:
+        """What jobs of one batch share."""
+        return type(self).__name__
+
+    @property
+    def length(self) -> int:
+        """Characters."""
+        return len(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class TranslateJob(TextJob):
+    """Translate a sentence."""
+
     n_best: int = 1
     prefix: Prefix = NO_PREFIX
 
@@ -168,47 +190,25 @@ class TranslateJob:
         """What jobs of one batch share."""
         return "translate", self.n_best, bool(self.prefix.text)
 
-    @property
-    def length(self) -> int:
-        """Characters."""
-        return len(self.text)
-
 
 @dataclass(frozen=True, slots=True)
-class AlternativesJob:
+class AlternativesJob(TextJob):
     """Find translations that differ from the end of the prefix on."""
 
-    text: str
     prefix: str
     n: int
 
-    @property
-    def kind(self) -> Hashable:
-        """What jobs of one batch share."""
-        return "alternatives"
-
-    @property
-    def length(self) -> int:
-        """Characters."""
-        return len(self.text)
-
 
 @dataclass(frozen=True, slots=True)
-class AlignJob:
+class AlignJob(TextJob):
     """Align a sentence with a translation."""
 
-    source: str
-    target: str
-
-    @property
-    def kind(self) -> Hashable:
-        """What jobs of one batch share."""
-        return "align"
+    translation: str
 
     @property
     def length(self) -> int:
         """Characters."""
-        return max(len(self.source), len(self.target))
+        return max(len(self.text), len(self.translation))
 
 
 TranslatorJob = TranslateJob | AlternativesJob | AlignJob
@@ -218,10 +218,10 @@ class ServedTranslator(Served[Translator, TranslatorJob]):
     """A translator; results are TranslatedSegment, list of ScoredText, and AlignedSentence."""
 
     def read(self) -> Translator:
-        """Read the model folder; more urgent work passes between the steps of the model."""
-        model = Translator.load(self.folder, device=self.options.device, precision=self.options.precision)
-        model.attend(self.compute.give_way)
-        return model
+        """Read the model folder."""
+        return self.attentive(
+            Translator.load(self.folder, device=self.options.device, precision=self.options.precision)
+        )
 
     def name_of(self, model: Translator) -> str:
         """Return the direction of a model."""
@@ -232,7 +232,7 @@ class ServedTranslator(Served[Translator, TranslatorJob]):
         """Source and target language."""
         return self.model.src_language, self.model.tgt_language
 
-    def do(self, model: Translator, jobs: Sequence[TranslatorJob]) -> Sequence[Any]:
+    def run_batch(self, model: Translator, jobs: Sequence[TranslatorJob]) -> Sequence[Any]:
         """Do jobs of one kind."""
         match jobs[0]:
             case TranslateJob(n_best=n_best):
@@ -252,7 +252,7 @@ class ServedTranslator(Served[Translator, TranslatorJob]):
         return translated
 
     def _align(self, model: Translator, jobs: Sequence[AlignJob]) -> list[AlignedSentence]:
-        pairs, aligned = [(job.source, job.target) for job in jobs], list[AlignedSentence]()
+        pairs, aligned = [(job.text, job.translation) for job in jobs], list[AlignedSentence]()
         for start in range(0, len(pairs), ALIGNED_TOGETHER):
             self.compute.give_way()
             aligned += align_words(model, pairs[start : start + ALIGNED_TOGETHER])
@@ -275,44 +275,28 @@ class ServedTranslator(Served[Translator, TranslatorJob]):
             )
 
 
-@dataclass(frozen=True, slots=True)
-class ParseJob:
+class ParseJob(TextJob):
     """Parse a sentence whose words are separated by spaces."""
-
-    sentence: str
-
-    @property
-    def kind(self) -> Hashable:
-        """What jobs of one batch share."""
-        return "parse"
-
-    @property
-    def length(self) -> int:
-        """Characters."""
-        return len(self.sentence)
 
 
 class ServedParser(Served[Parser, ParseJob]):
     """A parser; results are of the type Parse."""
 
     def read(self) -> Parser:
-        """Read the model folder; more urgent work passes between the steps of the model."""
-        model = Parser.load(self.folder, device=self.options.device, precision=self.options.precision)
-        model.attend(self.compute.give_way)
-        return model
+        """Read the model folder."""
+        return self.attentive(Parser.load(self.folder, device=self.options.device, precision=self.options.precision))
 
-    def do(self, model: Parser, jobs: Sequence[ParseJob]) -> Sequence[Parse]:
+    def run_batch(self, model: Parser, jobs: Sequence[ParseJob]) -> Sequence[Parse]:
         """Do jobs of one kind."""
-        parses = model.parse_interruptible(lambda: False, [tagged_words(job.sentence) for job in jobs])
+        parses = model.parse_interruptible(lambda: False, [tagged_words(job.text) for job in jobs])
         assert parses is not None  # not interrupted
         return parses
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class GenerateJob:
+class GenerateJob(TextJob):
     """Continue a prompt; new text is passed on in the thread of the model."""
 
-    prompt: str
     max_tokens: int
     sampling: Sampling
     seed: int
@@ -324,11 +308,6 @@ class GenerateJob:
         """No two are done together, since each is streamed."""
         return id(self)
 
-    @property
-    def length(self) -> int:
-        """Characters."""
-        return len(self.prompt)
-
 
 class ServedLanguageModel(Served[LanguageModel, GenerateJob]):
     """A language model that continues text or responds; results are of the type Continuation."""
@@ -339,7 +318,7 @@ class ServedLanguageModel(Served[LanguageModel, GenerateJob]):
         """Read the model folder."""
         return LanguageModel.load(self.folder, device=self.options.device)
 
-    def do(self, model: LanguageModel, jobs: Sequence[GenerateJob]) -> Sequence[Continuation]:
+    def run_batch(self, model: LanguageModel, jobs: Sequence[GenerateJob]) -> Sequence[Continuation]:
         """Do jobs of one kind: one."""
         [job] = jobs
 
@@ -348,7 +327,7 @@ class ServedLanguageModel(Served[LanguageModel, GenerateJob]):
             return job.should_stop()
 
         return model.generate(
-            [job.prompt], max_tokens=job.max_tokens, sampling=job.sampling, seed=job.seed, should_stop=should_stop,
+            [job.text], max_tokens=job.max_tokens, sampling=job.sampling, seed=job.seed, should_stop=should_stop,
             on_text=job.on_text,
         )  # fmt: skip
 

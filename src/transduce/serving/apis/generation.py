@@ -88,7 +88,7 @@ class GenerationApi(Api):
             asked.prompt, asked.max_tokens, Sampling(asked.temperature, asked.top_k or None, top_p), asked.seed,
             pass_on, is_cancelled.is_set,
         )  # fmt: skip
-        work = served.ask([job], timeout_s=self.state.request_timeout_s)
+        work = served.submit([job], timeout_s=self.state.request_timeout_s)
         if asked.stream:
             begun = asyncio.ensure_future(work)
             first = await _first_event(begun, pieces)

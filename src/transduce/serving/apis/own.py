@@ -176,9 +176,9 @@ class OwnApi(Api):
         The probability is not a measure of quality.
         """
         job = AlignJob(ask.fields.q, ask.fields.translation)
-        if len(word_spans(job.source)) * len(word_spans(job.target)) > MAX_WEIGHTS:
+        if len(word_spans(job.text)) * len(word_spans(job.translation)) > MAX_WEIGHTS:
             raise ApiError(400, "Invalid request: q and translation have too many words; align single sentences")
-        found = await self._of_sentence(ask, job, len(job.source) + len(job.target))
+        found = await self._of_sentence(ask, job, len(job.text) + len(job.translation))
         return await asyncio.to_thread(_alignment, found)
 
     async def _of_sentence(
@@ -190,7 +190,7 @@ class OwnApi(Api):
             if stays(self.state, source, target):
                 raise ApiError(400, f"Invalid request: the text is in the target language, {target}")
             served = self.state.translators[source, target]
-            [found] = await ask.done(served.ask([job], timeout_s=self.state.request_timeout_s))
+            [found] = await ask.done(served.submit([job], timeout_s=self.state.request_timeout_s))
         if not isinstance(job, AlignJob):
             served.metrics.characters(n_characters)
         return found
@@ -211,7 +211,7 @@ class OwnApi(Api):
 
                 texts = [" ".join(treebank_words(text)) for text in texts]
             jobs = [ParseJob(text) for text in texts]
-            results: list[Parse] = await ask.done(served.ask(jobs, timeout_s=self.state.request_timeout_s))
+            results: list[Parse] = await ask.done(served.submit(jobs, timeout_s=self.state.request_timeout_s))
         answers = [
             ParsedSentence(
                 words=list(each.words), tree=None if each.tree is None else str(each.tree), score=_finite(each.score)
