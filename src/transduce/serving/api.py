@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, S
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, ClassVar, Generic, TypedDict, TypeVar, get_args, get_type_hints
+from typing import Any, ClassVar, Generic, TypeVar, get_args, get_type_hints
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -30,32 +30,28 @@ FieldsT = TypeVar("FieldsT", bound=Fields)
 Method = TypeVar("Method", bound=Callable[..., Awaitable[Any]])
 
 
-class Error(TypedDict):
-    """An error as LibreTranslate writes it."""
-
-    error: str
-
-
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     """How a method of an API is called."""
 
     methods: Sequence[str]
     paths: Sequence[str]
+    gives: Any  # the shape of its answer
     example: Mapping[str, Any] = field(default_factory=dict)  # fields of a request
     tag: str = ""  # of the description; that of the API by default
     statuses: Mapping[int, str] = field(default_factory=dict)  # further ones
 
 
-def endpoint(methods: str, *paths: str, **options: Any) -> Callable[[Method], Method]:
+def endpoint(methods: str, *paths: str, gives: Any, **options: Any) -> Callable[[Method], Method]:
     """Declare that a method of an ``Api`` answers routes: ``methods`` as in "GET POST", ``options`` of ``Endpoint``.
 
-    The method takes nothing, or an ``Ask`` with the fields that it reads. It returns JSON of the type of its
-    annotation, or a response. Its docstring and its types are the description.
+    The method takes nothing, or an ``Ask`` with the fields that it reads; its docstring describes it. ``gives`` is an
+    example of its JSON with types for values, as in {"words": [str], "score?": float | None}, where "?" marks a key
+    that may be absent; or the class of a response; or a tuple of several of these.
     """
 
     def declared(method: Method) -> Method:
-        method.endpoint = Endpoint(methods.split(), paths, **options)  # type: ignore[attr-defined]
+        method.endpoint = Endpoint(methods.split(), paths, gives, **options)  # type: ignore[attr-defined]
         return method
 
     return declared
@@ -87,7 +83,7 @@ class Api:
     tag: ClassVar[str]  # in the description
     prefixes: ClassVar[tuple[str, ...]] = ()  # of paths whose errors have its shape; all others have LibreTranslate's
     over_quota: ClassVar[tuple[int, str]] = (403, "The quota of this month is used up")
-    error: ClassVar[type] = Error
+    error: ClassVar[Any] = {"error": str}  # the shape of an error
 
     def __init__(self, state: ServerState, prefix: str) -> None:
         """``prefix``: what all paths begin with, as in "/translator"."""

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from functools import cache
 from types import NoneType, UnionType
-from typing import Any, Literal, NotRequired, Union, get_args, get_origin, get_type_hints, is_typeddict
+from typing import Any, get_args
 
 from starlette.responses import Response
 
@@ -26,19 +26,18 @@ STATUSES = {
     500: "An error of the server",
     503: "The server is busy or stopping",
 }
-SIMPLE = {str: "string", int: "integer", float: "number", bool: "boolean", NoneType: "null"}
+JSON_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", NoneType: "null", dict: "object"}
 
 
 @cache
 def openapi() -> dict[str, Any]:
     """Return the description."""
-    schemas: dict[str, Any] = {}
     paths: dict[str, dict[str, Any]] = {}
     for api in all_apis():
         for name, declared in endpoints_of(api):
             for path in declared.paths:
                 for method in declared.methods:
-                    operation = _operation(api, getattr(api, name), declared, method, schemas)
+                    operation = _operation(api, getattr(api, name), declared, method)
                     paths.setdefault(path, {})[method.lower()] = operation
     return {
         "openapi": "3.1.0",
@@ -49,13 +48,10 @@ def openapi() -> dict[str, Any]:
             " API, /v2 DeepL's. null is as if absent.",
         },
         "paths": paths,
-        "components": {"schemas": schemas},
     }
 
 
-def _operation(
-    api: type[Api], function: Callable[..., Any], declared: Endpoint, method: str, schemas: dict[str, Any]
-) -> dict[str, Any]:
+def _operation(api: type[Api], function: Callable[..., Any], declared: Endpoint, method: str) -> dict[str, Any]:
     summary, _, more = (inspect.getdoc(function) or "").partition("\n\n")
     operation: dict[str, Any] = {"tags": [declared.tag or api.tag], "summary": summary.removesuffix(".")}
     if more:
@@ -64,8 +60,8 @@ def _operation(
     if fields is not None:
         statuses = dict([api.over_quota]) | STATUSES | statuses
         operation |= _request(fields.schema(), method, declared.example)
-    answers = {200: {"description": "Success", "content": _content(get_type_hints(function)["return"], schemas)}}
-    refused = {"application/json": {"schema": _schema(api.error, schemas)}}
+    answers = {200: {"description": "Success", "content": _content(declared.gives)}}
+    refused = {"application/json": {"schema": _schema(api.error)}}
     answers |= {code: {"description": statuses[code], "content": refused} for code in sorted(statuses)}
     return operation | {"responses": {str(code): each for code, each in answers.items()}}
 
@@ -82,37 +78,28 @@ def _request(schema: dict[str, Any], method: str, example: Mapping[str, Any]) ->
     return {"parameters": parameters}
 
 
-def _content(hint: Any, schemas: dict[str, Any]) -> dict[str, Any]:
+def _content(gives: Any) -> dict[str, Any]:
     """Return the kinds of an answer: JSON, and the media types of responses."""
-    kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-    responses = [each for each in kinds if isinstance(each, type) and issubclass(each, Response)]
-    of_json = [_schema(each, schemas) for each in kinds if each not in responses]
-    content: dict[str, Any] = {str(each.media_type): {"type": "string"} for each in responses if each.media_type}
+    shapes = gives if isinstance(gives, tuple) else (gives,)
+    responses = [each for each in shapes if isinstance(each, type) and issubclass(each, Response)]
+    content: dict[str, Any] = {str(each.media_type): {"type": "string"} for each in responses}
+    of_json = tuple(each for each in shapes if each not in responses)
     if of_json:
-        content["application/json"] = of_json[0] if len(of_json) == 1 else {"oneOf": of_json}
+        content["application/json"] = _schema(of_json if len(of_json) > 1 else of_json[0])
     return {kind: {"schema": schema} for kind, schema in content.items()}
 
 
-def _schema(hint: Any, schemas: dict[str, Any]) -> dict[str, Any]:
-    """Return the JSON schema of a type; those of typed dictionaries are added to ``schemas``."""
-    origin, arguments = get_origin(hint), get_args(hint)
-    if hint in SIMPLE:
-        return {"type": SIMPLE[hint]}
-    if origin is list:
-        return {"type": "array", "items": _schema(arguments[0], schemas)}
-    if origin is Literal:
-        return {"type": "string", "enum": list(arguments)}
-    if origin in (Union, UnionType):
-        return {"oneOf": [_schema(each, schemas) for each in arguments]}
-    if not is_typeddict(hint):
-        return {"type": "object"}
-    if hint.__name__ not in schemas:
-        schemas[hint.__name__] = {}
-        hints = get_type_hints(hint, include_extras=True)
-        optional = {name for name, each in hints.items() if get_origin(each) is NotRequired}
-        properties = {
-            name: _schema(get_args(each)[0] if name in optional else each, schemas) for name, each in hints.items()
-        }
-        required = [name for name in hints if name not in optional]
-        schemas[hint.__name__] |= {"type": "object", "properties": properties, "required": required}
-    return {"$ref": f"#/components/schemas/{hint.__name__}"}
+def _schema(shape: Any) -> dict[str, Any]:
+    """Return the JSON schema of a shape."""
+    if isinstance(shape, UnionType):
+        shape = get_args(shape)
+    match shape:
+        case tuple():
+            return {"oneOf": [_schema(each) for each in shape]}
+        case [each]:
+            return {"type": "array", "items": _schema(each)}
+        case dict():
+            properties = {name.removesuffix("?"): _schema(each) for name, each in shape.items()}
+            return {"type": "object", "properties": properties, "required": [each for each in shape if each[-1] != "?"]}
+        case _:
+            return {"type": JSON_TYPES[shape]}

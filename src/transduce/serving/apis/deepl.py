@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import Any, ClassVar, Literal
 
 from transduce.config import base_language
 from transduce.serving.api import Api, Ask, endpoint
@@ -63,67 +63,23 @@ class LanguagesFields(Fields):
     type: Literal["source", "target"] = field("source")
 
 
-class Message(TypedDict):
-    """An error."""
-
-    message: str
-
-
-class Translation(TypedDict):
-    """A translated text."""
-
-    detected_source_language: str
-    text: str
-    billed_characters: int
-
-
-class Translations(TypedDict):
-    """What /v2/translate answers."""
-
-    translations: list[Translation]
-
-
-class Language(TypedDict):
-    """A source or target language."""
-
-    language: str
-    name: str
-    supports_formality: NotRequired[bool]
-
-
-class Usage(TypedDict):
-    """Characters of this month."""
-
-    character_count: int
-    character_limit: int
-
-
-class Glossaries(TypedDict):
-    """What /v2/glossaries answers."""
-
-    glossaries: list[dict[str, Any]]
-
-
-class GlossaryLanguages(TypedDict):
-    """What /v2/glossary-language-pairs answers."""
-
-    supported_languages: list[dict[str, Any]]
-
-
 class DeepL(Api):
     """The endpoints."""
 
     name, tag, prefixes = "deepl", "DeepL", ("/v1/", "/v2/")
     over_quota = (456, "Quota exceeded")
-    error = Message
+    error: ClassVar[Any] = {"message": str}
 
     @classmethod
-    def error_body(cls, error: ApiError) -> Message:
+    def error_body(cls, error: ApiError) -> object:
         """Return an error as DeepL writes it."""
-        return Message(message=error.message)
+        return {"message": error.message}
 
-    @endpoint("GET POST", "/v2/translate", "/v1/translate", example={"text": ["A cat"], "target_lang": "DE"})
-    async def translate(self, ask: Ask[TranslateFields]) -> Translations:
+    @endpoint(
+        "GET POST", "/v2/translate", "/v1/translate", example={"text": ["A cat"], "target_lang": "DE"},
+        gives={"translations": [{"detected_source_language": str, "text": str, "billed_characters": int}]},
+    )  # fmt: skip
+    async def translate(self, ask: Ask[TranslateFields]) -> dict[str, Any]:
         """Translate texts, also with tags."""
         asked, texts = ask.fields, ask.fields.text
         with ask.counted(len(texts), sum(map(len, texts))):
@@ -136,44 +92,45 @@ class DeepL(Api):
             work = translated(self.state, texts, sources, target, rules=_rules(asked), splitting=splitting)
             results = await ask.done(work)
         ask.headers.update(warnings_header(results))
-        return Translations(
-            translations=[
-                Translation(
-                    detected_source_language=base_language(language).upper(),
-                    text=result.text,
-                    billed_characters=len(text),
-                )
-                for language, result, text in zip(sources, results, texts, strict=True)
-            ]
-        )
+        translations = [
+            {
+                "detected_source_language": base_language(language).upper(), "text": result.text,
+                "billed_characters": len(text),
+            }
+            for language, result, text in zip(sources, results, texts, strict=True)
+        ]  # fmt: skip
+        return {"translations": translations}
 
-    @endpoint("GET POST", "/v2/languages", example={"type": "target"})
-    async def languages(self, ask: Ask[LanguagesFields]) -> list[Language]:
+    @endpoint(
+        "GET POST", "/v2/languages", example={"type": "target"},
+        gives=[{"language": str, "name": str, "supports_formality?": bool}],
+    )  # fmt: skip
+    async def languages(self, ask: Ask[LanguagesFields]) -> list[dict[str, Any]]:
         """Languages."""
         if ask.fields.type == "source":
             sources = dict.fromkeys(map(base_language, self.state.sources))
-            return [Language(language=code.upper(), name=name_of(code)) for code in sources]
+            return [{"language": code.upper(), "name": name_of(code)} for code in sources]
         return [
-            Language(language=code, name=name, supports_formality=False)
+            {"language": code, "name": name, "supports_formality": False}
             for language in self.state.targets
             for code, name in VARIETIES.get(language, {language.upper(): name_of(language)}).items()
         ]
 
-    @endpoint("GET POST", "/v2/usage")
-    async def usage(self, ask: Ask[Fields]) -> Usage:
+    @endpoint("GET POST", "/v2/usage", gives={"character_count": int, "character_limit": int})
+    async def usage(self, ask: Ask[Fields]) -> dict[str, int]:
         """Characters of this month."""
         limit = ask.client.limits.characters_per_month or UNLIMITED
-        return Usage(character_count=ask.client.characters_used, character_limit=limit)
+        return {"character_count": ask.client.characters_used, "character_limit": limit}
 
-    @endpoint("GET", "/v2/glossaries")
-    async def glossaries(self, ask: Ask[Fields]) -> Glossaries:
+    @endpoint("GET", "/v2/glossaries", gives={"glossaries": [dict]})
+    async def glossaries(self, ask: Ask[Fields]) -> dict[str, Any]:
         """Glossaries: none."""
-        return Glossaries(glossaries=[])
+        return {"glossaries": []}
 
-    @endpoint("GET", "/v2/glossary-language-pairs")
-    async def glossary_languages(self, ask: Ask[Fields]) -> GlossaryLanguages:
+    @endpoint("GET", "/v2/glossary-language-pairs", gives={"supported_languages": [dict]})
+    async def glossary_languages(self, ask: Ask[Fields]) -> dict[str, Any]:
         """Language pairs of glossaries: none."""
-        return GlossaryLanguages(supported_languages=[])
+        return {"supported_languages": []}
 
 
 def _rules(asked: TranslateFields) -> MarkupRules | None:

@@ -7,7 +7,7 @@ import json
 import math
 import threading
 from collections.abc import AsyncIterator
-from typing import Any, TypedDict
+from typing import Any
 
 from starlette.responses import StreamingResponse
 
@@ -37,20 +37,6 @@ class GenerateFields(Fields):
     stream: bool = field(True)
 
 
-class Summary(TypedDict):
-    """What is known of a generated text."""
-
-    log_prob: float | None
-    tokens: int
-    is_ended: bool
-
-
-class Generated(Summary):
-    """What /generate answers without ``stream``."""
-
-    text: str
-
-
 class EventStream(StreamingResponse):
     """Server-sent events."""
 
@@ -62,8 +48,11 @@ class GenerationApi(Api):
 
     name, tag = "transduce", "transduce"
 
-    @endpoint("POST", "/generate", example={"prompt": "the", "stream": False, "max_tokens": 2})
-    async def generate(self, ask: Ask[GenerateFields]) -> EventStream | Generated:
+    @endpoint(
+        "POST", "/generate", example={"prompt": "the", "stream": False, "max_tokens": 2},
+        gives=(EventStream, {"text": str, "log_prob": float | None, "tokens": int, "is_ended": bool}),
+    )  # fmt: skip
+    async def generate(self, ask: Ask[GenerateFields]) -> EventStream | dict[str, Any]:
         """The continuation of a prompt by a language model.
 
         Server-sent events, each with JSON {"text"} or, last, {"done", "log_prob", "tokens", "is_ended"}; whole with
@@ -72,7 +61,7 @@ class GenerationApi(Api):
         with ask.counted(1, len(ask.fields.prompt)):
             return await self._generated(ask, ask.fields)
 
-    async def _generated(self, ask: Ask[GenerateFields], asked: GenerateFields) -> EventStream | Generated:
+    async def _generated(self, ask: Ask[GenerateFields], asked: GenerateFields) -> EventStream | dict[str, Any]:
         """Generate text, whose characters count as well."""
         served, top_p = self._language_model(asked.model), asked.top_p if asked.top_p < 1 else None
         is_cancelled, pieces, loop = threading.Event(), asyncio.Queue[str](), asyncio.get_running_loop()
@@ -98,7 +87,7 @@ class GenerationApi(Api):
             [continued] = await ask.done(work)
         finally:
             is_cancelled.set()
-        return Generated(text=continued.text, **_summary(continued))
+        return {"text": continued.text, **_summary(continued)}
 
     def _language_model(self, name: str) -> ServedLanguageModel:
         models = self.state.language_models
@@ -109,9 +98,9 @@ class GenerationApi(Api):
         return models[name] if name else next(iter(models.values()))
 
 
-def _summary(continued: Continuation) -> Summary:
+def _summary(continued: Continuation) -> dict[str, Any]:
     log_prob = continued.log_prob if math.isfinite(continued.log_prob) else None
-    return Summary(log_prob=log_prob, tokens=continued.tokens, is_ended=continued.is_ended)
+    return {"log_prob": log_prob, "tokens": continued.tokens, "is_ended": continued.is_ended}
 
 
 async def _first_event(work: asyncio.Future[list[Any]], pieces: asyncio.Queue[str]) -> str:

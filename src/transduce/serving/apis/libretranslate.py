@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Literal, NotRequired, TypedDict
+from dataclasses import asdict
+from typing import Any, Literal
 
 from transduce.serving.api import Api, Ask, endpoint
 from transduce.serving.detection import Detected
@@ -16,6 +17,8 @@ from transduce.text.markup import rules_of
 __all__ = ["LibreTranslate"]
 
 FRONTEND_TIMEOUT_MS = 500  # the client's, after the last key
+DETECTED = {"language": str, "confidence": float}  # 0 to 100
+LANGUAGE = {"code": str, "name": str}
 
 
 class DetectFields(Fields):
@@ -34,54 +37,19 @@ class TranslateFields(DetectFields):
     alternatives: int = field(0, low=0, high=MAX_ALTERNATIVES)
 
 
-class DetectedLanguage(TypedDict):
-    """A language and how certain it is, 0 to 100."""
-
-    language: str
-    confidence: float
-
-
-class Translated(TypedDict):
-    """What /translate answers: lists for a list of texts."""
-
-    translatedText: str | list[str]
-    detectedLanguage: NotRequired[DetectedLanguage | list[DetectedLanguage]]
-    alternatives: NotRequired[list[str] | list[list[str]]]
-
-
-class Language(TypedDict):
-    """A language."""
-
-    code: str
-    name: str
-
-
-class SourceLanguage(Language):
-    """A language and those that it is translated into."""
-
-    targets: list[str]
-
-
-class Settings(TypedDict):
-    """Settings for front ends."""
-
-    apiKeys: bool
-    keyRequired: bool
-    charLimit: int
-    frontendTimeout: int
-    language: dict[str, Language]
-    suggestions: bool
-    filesTranslation: bool
-    supportedFilesFormat: list[str]
-
-
 class LibreTranslate(Api):
     """The endpoints."""
 
     name, tag = "libretranslate", "LibreTranslate"
 
-    @endpoint("POST", "/translate", example={"q": "A cat", "source": "en", "target": "de", "alternatives": 1})
-    async def translate(self, ask: Ask[TranslateFields]) -> Translated:
+    @endpoint(
+        "POST", "/translate", example={"q": "A cat", "source": "en", "target": "de", "alternatives": 1},
+        gives={
+            "translatedText": (str, [str]), "detectedLanguage?": (DETECTED, [DETECTED]),
+            "alternatives?": ([str], [[str]]),
+        },
+    )  # fmt: skip
+    async def translate(self, ask: Ask[TranslateFields]) -> dict[str, Any]:
         """Translate text or HTML."""
         texts, n_alternatives = ask.fields.q, ask.fields.alternatives
         with ask.counted(len(texts), sum(map(len, texts))):
@@ -91,44 +59,45 @@ class LibreTranslate(Api):
                 translated(self.state, texts, sources, target, rules=rules, n_alternatives=n_alternatives)
             )
         ask.headers.update(warnings_header(results))
-        one, languages = not texts.is_list, list(map(_as_json, detected))
-        answer = Translated(translatedText=results[0].text if one else [each.text for each in results])
+        answer: dict[str, list[Any]] = {"translatedText": [each.text for each in results]}
         if ask.fields.source.lower() == AUTO:
-            answer["detectedLanguage"] = languages[0] if one else languages
+            answer["detectedLanguage"] = list(map(asdict, detected))
         if n_alternatives:
-            others = [list(each.alternatives) for each in results]
-            answer["alternatives"] = others[0] if one else others
-        return answer
+            answer["alternatives"] = [list(each.alternatives) for each in results]
+        return answer if texts.is_list else {name: values[0] for name, values in answer.items()}
 
-    @endpoint("POST", "/detect", example={"q": "A cat"})
-    async def detect(self, ask: Ask[DetectFields]) -> list[DetectedLanguage]:
+    @endpoint("POST", "/detect", gives=[DETECTED], example={"q": "A cat"})
+    async def detect(self, ask: Ask[DetectFields]) -> list[dict[str, Any]]:
         """Recognise the language of a text."""
         texts = ask.fields.q
         require_within(ask.client, len(texts), sum(map(len, texts)))
         ranked = await asyncio.to_thread(self.state.detector.rank, " ".join(texts))
         if not ranked:  # there are no letters; clients take the first answer
             ranked = [Detected(code, 0.0) for code in self.state.languages[:1]]
-        return list(map(_as_json, ranked))
+        return list(map(asdict, ranked))
 
-    @endpoint("GET", "/languages")
-    async def languages(self) -> list[SourceLanguage]:
+    @endpoint("GET", "/languages", gives=[LANGUAGE | {"targets": [str]}])
+    async def languages(self) -> list[dict[str, Any]]:
         """Languages."""
         codes = self.state.languages
-        return [SourceLanguage(code=code, name=name_of(code), targets=self.state.targets_of(code)) for code in codes]
+        return [{"code": code, "name": name_of(code), "targets": self.state.targets_of(code)} for code in codes]
 
-    @endpoint("GET", "/frontend/settings")
-    async def settings(self) -> Settings:
+    @endpoint(
+        "GET", "/frontend/settings",
+        gives={
+            "apiKeys": bool, "keyRequired": bool, "charLimit": int, "frontendTimeout": int,
+            "language": {"source?": LANGUAGE, "target?": LANGUAGE}, "suggestions": bool, "filesTranslation": bool,
+            "supportedFilesFormat": [str],
+        },
+    )  # fmt: skip
+    async def settings(self) -> dict[str, Any]:
         """Settings for front ends."""
         access = self.state.access
         limits = None if access.anonymous is None else access.anonymous.limits
         sides = zip(("source", "target"), next(iter(self.state.translators), ()), strict=False)
-        return Settings(
-            apiKeys=access.has_keys, keyRequired=access.anonymous is None,
-            charLimit=-1 if limits is None else limits.characters, frontendTimeout=FRONTEND_TIMEOUT_MS,
-            language={side: Language(code=code, name=name_of(code)) for side, code in sides},
-            suggestions=False, filesTranslation=False, supportedFilesFormat=[],
-        )  # fmt: skip
-
-
-def _as_json(detected: Detected) -> DetectedLanguage:
-    return DetectedLanguage(language=detected.language, confidence=detected.confidence)
+        return {
+            "apiKeys": access.has_keys, "keyRequired": access.anonymous is None,
+            "charLimit": -1 if limits is None else limits.characters, "frontendTimeout": FRONTEND_TIMEOUT_MS,
+            "language": {side: {"code": code, "name": name_of(code)} for side, code in sides},
+            "suggestions": False, "filesTranslation": False, "supportedFilesFormat": [],
+        }  # fmt: skip

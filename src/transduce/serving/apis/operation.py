@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+from typing import Any
 
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
@@ -15,11 +15,7 @@ from transduce.serving.page import PAGE_HEADERS, page_html
 
 __all__ = ["Operation"]
 
-
-class Status(TypedDict):
-    """The state of the server."""
-
-    status: str
+STATUS = {"status": str}
 
 
 class Operation(Api):
@@ -27,32 +23,32 @@ class Operation(Api):
 
     name, tag = "transduce", "operation"
 
-    @endpoint("GET", "/")
+    @endpoint("GET", "/", gives=HTMLResponse)
     async def page(self) -> HTMLResponse:
         """The page."""
         return HTMLResponse(page_html(), headers=PAGE_HEADERS)
 
-    @endpoint("GET", "/docs")
+    @endpoint("GET", "/docs", gives=HTMLResponse)
     async def docs(self) -> HTMLResponse:
         """This description, as a page."""
         return HTMLResponse(docs_html(openapi()), headers=PAGE_HEADERS)
 
-    @endpoint("GET", "/openapi.json", "/spec")
+    @endpoint("GET", "/openapi.json", "/spec", gives=dict)
     async def spec(self) -> dict[str, Any]:
         """This description; at /spec, where LibreTranslate has its own."""
         return openapi() | ({"servers": [{"url": self.prefix}]} if self.prefix else {})
 
-    @endpoint("GET", "/health")
-    async def health(self) -> Status:
+    @endpoint("GET", "/health", gives=STATUS)
+    async def health(self) -> dict[str, str]:
         """Whether the process answers."""
-        return Status(status="ok")
+        return {"status": "ok"}
 
-    @endpoint("GET", "/ready", statuses={503: "The server is stopping"})
-    async def ready(self) -> Status | Response:
+    @endpoint("GET", "/ready", gives=STATUS, statuses={503: "The server is stopping"})
+    async def ready(self) -> dict[str, str] | Response:
         """Whether the server takes requests."""
-        return Status(status="ready") if self.state.is_ready else json_response({"status": "stopping"}, 503)
+        return {"status": "ready"} if self.state.is_ready else json_response({"status": "stopping"}, 503)
 
-    @endpoint("GET", "/metrics")
+    @endpoint("GET", "/metrics", gives=PlainTextResponse)
     async def metrics(self) -> PlainTextResponse:
         """Measurements in the text format of Prometheus."""
         return PlainTextResponse(self.state.metrics.text(), media_type=CONTENT_TYPE)

@@ -9,7 +9,7 @@ import asyncio
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, TypedDict
+from typing import Any
 
 from transduce.errors import DataError
 from transduce.inference import Parse
@@ -33,6 +33,7 @@ from transduce.text import Segment, word_spans
 __all__ = ["OwnApi"]
 
 MAX_WEIGHTS = 1 << 18  # between the words of a sentence and of its translation, in an answer
+PARSE = {"words": [str], "tree": str | None, "score": float | None}
 SENTENCE = {"q": "A cat", "source": "en", "target": "de"}
 
 
@@ -70,107 +71,56 @@ class ParseFields(Fields):
     model: str = field("", "The parser; by default the first")
 
 
-class Sentence(TypedDict):
-    """A sentence of a text, the space after it, and its translation."""
-
-    source: str
-    space: str
-    translation: str
-
-
-class Sentences(TypedDict):
-    """What /sentences answers."""
-
-    source: str
-    target: str
-    sentences: list[Sentence]
-
-
-class Alternative(TypedDict):
-    """A translation."""
-
-    text: str
-    score: float | None
-
-
-class Alternatives(TypedDict):
-    """What /alternatives answers."""
-
-    alternatives: list[Alternative]
-
-
-class Completion(TypedDict):
-    """What /completion answers."""
-
-    translation: str
-
-
-class Alignment(TypedDict):
-    """What /alignment answers: words as spans of characters, and numbers for them."""
-
-    source: str
-    translation: str
-    source_words: list[list[int]]
-    target_words: list[list[int]]
-    attention: list[list[float]]
-    probabilities: list[float]
-
-
-class ParsedSentence(TypedDict):
-    """The tree of a sentence."""
-
-    words: list[str]
-    tree: str | None
-    score: float | None
-
-
-class ParsedSentences(TypedDict):
-    """What /parse answers to a list."""
-
-    parses: list[ParsedSentence]
-
-
 class OwnApi(Api):
     """The endpoints."""
 
     name, tag = "transduce", "transduce"
 
-    @endpoint("POST", "/sentences", example=SENTENCE)
-    async def sentences(self, ask: Ask[TextFields]) -> Sentences:
+    @endpoint(
+        "POST", "/sentences", example=SENTENCE,
+        gives={"source": str, "target": str, "sentences": [{"source": str, "space": str, "translation": str}]},
+    )  # fmt: skip
+    async def sentences(self, ask: Ask[TextFields]) -> dict[str, Any]:
         """The sentences of a text, each with its translation."""
         text = ask.fields.q
         with ask.counted(1, len(text)):
             source, target = await self._direction(ask)
             if stays(self.state, source, target):
-                unchanged = Sentence(source=text, space="", translation=text)
-                return Sentences(source=source, target=target, sentences=[unchanged])
+                unchanged = {"source": text, "space": "", "translation": text}
+                return {"source": source, "target": target, "sentences": [unchanged]}
             served = self.state.translators[source, target]
             segments = await asyncio.to_thread(_segments_of, served, text)
             texts, timeout_s = [each.text for each in segments], self.state.request_timeout_s
             translated = await ask.done(translate_texts(served, texts, splitting="none", timeout_s=timeout_s))
         ask.headers.update(warnings_header(translated))
         sentences = [
-            Sentence(source=segment.text, space=segment.space, translation=each.text)
+            {"source": segment.text, "space": segment.space, "translation": each.text}
             for segment, each in zip(segments, translated, strict=True)
         ]
-        return Sentences(source=source, target=target, sentences=sentences)
+        return {"source": source, "target": target, "sentences": sentences}
 
-    @endpoint("POST", "/alternatives", example=SENTENCE)
-    async def alternatives(self, ask: Ask[AlternativesFields]) -> Alternatives:
+    @endpoint("POST", "/alternatives", gives={"alternatives": [{"text": str, "score": float | None}]}, example=SENTENCE)
+    async def alternatives(self, ask: Ask[AlternativesFields]) -> dict[str, Any]:
         """Translations of a sentence that differ from the end of a prefix on."""
         text, prefix = ask.fields.q, ask.fields.prefix
         found = await self._of_sentence(ask, AlternativesJob(text, prefix, ask.fields.n), len(text) + len(prefix))
-        return Alternatives(alternatives=[Alternative(text=each.text, score=_finite(each.score)) for each in found])
+        return {"alternatives": [{"text": each.text, "score": _finite(each.score)} for each in found]}
 
-    @endpoint("POST", "/completion", example=SENTENCE)
-    async def completion(self, ask: Ask[CompletionFields]) -> Completion:
+    @endpoint("POST", "/completion", gives={"translation": str}, example=SENTENCE)
+    async def completion(self, ask: Ask[CompletionFields]) -> dict[str, Any]:
         """The best translation of a sentence that begins with a prefix."""
         text, prefix = ask.fields.q, ask.fields.prefix
         found = await self._of_sentence(ask, TranslateJob(text, prefix=Prefix(prefix)), len(text) + len(prefix))
-        return Completion(translation=found.n_best[0].text or text)
+        return {"translation": found.n_best[0].text or text}
 
-    @endpoint("POST", "/alignment", example=SENTENCE | {"translation": "Eine Katze"})
-    async def alignment(self, ask: Ask[AlignmentFields]) -> Alignment:
+    @endpoint(
+        "POST", "/alignment", example=SENTENCE | {"translation": "Eine Katze"},
+        gives={
+            "source": str, "translation": str, "source_words": [[int]], "target_words": [[int]],
+            "attention": [[float]], "probabilities": [float],
+        },
+    )  # fmt: skip
+    async def alignment(self, ask: Ask[AlignmentFields]) -> dict[str, Any]:
         """Attention between the words of a sentence and its translation, and the model's probability of each word.
 
         The probability is not a measure of quality.
@@ -200,8 +150,8 @@ class OwnApi(Api):
         [detected], target = await sources_of(self.state, [ask.fields.q], ask.fields.source, ask.fields.target)
         return detected.language, target
 
-    @endpoint("POST", "/parse", example={"q": "the dog sleeps ."})
-    async def parse(self, ask: Ask[ParseFields]) -> ParsedSentence | ParsedSentences:
+    @endpoint("POST", "/parse", gives=(PARSE, {"parses": [PARSE]}), example={"q": "the dog sleeps ."})
+    async def parse(self, ask: Ask[ParseFields]) -> dict[str, Any]:
         """Trees of sentences in Penn brackets."""
         texts: list[str] = ask.fields.q
         with ask.counted(len(texts), sum(map(len, texts))):
@@ -213,12 +163,13 @@ class OwnApi(Api):
             jobs = [ParseJob(text) for text in texts]
             results: list[Parse] = await ask.done(served.submit(jobs, timeout_s=self.state.request_timeout_s))
         answers = [
-            ParsedSentence(
-                words=list(each.words), tree=None if each.tree is None else str(each.tree), score=_finite(each.score)
-            )
+            {
+                "words": each.words, "tree": None if each.tree is None else str(each.tree),
+                "score": _finite(each.score),
+            }
             for each in results
-        ]
-        return ParsedSentences(parses=answers) if ask.fields.q.is_list else answers[0]
+        ]  # fmt: skip
+        return {"parses": answers} if ask.fields.q.is_list else answers[0]
 
     def _parser(self, name: str) -> ServedParser:
         found = [each for each in self.state.parsers if name in ("", each.name)]
@@ -227,13 +178,15 @@ class OwnApi(Api):
         return found[0]
 
 
-def _alignment(aligned: AlignedSentence) -> Alignment:
-    return Alignment(
-        source=aligned.source, translation=aligned.target,
-        source_words=list(map(list, aligned.source_words)), target_words=list(map(list, aligned.target_words)),
-        attention=[[round(weight, 4) for weight in row] for row in aligned.weights_XY.tolist()],
-        probabilities=[round(math.exp(log_prob), 4) for log_prob in aligned.log_probs_X],
-    )  # fmt: skip
+def _alignment(aligned: AlignedSentence) -> dict[str, Any]:
+    return {
+        "source": aligned.source,
+        "translation": aligned.target,
+        "source_words": aligned.source_words,
+        "target_words": aligned.target_words,
+        "attention": [[round(weight, 4) for weight in row] for row in aligned.weights_XY.tolist()],
+        "probabilities": [round(math.exp(log_prob), 4) for log_prob in aligned.log_probs_X],
+    }
 
 
 @contextmanager
