@@ -18,7 +18,7 @@ from transduce.exchange.hugging_face import check_hugging_face, write_hugging_fa
 from transduce.exchange.hugging_face_causal import check_hugging_face_causal, write_hugging_face_causal
 from transduce.exchange.libraries import library
 from transduce.exchange.onnx import check_onnx, write_onnx
-from transduce.exchange.opus_layout import check_opus_folder, compare_marian_tokenizer, write_opus_folder
+from transduce.exchange.opus_layout import compare_marian_tokenizer, write_opus_folder
 from transduce.exchange.probes import (
     KEPT_TEXTS,
     N_SENTENCES,
@@ -135,7 +135,7 @@ def _to_hugging_face(out: Path, loaded: ModelFolder, model: Any, probes: Probes)
     src, tgt = loaded.tokenizers.src, loaded.tokenizers.tgt
     if isinstance(src, SentencePieceTokenizer) and isinstance(tgt, SentencePieceTokenizer):
         write_opus_folder(out, model, loaded.tokenizers, loaded.search, direction=loaded.direction)
-        comparison = check_opus_folder(out, probes, src.original_ids, tgt.original_ids)
+        comparison = check_hugging_face(out, probes, src.original_ids, tgt.original_ids)
         return ExportReport("hf", comparison, None, *compare_marian_tokenizer(out, src))
     write_hugging_face(out, model, loaded.tokenizers, loaded.search, suppressed=suppressed)
     same, differing = _compare_tokenizers(out, loaded.tokenizers)

@@ -11,10 +11,11 @@ import torch
 
 from transduce.errors import CheckpointError, ConfigError, DataError, TransduceError, quoted, shown
 from transduce.exchange.foreign_model import ForeignModel
+from transduce.exchange.hugging_face import check_hugging_face
 from transduce.exchange.libraries import is_installed
 from transduce.exchange.marian_npz import find_npz, read_marian_npz
 from transduce.exchange.opus_folder import is_opus_folder, read_opus_folder
-from transduce.exchange.opus_layout import check_opus_folder, differing_texts
+from transduce.exchange.opus_layout import differing_texts
 from transduce.exchange.plain_weights import assign_plain
 from transduce.exchange.probes import N_SENTENCES, Comparison, Probes, sentences_of_tokens
 from transduce.imports import without_collection
@@ -119,7 +120,7 @@ def _checked(source: Path, foreign: ForeignModel, model: Transformer, log: Calla
     texts = sentences_of_tokens(src, N_SENTENCES)
     probes = Probes.of_translator(model, foreign.tokenizers, texts, suppressed=tgt.suppressed_ids)
     try:
-        comparison = check_opus_folder(source, probes, src.original_ids, tgt.original_ids)
+        comparison = check_hugging_face(source, probes, src.original_ids, tgt.original_ids)
         differing = differing_texts(source, tgt)
     except (TransduceError, MemoryError):
         raise

@@ -10,7 +10,7 @@ Shapes: H heads, D d_model, V vocabulary, P positions of a table, O outputs of a
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -24,7 +24,7 @@ from transduce.model.layers import FeedForward, Layer
 
 __all__ = [
     "PlainAttention", "PlainLayer", "PlainModel", "PlainStack", "Projection", "Scale", "assign_plain", "plain_model",
-    "reordered",
+    "reordered", "with_rows",
 ]  # fmt: skip
 
 
@@ -83,6 +83,18 @@ class PlainModel:
     encoder: PlainStack | None
     decoder: PlainStack
     output: Projection
+
+
+def with_rows(
+    plain: PlainModel, src: Callable[[Tensor], Tensor], tgt: Callable[[Tensor], Tensor], bias_O: Tensor
+) -> PlainModel:
+    """Change the rows of embeddings and output: ``src`` and ``tgt`` do so for one matrix each."""
+    assert plain.encoder is not None
+    return PlainModel(
+        replace(plain.encoder, embedding_VD=src(plain.encoder.embedding_VD)),
+        replace(plain.decoder, embedding_VD=tgt(plain.decoder.embedding_VD)),
+        Projection(tgt(plain.output.weight_OI), bias_O),
+    )
 
 
 @torch.no_grad()
