@@ -39,8 +39,8 @@ from transduce.text import BOS_ID, EOS_ID, PAD_ID, Tokenizers
 
 __all__ = [
     "ACTIVATION_NAMES", "MAX_LENGTH", "WEIGHTS_FILE", "before_end", "check_hugging_face", "encoder_decoder_config",
-    "generation_config", "greedily_written", "max_source_length", "named_scale", "named_stack", "named_tensors", "sine_first", "write_hugging_face",
-    "write_hugging_face_tokenizers",
+    "generation_config", "greedily_written", "max_source_length", "named_scale", "named_stack", "named_tensors",
+    "sine_first", "write_hugging_face", "write_hugging_face_tokenizers",
 ]  # fmt: skip
 
 WEIGHTS_FILE = "model.safetensors"
@@ -228,11 +228,8 @@ def check_hugging_face(
         model = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder).eval().float()
     src, tgt = (range(MAX_VOCABULARY_SIZE) if src is None else src), tgt or range(probes.logits[0].shape[1])
     our_id = {number: id for id, number in enumerate(tgt)}
-    rows, difference, outputs = (
-        torch.tensor(tgt[1:]),
-        0.0,
-        [],
-    )  # without our PAD, which may have no row of its own there
+    rows = torch.tensor(tgt[1:])  # without our PAD, which may have no row of its own there
+    difference, outputs = 0.0, []
     for source, target, logits in zip(probes.sources, probes.targets, probes.logits, strict=True):
         ids_1S, tgt_1T = torch.tensor([[src[id] for id in source]]), torch.tensor([[tgt[id] for id in target]])
         theirs = model(input_ids=ids_1S, decoder_input_ids=tgt_1T).logits[0][:, rows]

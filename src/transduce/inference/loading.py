@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, TypeVar, overload
@@ -15,18 +16,18 @@ __all__ = ["TASK_GROUP", "load"]
 
 TASK_GROUP = "transduce.tasks"  # the group of entry points of tasks that other distributions define
 
-ModelT = TypeVar("ModelT", bound=TrainedModel)
+ModelT = TypeVar("ModelT", bound=TrainedModel)  # its class may be abstract, which type[ModelT] may not
 
 
 @overload
-def load(folder: str | Path, kind: type[ModelT], *, device: str | torch.device = "cpu") -> ModelT: ...
+def load(folder: str | Path, kind: Callable[..., ModelT], *, device: str | torch.device = "cpu") -> ModelT: ...
 
 
 @overload
 def load(folder: str | Path, kind: None = None, *, device: str | torch.device = "cpu") -> Any: ...
 
 
-def load(folder: str | Path, kind: type[ModelT] | None = None, *, device: str | torch.device = "cpu") -> Any:
+def load(folder: str | Path, kind: Any = None, *, device: str | torch.device = "cpu") -> Any:
     """Load a model folder: a ``Translator``, a ``Parser``, a ``LanguageModel``, a ``Reader``, ... by its task.
 
     ``kind``: the class that is wanted, as in ``load(folder, Translator)``. Options such as a precision are those of the
@@ -34,7 +35,7 @@ def load(folder: str | Path, kind: type[ModelT] | None = None, *, device: str | 
     ``load(folder, device=...)``: its entry point in the group ``transduce.tasks`` has the name of the task.
     Raises CheckpointError if the folder cannot be used, or its model is of another kind, or for an unknown task.
     """
-    folder, wanted = Path(folder), TrainedModel if kind is None else kind
+    folder, wanted = Path(folder), kind or TrainedModel
     _, task = read_model_config(folder)
     if kind is None and task not in TrainedModel.by_task:
         for entry_point in entry_points(group=TASK_GROUP, name=task):
