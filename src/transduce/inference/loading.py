@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
 import torch
 
 from transduce.inference.folder import read_model_config
-from transduce.inference.trained_model import TrainedModel
+from transduce.inference.trained_model import TrainedModel, added_task
 
-__all__ = ["TASK_GROUP", "load"]
-
-TASK_GROUP = "transduce.tasks"  # the group of entry points of tasks that other distributions define
+__all__ = ["load"]
 
 ModelT = TypeVar("ModelT", bound=TrainedModel)  # its class may be abstract, which type[ModelT] may not
 
@@ -38,6 +35,7 @@ def load(folder: str | Path, kind: Any = None, *, device: str | torch.device = "
     folder, wanted = Path(folder), kind or TrainedModel
     _, task = read_model_config(folder)
     if kind is None and task not in TrainedModel.by_task:
-        for entry_point in entry_points(group=TASK_GROUP, name=task):
-            return entry_point.load().load(folder, device=device)
+        added = added_task(task, folder)
+        if task not in TrainedModel.by_task and hasattr(added, "load"):
+            return added.load(folder, device=device)
     return wanted.class_for(task, folder).load(folder, device=device)

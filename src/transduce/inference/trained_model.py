@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -18,7 +19,9 @@ from transduce.inference.process_bound import ProcessBound
 if TYPE_CHECKING:
     from transduce.inference.folder import ModelFolder
 
-__all__ = ["Capabilities", "ExportedAs", "ServedAs", "TrainedModel"]
+__all__ = ["Capabilities", "ExportedAs", "ServedAs", "TrainedModel", "added_task"]
+
+TASK_GROUP = "transduce.tasks"  # the group of entry points of tasks that other distributions define
 
 ServedAs = Literal["translator", "parser", "generator"]
 ExportedAs = Literal["encoder-decoder", "decoder"]
@@ -63,9 +66,11 @@ class TrainedModel(ProcessBound, ABC):
 
         Raises CheckpointError, saying what ``folder`` holds and which verb uses it, if there is none.
         """
-        found = TrainedModel.by_task.get(task)
         if task in cls.capabilities.tasks:
             return cls
+        if task not in TrainedModel.by_task:
+            added_task(task, folder)  # its module may define the class
+        found = TrainedModel.by_task.get(task)
         if found is None:
             raise CheckpointError(f"{folder} holds a model for {task}; load it by the package that defines this task")
         if not issubclass(found, cls):
@@ -74,3 +79,18 @@ class TrainedModel(ProcessBound, ABC):
                 f" {found.capabilities.verb}"
             )
         return found
+
+
+def added_task(name: str, folder: Path) -> Any:
+    """Return what the entry point of a task of another distribution names, imported; None if there is none.
+
+    Raises CheckpointError if it cannot be imported.
+    """
+    for entry_point in entry_points(group=TASK_GROUP, name=name):
+        try:
+            return entry_point.load()
+        except Exception as error:
+            raise CheckpointError(
+                f"{folder} holds a model for {name}, and {entry_point.value} cannot be imported: {error}"
+            ) from error
+    return None
