@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import parse_qs
 
 from starlette.datastructures import FormData
@@ -22,9 +22,6 @@ import transduce
 from transduce.errors import TransduceError
 from transduce.serving.access import Client, TooManyRequests
 from transduce.serving.batching import Closed, DeadlineExceeded, QueueFull, TooLong
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = [
     "ApiError", "FormValues", "as_api_error", "counted", "json_response", "read_values", "report", "require_within",
