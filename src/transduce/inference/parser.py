@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Unpack
+from typing import Self, Unpack
 
 import torch
 
@@ -17,9 +17,9 @@ from transduce.inference.arguments import require_sequence
 from transduce.inference.devices import usable_device
 from transduce.inference.engine import Constraints, EngineSettings
 from transduce.inference.engines import make_engine
-from transduce.inference.folder import read_model_folder
-from transduce.inference.process_bound import ProcessBound
+from transduce.inference.folder import ModelFolder, read_model_folder
 from transduce.inference.text_search import SearchResult, TextSearch
+from transduce.inference.trained_model import Capabilities, TrainedModel
 from transduce.linearisation import ANY_TAG, PUNCTUATION_TAGS, ending_token, repair
 from transduce.model import EncoderDecoder
 from transduce.text import UNK_ID, Tokenizers
@@ -46,7 +46,7 @@ class Parse:
     is_truncated: bool  # the model did not read the end of the sentence; the tree has all words anyway
 
 
-class Parser(ProcessBound):
+class Parser(TrainedModel):
     """Parse sentences of whitespace-separated words, tokenized as in treebanks.
 
     ``Parser.load(folder).parse(["..."])`` is all that most users need. Search is constrained to balanced brackets and
@@ -54,6 +54,11 @@ class Parser(ProcessBound):
     of all tags: the score covers emitting *some* word, not which. (Otherwise a model that expects another word would
     prefer to open brackets without end: a small half-trained parser had 55 F1 without this, 63 with it.)
     """
+
+    capabilities = Capabilities(
+        ("parsing",), "a parser", "parse", served_as="parser",
+        why_not_exported="a parser's search follows the words of the sentence, and no other library has such a search",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -83,10 +88,18 @@ class Parser(ProcessBound):
         device: str | torch.device = "cpu",
         precision: InferencePrecision = "fp32",
         is_constrained: bool = True,
-    ) -> Parser:
-        """Load a model folder. Raises CheckpointError if it cannot be used, or holds a translator."""
+    ) -> Self:
+        """Load a model folder. Raises CheckpointError if it cannot be used, or holds no parser."""
         loaded = read_model_folder(Path(folder), device=usable_device(device))
-        model = loaded.model_for("parsing", EncoderDecoder)
+        kind = cls.class_for(loaded.task, loaded.folder)
+        return kind.from_folder(loaded, precision=precision, is_constrained=is_constrained)
+
+    @classmethod
+    def from_folder(
+        cls, loaded: ModelFolder, *, precision: InferencePrecision = "fp32", is_constrained: bool = True
+    ) -> Self:
+        """Return the parser of a model folder that has been read."""
+        model = loaded.model_as(EncoderDecoder)
         return cls(model, loaded.tokenizers, loaded.search, precision=precision, is_constrained=is_constrained)
 
     def parse(

@@ -16,8 +16,10 @@ from torch import Tensor, nn
 
 from transduce.config import DataConfig, ModelConfig, RunConfig, SearchConfig, Split, config_from_mapping
 from transduce.data import Store, open_store
-from transduce.errors import ConfigError, DataError
-from transduce.inference.loading import load
+from transduce.errors import CheckpointError, ConfigError, DataError
+from transduce.findings import Finding
+from transduce.inference.folder import read_model_config
+from transduce.inference.trained_model import TrainedModel
 from transduce.metrics import TokenisedBleu
 from transduce.text import Tokenizers
 from transduce.training import BatchSource, DistributedContext, Objective, Validate
@@ -71,6 +73,10 @@ class Task(ABC, Generic[BatchT]):
         ``data_folder`` is searched first for corpora; ``log`` receives a line about each step. At most ``n_workers``
         processes encode the text; the files do not depend on their number.
         """
+
+    def examine(self, data: DataConfig, recipe: Path, data_folder: Path | None) -> Iterable[Finding]:
+        """Examine the text that a recipe names, for ``transduce doctor``. Nothing by default."""
+        return ()
 
     def open_store(self, folder: Path, tokenizers: Tokenizers) -> Store:
         """Open a store of a prepared folder. Raises DataError if it cannot be used."""
@@ -171,7 +177,10 @@ class Task(ABC, Generic[BatchT]):
 
     def load(self, model_folder: Path, *, device: str | torch.device = "cpu") -> Any:
         """Load what users call, such as a ``Translator``. Raises CheckpointError if the folder cannot be used."""
-        return load(model_folder, self.name, device=device)
+        _, found = read_model_config(model_folder)
+        if found != self.name:
+            raise CheckpointError(f"{model_folder} holds a model for {found}, not for {self.name}")
+        return TrainedModel.class_for(found, model_folder).load(model_folder, device=device)
 
     @abstractmethod
     def evaluate(

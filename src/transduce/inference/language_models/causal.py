@@ -14,6 +14,7 @@ from transduce.inference.arguments import require_sequence
 from transduce.inference.engine import Constraints, ForcedPair, Request, Run, never
 from transduce.inference.folder import ModelFolder
 from transduce.inference.language_models.language_model import AS_IT_IS, Continuation, LanguageModel, lines_of, stack_of
+from transduce.inference.trained_model import Capabilities
 from transduce.model import AttentionHook
 from transduce.search import Hypothesis, Sampling
 from transduce.text import BOS_ID, EOS_ID, normalise
@@ -49,7 +50,9 @@ class _Shown:
 class CausalLanguageModel(LanguageModel):
     """A decoder-only model: each position sees itself and earlier ones."""
 
-    task = "causal-lm"
+    capabilities = Capabilities(
+        ("causal-lm",), "a causal language model", "generate", served_as="generator", exported_as="decoder"
+    )
 
     @classmethod
     def from_folder(cls, loaded: ModelFolder) -> Self:

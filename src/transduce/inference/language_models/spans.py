@@ -17,6 +17,7 @@ from transduce.inference.engine import Request
 from transduce.inference.folder import ModelFolder
 from transduce.inference.language_models.language_model import FilledText, LanguageModel, SpanFill
 from transduce.inference.text_search import MAX_SOURCE_TOKENS
+from transduce.inference.trained_model import Capabilities
 from transduce.model import AttentionHook, EncoderDecoder, Transformer
 from transduce.search import Hypothesis
 from transduce.text import BOS_ID, EOS_ID, UNK_ID, Tokenizer
@@ -28,7 +29,7 @@ __all__ = ["SpanLanguageModel"]
 class SpanLanguageModel(LanguageModel):
     """An encoder-decoder that reads a text with gaps and writes what is missing."""
 
-    task = "span-corruption"
+    capabilities = Capabilities(("span-corruption",), "a model of missing spans", "fill", exported_as="encoder-decoder")
 
     def __init__(self, model: EncoderDecoder, tokenizer: Tokenizer, search: SearchConfig, *, max_length: int) -> None:
         super().__init__(model, tokenizer, max_length=max_length)
@@ -42,7 +43,7 @@ class SpanLanguageModel(LanguageModel):
         Raises CheckpointError if its vocabulary has no sentinels.
         """
         loaded.require_language_model_tokens()
-        model = loaded.model_for(cls.task, Transformer)
+        model = loaded.model_as(Transformer)
         return cls(model, loaded.tokenizers.src, loaded.search, max_length=MAX_SOURCE_TOKENS)
 
     def fill(self, texts: Sequence[str], *, n_best: int = 5) -> list[FilledText]:

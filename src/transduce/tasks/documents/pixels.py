@@ -8,7 +8,7 @@ Shapes: B images of a batch, T positions, N real positions that have targets: th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Unpack, cast
@@ -22,6 +22,8 @@ from transduce.corpora.digits import DIGIT_PIXELS, DigitText
 from transduce.data import Store
 from transduce.data.documents import CausalBatches, SegmentOptions, TextBatch
 from transduce.errors import ConfigError
+from transduce.findings import Finding
+from transduce.findings.documents import examine_digits_of
 from transduce.metrics import TokenisedBleu
 from transduce.tasks.documents.text_task import TextTask
 from transduce.tasks.preparation import Prepared
@@ -117,6 +119,10 @@ class PixelTask(TextTask[TextBatch]):
     def score_lines(self, scores: Any, config: RunConfig) -> Sequence[str]:
         """Return the score for the model card."""
         return [f"- bits per dimension: {scores.bits_per_dimension:.4f}, of {scores.images:,} images"]
+
+    def examine(self, data: DataConfig, recipe: Path, data_folder: Path | None) -> Iterator[Finding]:
+        """Examine the images."""
+        return examine_digits_of(data, recipe, data_folder)
 
     def use(self, data: DataConfig) -> Use:
         """Describe the use of a model that draws."""

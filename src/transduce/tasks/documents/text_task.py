@@ -24,6 +24,8 @@ from transduce.config import (
 from transduce.corpora.plain_text import Document, PlainText, TextOfDocuments
 from transduce.data import Store
 from transduce.data.documents import SegmentOptions, TextBatch, open_documents, write_documents
+from transduce.findings import Finding
+from transduce.findings.documents import examine_documents_of
 from transduce.inference.folder import read_model_folder
 from transduce.loss import LossConfig, LossSum
 from transduce.metrics import TokenisedBleu, perplexity
@@ -123,6 +125,10 @@ class TextTask(Task[BatchT]):
     def text(self, config: DataConfig, data_folder: Path | None) -> TextOfDocuments:
         """Return the text that a configuration names. Raises ConfigError or DataError if it is missing."""
         return PlainText(config, data_folder)
+
+    def examine(self, data: DataConfig, recipe: Path, data_folder: Path | None) -> Iterator[Finding]:
+        """Examine the documents."""
+        return examine_documents_of(data, recipe, data_folder)
 
     def prepare(
         self,

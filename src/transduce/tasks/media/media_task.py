@@ -19,6 +19,8 @@ from transduce.data import Batch, LeftOut, Store, Vectors, write_store
 from transduce.data.media import MediaBatches, media_columns, open_media
 from transduce.errors import ConfigError, DataError
 from transduce.files import write_lines
+from transduce.findings import Finding
+from transduce.findings.media import examine_media_of
 from transduce.inference.media_model import MediaModel
 from transduce.media import FeaturesReader, MediaKind, reader_of
 from transduce.media.audio import FRAMES_PER_SECOND
@@ -132,6 +134,10 @@ class MediaTask(Task[Batch]):
         if self.kind == "image":
             return reader_of("image", width=config.image_height, max_columns=config.max_image_width)
         return reader_of("audio", width=config.n_bands, max_columns=int(config.max_seconds * FRAMES_PER_SECOND))
+
+    def examine(self, data: DataConfig, recipe: Path, data_folder: Path | None) -> Iterator[Finding]:
+        """Examine the images or recordings."""
+        return examine_media_of(data, recipe, self.reader)
 
     def prepare(
         self,

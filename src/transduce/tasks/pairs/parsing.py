@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,8 @@ import torch
 from transduce.config import DataConfig, RunConfig, SearchConfig, Split
 from transduce.corpora import PairedText, TreebankText
 from transduce.errors import ConfigError
+from transduce.findings import Finding
+from transduce.findings.treebanks import examine_trees_of
 from transduce.inference.parser import Parser, tagged_words
 from transduce.linearisation import ANY_TAG, PUNCTUATION_TAGS, delinearise
 from transduce.metrics import Parseval, TokenisedBleu, parseval
@@ -125,6 +127,10 @@ class Parsing(PairTask):
             "| --- | --- | --- |",
             *(f"| {name} | {of_all[name]:.6g} | {of_short[name]:.6g} |" for name in measured),
         ]
+
+    def examine(self, data: DataConfig, recipe: Path, data_folder: Path | None) -> Iterator[Finding]:
+        """Examine the trees."""
+        return examine_trees_of(data, recipe, data_folder)
 
     def use(self, data: DataConfig) -> Use:
         """Describe the use of a parser."""

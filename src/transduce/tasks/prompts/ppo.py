@@ -14,6 +14,7 @@ from transduce.data import Store
 from transduce.data.responses import PromptBatch, PromptBatches, longest_prompt
 from transduce.errors import ConfigError
 from transduce.inference.folder import read_model_folder
+from transduce.inference.language_models.responses import RewardModel
 from transduce.inference.language_models.sequences import rewards_of
 from transduce.model import RewardLM, ValuedLM
 from transduce.preferences.policies import PPO, PolicyObjective, Reinforce
@@ -117,7 +118,7 @@ def _reward_model(alignment: AlignmentConfig, tokenizer_fingerprint: str | None,
         raise ConfigError("alignment.reward_model should name the folder of a reward model (task = 'reward')")
     folder = Path(alignment.reward_model)
     loaded = read_model_folder(folder, device=device)
-    model: RewardLM = loaded.model_for("reward", RewardLM)
+    model: RewardLM = RewardModel.class_for(loaded.task, folder).from_folder(loaded).model
     if tokenizer_fingerprint is not None and loaded.tokenizers.fingerprint != tokenizer_fingerprint:
         raise ConfigError(f"{folder} has another tokenizer than this run; train both --from the same model")
     return model.requires_grad_(False).eval()

@@ -16,6 +16,8 @@ from transduce.corpora.responses import PromptedText, Ranking
 from transduce.data import Store
 from transduce.data.responses import ResponseBatches, open_responses, prompt_of, responses_of, write_responses
 from transduce.errors import ConfigError
+from transduce.findings import Finding
+from transduce.findings.rankings import examine_prompts_of
 from transduce.inference.folder import read_model_folder
 from transduce.inference.language_models.responses import ResponseModel, encode_prompt, encode_response
 from transduce.metrics import TokenisedBleu, perplexity
@@ -81,6 +83,10 @@ class ResponseTask(Task[BatchT]):
     ) -> Iterable[Ranking]:
         """Return the rows to store of the built-in corpus, given instructions with their ideal response: these."""
         return instructions
+
+    def examine(self, data: DataConfig, recipe: Path, data_folder: Path | None) -> Iterator[Finding]:
+        """Examine the prompts and responses."""
+        return examine_prompts_of(data, recipe, data_folder)
 
     def prepare(
         self,
