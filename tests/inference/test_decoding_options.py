@@ -35,6 +35,7 @@ def test_what_is_not_given_stays_the_model_s() -> None:
     assert DecodingOptions(kind="greedy").applied_to(model) == GreedySearchConfig(
         alpha=0.3, max_length=40, min_length=2
     )
+    assert DecodingOptions(kind="beam").applied_to(GreedySearchConfig()) == BeamSearchConfig()
     assert DecodingOptions(seed=7).applied_to(GreedySearchConfig()) == GreedySearchConfig()  # it draws nothing
     assert sampling_like(sampled, seed=9).top_k == 3
 

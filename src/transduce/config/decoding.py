@@ -61,7 +61,8 @@ class DecodingOptions:
         """
         changes: dict[str, Any] = {"n_best": 1, "kind": search.kind, **self.changes}
         n_best = changes["n_best"] if isinstance(changes["n_best"], int) else 1  # another type raises below
-        changes.setdefault("beam_size", max(search.beam_size if changes["kind"] == search.kind else 1, n_best))
+        before = search if changes["kind"] == search.kind else SearchConfig(kind=changes["kind"])
+        changes.setdefault("beam_size", max(before.beam_size, n_best))
         kind = SearchConfig.member(changes)
         if "seed" not in kind.model_fields:
             changes.pop("seed", None)
