@@ -1,4 +1,4 @@
-"""Migrations of configuration tables to formats 1 and 2; each file that contains them has its own format."""
+"""Migrations of configuration tables to formats 1 to 3; each file that contains them has its own format."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from typing import Any
 # Renamed keys: (table, old name) -> new name and the mapping of old to new values.
 RENAMED: Mapping[tuple[str, str], tuple[str, Mapping[str, str]]] = {
     ("data", "target"): ("task", {"text": "translation", "trees": "parsing"}),
+    ("data", "recombination"): ("subtree_substitution", {}),
+    ("training", "both_ways_epochs"): ("bidirectional_epochs", {}),
+    ("training", "n_skippable"): ("max_skipped_updates", {}),
 }
 
 # Format 0 had one record for all systems: the fields that only some systems have.
@@ -98,3 +101,20 @@ def model_of_format_2(tables: Mapping[str, Any], task: object = None) -> dict[st
     """
     model, own = tables.get("model"), _MODELS_OF_TASKS.get(str(task or tables.get("task")), {})
     return {**tables, "model": {**model, **own}} if isinstance(model, Mapping) else dict(tables)
+
+
+def config_of_format_3(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Migrate the tables under ``config`` to format 3, which has the names of ``RENAMED``."""
+    tables = values.get("config")
+    return {**values, "config": tables_of_format_3(tables)} if isinstance(tables, Mapping) else dict(values)
+
+
+def tables_of_format_3(tables: Mapping[str, Any]) -> dict[str, Any]:
+    """Migrate the tables data and training, or one of them, to format 3.
+
+    >>> tables_of_format_3({"training": {"n_skippable": 2}})
+    {'training': {'max_skipped_updates': 2}}
+    """
+    return {
+        table: renamed(table, values)[0] if isinstance(values, Mapping) else values for table, values in tables.items()
+    }

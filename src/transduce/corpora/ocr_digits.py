@@ -13,7 +13,7 @@ from random import Random
 import numpy as np
 from numpy.typing import NDArray
 
-from transduce.config import DataConfig, Split
+from transduce.config import ImagesData, Split
 from transduce.corpora.media import MediaItem
 from transduce.media import FeaturesReader
 from transduce.media.images import Pixels
@@ -29,7 +29,7 @@ FACTOR = 4  # of enlargement
 class OcrDigits:
     """Rows of digits."""
 
-    def __init__(self, config: DataConfig) -> None:
+    def __init__(self, config: ImagesData) -> None:
         self.config = config
 
     def texts(self, split: Split) -> Iterator[str]:

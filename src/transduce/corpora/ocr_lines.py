@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from transduce.config import DataConfig, Noise, Split
+from transduce.config import ImagesData, Noise, Split
 from transduce.corpora.media import MediaItem
 from transduce.corpora.media_lines import media_lines
 from transduce.corpora.noise import noisy
@@ -35,7 +35,7 @@ MIN_NOISY_CONTRAST = 16  # of 255: noise that leaves less is not added
 class OcrLines:
     """Rendered lines of text."""
 
-    def __init__(self, config: DataConfig) -> None:
+    def __init__(self, config: ImagesData) -> None:
         """Raises DataError if a font is not installed."""
         self.config = config
         self.fonts = {

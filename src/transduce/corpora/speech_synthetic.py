@@ -23,7 +23,7 @@ from random import Random
 import numpy as np
 from numpy.typing import NDArray
 
-from transduce.config import DataConfig, Split
+from transduce.config import SpeechData, Split
 from transduce.corpora.grammar import generate_pairs
 from transduce.corpora.media import MediaItem
 from transduce.errors import ConfigError, DataError, shown
@@ -58,7 +58,7 @@ class Spoken:
 class SyntheticSpeech:
     """Sentences spoken by espeak-ng, in several processes at once."""
 
-    def __init__(self, config: DataConfig, *, n_workers: int = 1) -> None:
+    def __init__(self, config: SpeechData, *, n_workers: int = 1) -> None:
         """Raises ConfigError for languages or voices that there are not, DataError if espeak-ng is missing."""
         self.config, self._n_workers = config, n_workers
         languages = config.src_language, config.tgt_language

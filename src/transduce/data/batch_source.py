@@ -60,7 +60,7 @@ class StoreBatches(Generic[BatchT]):
             raise DataError(f"{store.folder}: {error}") from None
         self.store, self.max_tokens, self.seed = store, max_tokens, seed
         self._collate, self._src_lengths, self._tgt_lengths = collate, src_lengths, tgt_lengths
-        n_pairs_of = store.summary.n_pairs_of
+        n_pairs_of = store.summary.n_examples_of
         self._weights = [(weights or {}).get(corpus, 1.0) for corpus in n_pairs_of]
         self._planned: tuple[int, _Plan] | None = None
         if not sum(floor(weight * n) for weight, n in zip(self._weights, n_pairs_of.values(), strict=True)):
@@ -125,7 +125,7 @@ class StoreBatches(Generic[BatchT]):
     def _rows(self, epoch: int) -> NDArray[np.int64]:
         """The rows that an epoch reads, (I,)."""
         summary = self.store.summary
-        n_pairs = list(summary.n_pairs_of.values())
+        n_pairs = list(summary.n_examples_of.values())
         return epoch_rows(n_pairs, self._weights, n_encodings=summary.n_encodings, seed=self.seed, epoch=epoch)
 
 

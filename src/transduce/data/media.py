@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,23 +20,13 @@ from torch import Tensor
 
 from transduce.data.batch_source import StoreBatches
 from transduce.data.collate import Batch, collate_pairs
-from transduce.data.columns import Ids, Vectors
-from transduce.data.store import Store, open_store
-from transduce.text import Tokenizers
+from transduce.data.store import Store
 
-__all__ = ["MediaBatches", "masked", "media_columns", "open_media", "padded_features"]
+__all__ = ["FEATURES", "TEXT", "MediaBatches", "masked", "padded_features"]
+
+FEATURES, TEXT = "features", "text"  # the columns
 
 CountPositions = Callable[[int], int]  # from columns or frames to source positions
-
-
-def media_columns(features: Vectors, tokenizers: Tokenizers) -> dict[str, Ids | Vectors]:
-    """Return the columns of a store of images or audio."""
-    return {"features": features, "text": Ids(vocab_size=tokenizers.tgt.size)}
-
-
-def open_media(folder: Path, tokenizers: Tokenizers) -> Store:
-    """Check every file of a store and open it. Raises DataError if one cannot be used, or has other tokenizers."""
-    return open_store(folder, tokenizer_fingerprint=tokenizers.fingerprint)
 
 
 def padded_features(rows: Sequence[NDArray[Any]], *, stride: int) -> Tensor:
@@ -90,15 +79,15 @@ class MediaBatches(StoreBatches[Batch]):
         super().__init__(
             store,
             lambda rows_B: self._collate_rows(0, rows_B),
-            src_lengths=np.array([n_positions(int(n)) for n in store.columns["features"].lengths_R], np.int32),
-            tgt_lengths=store.columns["text"].lengths_R + np.int32(1),
+            src_lengths=np.array([n_positions(int(n)) for n in store.columns[FEATURES].lengths_R], np.int32),
+            tgt_lengths=store.columns[TEXT].lengths_R + np.int32(1),
             max_tokens=max_tokens,
             seed=seed,
             weights=weights,
         )
 
     def _collate_rows(self, epoch: int, rows_B: NDArray[np.int64]) -> Batch:
-        ids = [self.store.columns["text"].row(row) for row in rows_B]
+        ids = [self.store.columns[TEXT].row(row) for row in rows_B]
         batch = collate_pairs(ids, ids, rows=tuple(rows_B.tolist()))  # for its target
         assert batch.lengths is not None
         lengths_B = self._src_lengths[rows_B].astype(np.int64)
@@ -111,7 +100,7 @@ class MediaBatches(StoreBatches[Batch]):
         ).to(self._device)
 
     def _features(self, epoch: int, row: int) -> NDArray[Any]:
-        features = self.store.columns["features"].row(row)
+        features = self.store.columns[FEATURES].row(row)
         if not self._n_masks:
             return features
         return masked(features, self._n_masks, np.random.default_rng([self.seed, epoch, row]))

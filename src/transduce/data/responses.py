@@ -9,9 +9,8 @@ Shapes: R rows of the store, B rows of a batch, T positions, N real positions (t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -20,63 +19,30 @@ from torch import Tensor
 
 from transduce.data.batch_source import StoreBatches
 from transduce.data.collate import pad_rows
-from transduce.data.columns import Ids
 from transduce.data.documents import TextBatch
-from transduce.data.store import LeftOut, Store, StoreSummary, open_store, write_store
-from transduce.errors import ConfigError, DataError
-from transduce.text import BOS_ID, EOS_ID, UNK_ID, Tokenizer
+from transduce.data.store import LeftOut, Store
+from transduce.errors import ConfigError
+from transduce.text import BOS_ID, EOS_ID, UNK_ID
 
 __all__ = [
-    "PromptBatch", "PromptBatches", "RankingBatch", "RankingBatches", "ResponseBatches", "longest_prompt",
-    "open_responses", "prompt_of", "responses_of", "write_responses",
+    "PROMPT", "RESPONSES", "PromptBatch", "PromptBatches", "RankingBatch", "RankingBatches", "ResponseBatches",
+    "longest_prompt", "prompt_of", "response_rows", "responses_of",
 ]  # fmt: skip
 
 PROMPT, RESPONSES = "prompt", "responses"  # the columns
-EncodedRow = tuple[Sequence[int], Sequence[Sequence[int]]]  # a prompt and its responses, without BOS and EOS
 
 
-def write_responses(
-    folder: Path,
-    corpora: Mapping[str, Iterable[EncodedRow]],
-    tokenizer: Tokenizer,
-    *,
-    fingerprint: str,
-    max_length: int,
-) -> StoreSummary:
-    """Write the rows of each corpus into a new store at ``folder``, atomically.
+def response_rows(
+    prompt: Sequence[int], responses: Sequence[Sequence[int]], *, max_length: int, left_out: LeftOut
+) -> Iterator[dict[str, list[int]]]:
+    """Yield the row of a prompt with its responses, all without BOS and EOS.
 
-    Rows in which the prompt with a response is longer than ``max_length`` tokens, BOS and EOS included, are left out
-    and counted. Raises DataError if no row is left, or if ``folder`` exists and is not empty.
+    If the prompt with a response is longer than ``max_length`` tokens, BOS and EOS included, ``left_out`` counts it.
     """
-    left_out = LeftOut()
-
-    def rows(encoded: Iterable[EncodedRow]) -> Iterator[dict[str, list[int]]]:
-        for prompt, responses in encoded:
-            if len(prompt) + max(map(len, responses)) + 2 > max_length:
-                left_out.n_too_long += 1
-            else:
-                yield {PROMPT: list(prompt), RESPONSES: [id for each in responses for id in (*each, UNK_ID)]}
-
-    try:
-        return write_store(
-            folder,
-            {corpus: rows(encoded) for corpus, encoded in corpora.items()},
-            {PROMPT: Ids(vocab_size=tokenizer.size), RESPONSES: Ids(vocab_size=tokenizer.size)},
-            tokenizer_fingerprint=fingerprint,
-            left_out=left_out,
-        )
-    except DataError as error:
-        if left_out.n_too_long:
-            raise DataError(
-                f"no prompt is left: {left_out.n_too_long:,} are longer than data.max_length = {max_length:,} tokens,"
-                " with their longest response; raise it, and the model's window with it"
-            ) from error
-        raise
-
-
-def open_responses(folder: Path, *, fingerprint: str | None = None) -> Store:
-    """Check a store of prompts with responses and open it. Raises DataError if a file is missing or corrupt."""
-    return open_store(folder, tokenizer_fingerprint=fingerprint)
+    if len(prompt) + max(map(len, responses)) + 2 > max_length:
+        left_out.n_too_long += 1
+    else:
+        yield {PROMPT: list(prompt), RESPONSES: [id for each in responses for id in (*each, UNK_ID)]}
 
 
 def prompt_of(store: Store, row: int) -> list[int]:

@@ -27,7 +27,7 @@ from transduce.text.chunks import chunks
 __all__ = ["Block", "LeftOut", "Store", "StoreSummary", "open_store", "read_summary", "write_blocks", "write_store"]
 
 SUMMARY_FILE = "store.json"
-FORMAT = 3
+FORMAT = 4
 MAX_ROWS_IN_MEMORY = 8192
 
 Row = Mapping[str, Values]  # values by column
@@ -39,9 +39,9 @@ ColumnName = Annotated[str, Field(pattern=COLUMN_PATTERN)]
 
 
 class StoreSummary(BaseModel):
-    """Counts of a store and of the pairs left out of it: ``n_read = n_pairs + n_empty + n_too_long``.
+    """Counts of a store and of the pairs left out of it: ``n_read = n_examples + n_empty + n_too_long``.
 
-    A "pair" is one training example, whatever its number of columns.
+    An example is one pair of texts, one document, one image with its text.
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
@@ -51,8 +51,8 @@ class StoreSummary(BaseModel):
     tokenizer_fingerprint: str | None  # None: not made by a tokenizer
     max_length: Positive | None  # exclusive bound on rows of ids, so that EOS fits; None: no bound
     n_read: Positive  # input pairs
-    n_pairs: Positive  # stored pairs
-    n_pairs_of: dict[str, Count]  # stored pairs of each corpus, in store order
+    n_examples: Positive  # stored pairs
+    n_examples_of: dict[str, Count]  # stored pairs of each corpus, in store order
     n_encodings: Positive  # rows of each pair
     n_empty: Count  # pairs left out for an empty column
     n_too_long: Count  # pairs left out because of max_length
@@ -60,16 +60,16 @@ class StoreSummary(BaseModel):
     @property
     def n_rows(self) -> int:
         """Number of rows in the store."""
-        return self.n_pairs * self.n_encodings
+        return self.n_examples * self.n_encodings
 
     @model_validator(mode="after")
     def _check_sums(self) -> Self:
         if self.columns.keys() != self.n_values_of.keys():
             raise ValueError("n_values_of should have the names of columns")
-        if sum(self.n_pairs_of.values()) != self.n_pairs:
-            raise ValueError("n_pairs_of should add up to n_pairs")
-        if self.n_read != self.n_pairs + self.n_empty + self.n_too_long:
-            raise ValueError("n_read should be n_pairs + n_empty + n_too_long")
+        if sum(self.n_examples_of.values()) != self.n_examples:
+            raise ValueError("n_examples_of should add up to n_examples")
+        if self.n_read != self.n_examples + self.n_empty + self.n_too_long:
+            raise ValueError("n_read should be n_examples + n_empty + n_too_long")
         return self
 
 
@@ -144,7 +144,7 @@ def write_blocks(
     left_out: LeftOut | None = None,
 ) -> StoreSummary:
     """Like ``write_store``, for rows that come several at a time; each block has the same number in every column."""
-    left_out, n_pairs_of = left_out or LeftOut(), dict.fromkeys(blocks_of, 0)
+    left_out, n_examples_of = left_out or LeftOut(), dict.fromkeys(blocks_of, 0)
     with atomic_folder(folder) as temporary:
         with ExitStack() as stack:
             writers = [ColumnWriter(temporary, name, kind, max_length, stack) for name, kind in columns.items()]
@@ -154,12 +154,12 @@ def write_blocks(
                     for writer in writers:
                         writer.append(block[writer.name])
                     n_rows += len(block[writers[0].name])
-                n_pairs_of[corpus], rest = divmod(n_rows, n_encodings)
+                n_examples_of[corpus], rest = divmod(n_rows, n_encodings)
                 if rest:
                     raise DataError(f"{corpus} has {n_rows:,} rows, not a multiple of n_encodings = {n_encodings:,}")
-        n_pairs = sum(n_pairs_of.values())
-        n_read = n_pairs + left_out.n_empty + left_out.n_too_long
-        if not n_pairs:
+        n_examples = sum(n_examples_of.values())
+        n_read = n_examples + left_out.n_empty + left_out.n_too_long
+        if not n_examples:
             raise DataError(
                 f"no pair is left to store: of {n_read:,} read, {left_out.n_empty:,} are empty and "
                 f"{left_out.n_too_long:,} longer than max_length = {max_length}; use other text or raise max_length"
@@ -170,8 +170,8 @@ def write_blocks(
             tokenizer_fingerprint=tokenizer_fingerprint,
             max_length=max_length,
             n_read=n_read,
-            n_pairs=n_pairs,
-            n_pairs_of=n_pairs_of,
+            n_examples=n_examples,
+            n_examples_of=n_examples_of,
             n_encodings=n_encodings,
             n_empty=left_out.n_empty,
             n_too_long=left_out.n_too_long,
@@ -238,7 +238,7 @@ def read_summary(folder: Path) -> StoreSummary:
     if "format" not in values and "format_version" in values:  # the key's name in format 2
         values["format"] = values.pop("format_version")
     try:
-        return StoreSummary.model_validate(migrated(values, [_with_named_columns], where=path, first=2))
+        return StoreSummary.model_validate(migrated(values, [_with_named_columns, _with_examples], where=path, first=2))
     except ValidationError as error:
         problem = error.errors()[0]
         where, got = ".".join(map(str, problem["loc"])), quoted(problem["input"])
@@ -259,3 +259,8 @@ def _with_named_columns(values: dict[str, Any]) -> dict[str, Any]:
         "columns": {side: {"kind": "ids", "vocab_size": None} for side in ("src", "tgt")},
         "n_values_of": {side: values[f"n_{side}_tokens"] - n_rows for side in ("src", "tgt")},
     }
+
+
+def _with_examples(values: dict[str, Any]) -> dict[str, Any]:
+    """Migrate from format 3, which called all examples pairs."""
+    return {name.replace("n_pairs", "n_examples"): value for name, value in values.items()}

@@ -8,13 +8,17 @@ from itertools import chain, combinations, islice
 from pathlib import Path
 
 from transduce.config import (
-    ALIGNMENT_TASKS,
     LANGUAGE_PATTERN,
-    MEDIA_TASKS,
     SPLITS,
     DataConfig,
+    DocumentsData,
+    FirstItems,
+    MediaData,
+    ParallelData,
+    PromptsData,
     RunConfig,
     Split,
+    TreesData,
     nearest_name,
 )
 from transduce.corpora import (
@@ -154,11 +158,13 @@ def examine_recipe(path: Path, data_folder: Path | None = None) -> Iterator[Find
             f"training ends after {training.max_updates:,} updates, before the end of the warm-up after"
             f" {training.warmup_steps:,}; raise max_updates or lower warmup_steps",
         )
-    of_texts = dict.fromkeys(("causal-lm", "masked-lm", "span-corruption"), _examine_plain_text_of)
-    of_prompts = dict.fromkeys(ALIGNMENT_TASKS, examine_prompts_of)
-    of_media = dict.fromkeys(MEDIA_TASKS, examine_media_of)
-    examine_data = {"parsing": examine_trees_of, "pixels": _examine_digits_of, **of_texts, **of_prompts, **of_media}
-    yield from examine_data.get(config.data.task, _examine_text_of)(config.data, path, data_folder)
+    of_record = {
+        TreesData: examine_trees_of, FirstItems: _examine_digits_of, DocumentsData: _examine_plain_text_of,
+        PromptsData: examine_prompts_of, MediaData: examine_media_of, ParallelData: _examine_text_of,
+    }  # fmt: skip
+    for record, examine in of_record.items():
+        if isinstance(config.data, record):
+            yield from examine(config.data, path, data_folder)
 
 
 def describe_run(config: RunConfig) -> str:
@@ -177,7 +183,7 @@ def _examine_digits_of(data: DataConfig, recipe: Path, data_folder: Path | None)
     try:
         text = DigitText(data)
         for split in SPLITS:
-            documents = text.train_documents(DIGITS) if split == "train" else text.documents(split)
+            documents = text.train(DIGITS) if split == "train" else text.of(split)
             yield good(recipe, f"{split}: {counted(sum(1 for _ in documents), 'image')}")
     except ConfigError as error:
         yield problem(recipe, str(error))
@@ -191,8 +197,8 @@ def _examine_plain_text_of(data: DataConfig, recipe: Path, data_folder: Path | N
             if not text.has(split):
                 yield note(recipe, f"no {split} text: set data.{split}_text to score the model on it")
                 continue
-            sources = [text.train_documents(name) for name in text.corpora]
-            documents = chain.from_iterable(sources) if split == "train" else text.documents(split)
+            sources = [text.train(name) for name in text.corpora]
+            documents = chain.from_iterable(sources) if split == "train" else text.of(split)
             sizes = [len(lines) for lines in documents]
             if not sizes:
                 yield problem(recipe, f"the {split} text has no lines; give text with words")
@@ -204,6 +210,7 @@ def _examine_plain_text_of(data: DataConfig, recipe: Path, data_folder: Path | N
 
 def _examine_text_of(data: DataConfig, recipe: Path, data_folder: Path | None) -> Iterator[Finding]:
     """Examine the text of each split. Missing text is reported with the messages of ``prepare``."""
+    assert isinstance(data, ParallelData)
     rules = CleaningRules(
         max_characters=data.max_characters,
         max_length_ratio=data.max_length_ratio,

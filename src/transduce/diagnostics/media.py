@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from transduce.config import MEDIA_CORPORA, SPLITS, DataConfig, Split
+from transduce.config import SPLITS, DataConfig, Split
 from transduce.corpora.catalogue import OWN_FILES
 from transduce.corpora.media import MediaReport, MediaText, WhyNot, examined_items, listed_media
 from transduce.diagnostics.finding import Finding, counted, good, guard, note, problem
@@ -74,14 +74,15 @@ def examine_media_of(data: DataConfig, recipe: Path, data_folder: Path | None) -
     task = task_named(data.task)
     assert isinstance(task, MediaTask)
     try:
-        text, reader = MediaText(data), task.reader(data)
+        reader = task.reader(data)
+        text = MediaText(data, reader)
     except (ConfigError, DataError) as error:
         yield problem(recipe, str(error))
         return
-    for corpus in filter(MEDIA_CORPORA.__contains__, text.corpora):
-        yield from guard(corpus, _examine_generated(text, corpus, reader))
+    for corpus in filter(data.generated.__contains__, text.corpora):
+        yield from guard(corpus, _examine_generated(text, corpus))
     for split in SPLITS:
-        path = data.media_of(split)
+        path = data.file_of(split)
         if path is not None:
             yield from guard(path, examine_media_list(Path(path), reader))
         elif split != "train" and not text.name_of(split):
@@ -90,9 +91,8 @@ def examine_media_of(data: DataConfig, recipe: Path, data_folder: Path | None) -
         yield from _examine_shared(data)
 
 
-def _examine_generated(text: MediaText, corpus: str, reader: FeaturesReader) -> Iterator[Finding]:
-    report = MediaReport()
-    item = next(text.train(corpus, reader, report))
+def _examine_generated(text: MediaText, corpus: str) -> Iterator[Finding]:
+    item = next(text.train(corpus))
     yield good(corpus, f"generated from a seed; the first is {item.text!r}, {len(item.features):,} columns or frames")
 
 
@@ -100,10 +100,12 @@ def _examine_shared(data: DataConfig) -> Iterator[Finding]:
     """Report files of dev and test that the training list has, too."""
     files: dict[Split, set[Path]] = {}
     for split in SPLITS:
-        path = data.media_of(split)
+        path = data.file_of(split)
         files[split] = {file.resolve() for file, _ in listed_media(Path(path))} if path is not None else set()
     for split in ("dev", "test"):
         shared = files["train"] & files[split]
         if shared:
-            path = data.media_of(split)
-            yield problem(path, f"{counted(len(shared), 'file')} of {len(files[split]):,} in {data.train_media}, too")
+            path = data.file_of(split)
+            yield problem(
+                path, f"{counted(len(shared), 'file')} of {len(files[split]):,} in {data.file_of('train')}, too"
+            )

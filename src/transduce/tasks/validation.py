@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar, cast
+from typing import ClassVar
 
 import torch
+from torch import nn
 
 from transduce.config import RunConfig, TrainingConfig
 from transduce.data import Batch, PairBatches, PairStore, Store
@@ -60,7 +61,7 @@ class PairValidation(ABC):
 
     def __init__(
         self,
-        model: Callable[[], EncoderDecoder],
+        model: Callable[[], nn.Module],
         tokenizers: Tokenizers,
         store: Store,
         text: tuple[Sequence[str], Sequence[str]],
@@ -71,7 +72,7 @@ class PairValidation(ABC):
         masks: MaskStatistics | None = None,
     ) -> None:
         """``model`` returns the model to validate, with its full weights, in evaluation mode."""
-        self._get_model, self.tokenizers, self.run_config, self.config = model, tokenizers, config, config.training
+        self._model, self.tokenizers, self.run_config, self.config = model, tokenizers, config, config.training
         self._batches = self._make_batches(store, config, device)
         self._device_type = device.type
         max_tokens = min(config.search.max_tokens_per_batch, config.training.max_tokens_per_batch)
@@ -83,7 +84,13 @@ class PairValidation(ABC):
     def _make_batches(self, store: Store, config: RunConfig, device: torch.device) -> BatchSource[Batch]:
         """Return the batches of the dev store."""
         max_tokens = config.training.max_tokens_per_batch
-        return PairBatches(cast(PairStore, store), max_tokens=max_tokens, seed=0, device=device)
+        assert isinstance(store, PairStore)
+        return PairBatches(store, max_tokens=max_tokens, seed=0, device=device)
+
+    def _get_model(self) -> EncoderDecoder:
+        model = self._model()
+        assert isinstance(model, EncoderDecoder)
+        return model
 
     @abstractmethod
     def _decode(self, model: EncoderDecoder, rows: Sequence[int], should_stop: Callable[[], bool]) -> list[str] | None:

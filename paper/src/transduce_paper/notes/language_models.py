@@ -137,7 +137,7 @@ def _measurement(experiments: Experiments, config: RunConfig, n: int) -> Callabl
 
     def measure(folder: Path) -> list[dict[str, Any]]:
         model = LanguageModel.load(folder, device=experiments.device)
-        documents = PlainText(config.data, experiments.data_folder).documents("dev")
+        documents = PlainText(config.data, experiments.data_folder).of("dev")
         lines = (line for document in documents for line in document)
         questions = list(islice(questions_of(lines, model.tokenizer, seed=SEED), n))
         return [{"asked": len(questions), "right": right_answers(model, questions)}]

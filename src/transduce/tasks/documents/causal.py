@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Unpack
-
-import torch
 
 from transduce.config import DataConfig, ModelConfig, RunConfig, Split
 from transduce.data import Store
 from transduce.data.documents import CausalBatches, SegmentOptions, TextBatch
 from transduce.inference.language_models.causal import CausalLanguageModel
 from transduce.inference.language_models.language_model import TextScore
-from transduce.metrics import TokenisedBleu
 from transduce.tasks.documents.text_task import TextTask, texts_of
-from transduce.tasks.preparation import Prepared
+from transduce.tasks.prepared import Prepared
 from transduce.tasks.registry import register
-from transduce.tasks.task import Use
+from transduce.tasks.task import CardUsage, EvaluationOptions
 from transduce.text import Tokenizers
 from transduce.training import Score
 
@@ -28,8 +25,9 @@ class CausalLanguageModelling(TextTask[TextBatch]):
     """Decoder-only models: each position sees itself and earlier ones."""
 
     name = "causal-lm"
+    progress_verb = "modelling"
+    is_causal = True
     score_of_validation = "bits_per_byte"
-    doing = "modelling"
 
     def text_batches(
         self, store: Store, model: ModelConfig, data: DataConfig, **options: Unpack[SegmentOptions]
@@ -46,17 +44,11 @@ class CausalLanguageModelling(TextTask[TextBatch]):
         }
 
     def evaluate(
-        self,
-        model_folder: Path,
-        prepared: Prepared,
-        split: Split,
-        *,
-        device: str | torch.device = "cpu",
-        also: Collection[TokenisedBleu] = (),
+        self, model_folder: Path, prepared: Prepared, split: Split, **options: Unpack[EvaluationOptions]
     ) -> TextScore:
         """Return the cross-entropy of dev or test, with a sliding window."""
         texts = texts_of(self.split_store(prepared, split), prepared.tokenizers)
-        model: CausalLanguageModel = self.load(model_folder, device=device)
+        model: CausalLanguageModel = self.load(model_folder, device=options["device"])
         return model.score(text.removesuffix("\n").split("\n") for text in texts)
 
     def score_lines(self, scores: Any, config: RunConfig) -> Sequence[str]:
@@ -66,9 +58,9 @@ class CausalLanguageModelling(TextTask[TextBatch]):
             f"- bits per byte: {scores.bits_per_byte:.4f}, of {scores.bytes:,} bytes",
         ]
 
-    def use(self, data: DataConfig) -> Use:
+    def use(self, data: DataConfig) -> CardUsage:
         """Describe the use of a language model."""
-        return Use("continuing text", "generate", "LanguageModel.load(folder).generate([...])")
+        return CardUsage("continuing text", "generate", "LanguageModel.load(folder).generate([...])")
 
 
 register(CausalLanguageModelling())

@@ -11,7 +11,7 @@ from transduce.data.masking import MaskedBatches
 from transduce.errors import ConfigError
 from transduce.tasks.documents.text_task import TextTask
 from transduce.tasks.registry import register
-from transduce.tasks.task import Use
+from transduce.tasks.task import CardUsage
 from transduce.text import LANGUAGE_MODEL_TOKENS
 
 __all__ = ["MaskedLanguageModelling"]
@@ -21,7 +21,8 @@ class MaskedLanguageModelling(TextTask[TextBatch]):
     """Encoder-only models: each position sees all others."""
 
     name = "masked-lm"
-    doing = "modelling"
+    progress_verb = "modelling"
+    is_causal = False
 
     def n_flop_tokens(self, src_tokens: int, tgt_tokens: int) -> int:
         """Return the tokens read; only some of them are targets."""
@@ -40,9 +41,9 @@ class MaskedLanguageModelling(TextTask[TextBatch]):
         mask_id = model.vocab_sizes[1] - len(LANGUAGE_MODEL_TOKENS)
         return MaskedBatches(store, mask_id=mask_id, max_length=max_length, **options)
 
-    def use(self, data: DataConfig) -> Use:
+    def use(self, data: DataConfig) -> CardUsage:
         """Describe the use of a masked language model."""
-        return Use("filling gaps", "fill", "LanguageModel.load(folder).fill([...])")
+        return CardUsage("filling gaps", "fill", "LanguageModel.load(folder).fill([...])")
 
 
 register(MaskedLanguageModelling())

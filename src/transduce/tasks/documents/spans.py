@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Unpack, cast
+from typing import Unpack
 
 from torch import nn
 
-from transduce.config import DataConfig, ModelConfig, RunConfig
+from transduce.config import DataConfig, ModelConfig, RunConfig, SegmentsData, TransformerConfig
 from transduce.data import Batch, Store
 from transduce.data.documents import SegmentOptions
 from transduce.data.spans import SpanBatches
@@ -14,7 +14,7 @@ from transduce.model import EncoderDecoder
 from transduce.tasks.documents.text_task import TextTask
 from transduce.tasks.objective import PairObjective
 from transduce.tasks.registry import register
-from transduce.tasks.task import Use
+from transduce.tasks.task import CardUsage, Task
 from transduce.text import SENTINELS
 
 __all__ = ["SpanCorruption"]
@@ -24,7 +24,16 @@ class SpanCorruption(TextTask[Batch]):
     """Encoder-decoders that write the spans missing in their source."""
 
     name = "span-corruption"
-    doing = "modelling"
+    progress_verb = "modelling"
+    settings = SegmentsData
+    searches = Task.searches
+    system = TransformerConfig
+
+    def require_fit(self, config: RunConfig) -> None:
+        """Raise ValueError if the settings do not fit."""
+        super().require_fit(config)
+        if not config.data.shared_vocabulary:
+            raise ValueError(f"task = {self.name!r} needs shared_vocabulary = true: both sides are the same text")
 
     def n_flop_tokens(self, src_tokens: int, tgt_tokens: int) -> int | None:
         """Return None: the encoder reads several times as many tokens as the decoder writes."""
@@ -32,7 +41,7 @@ class SpanCorruption(TextTask[Batch]):
 
     def longest_segment(self, model: ModelConfig, data: DataConfig) -> int:
         """Return the number of tokens of the longest segment."""
-        return data.max_length
+        return SegmentsData.of(data).max_length
 
     def text_batches(
         self, store: Store, model: ModelConfig, data: DataConfig, **options: Unpack[SegmentOptions]
@@ -40,15 +49,16 @@ class SpanCorruption(TextTask[Batch]):
         """Return batches of corrupted segments of ``data.max_length`` tokens, and their missing spans."""
         size = model.vocab_sizes[1]
         sentinels = range(size - len(SENTINELS), size)
-        return SpanBatches(store, sentinels=sentinels, max_length=data.max_length, **options)
+        return SpanBatches(store, sentinels=sentinels, max_length=self.longest_segment(model, data), **options)
 
     def objective(self, model: nn.Module, config: RunConfig) -> PairObjective:
         """Return the cross-entropy of the missing spans."""
-        return PairObjective(cast(EncoderDecoder, model), config.training)
+        assert isinstance(model, EncoderDecoder)
+        return PairObjective(model, config.training)
 
-    def use(self, data: DataConfig) -> Use:
+    def use(self, data: DataConfig) -> CardUsage:
         """Describe the use of a model that writes missing spans."""
-        return Use("filling gaps", "fill", "LanguageModel.load(folder).fill([...])")
+        return CardUsage("filling gaps", "fill", "LanguageModel.load(folder).fill([...])")
 
 
 register(SpanCorruption())

@@ -7,19 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import ClassVar, cast
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transduce.config import RunConfig, TrainingConfig
+from transduce.config import RunConfig, TrainingConfig, TransformerConfig
 from transduce.data import Batch
 from transduce.loss import LossConfig, LossSum
 from transduce.model import AuxiliaryLosses, EncoderDecoder, MaskedTransformer
 from transduce.model.masked_transformer import MASK_ID
 from transduce.model.padding import PairPadding, pair_padding
-from transduce.tasks.objective import PairObjective
 from transduce.tasks.pairs.translation import TranslationTask, TranslationValidation
 from transduce.tasks.registry import register
 from transduce.tasks.validation import mean_nll_nats
@@ -91,7 +90,8 @@ class MaskPredictValidation(TranslationValidation):
     """Perplexity of masked tokens, and BLEU."""
 
     def _mean_nll_nats(self, model: EncoderDecoder, should_stop: Callable[[], bool]) -> float | None:
-        objective = MaskedObjective(cast(MaskedTransformer, model), self.config)
+        assert isinstance(model, MaskedTransformer)
+        objective = MaskedObjective(model, self.config)
         return mean_nll_nats(
             objective, self._batches, self.config, self._device_type, self._distributed, should_stop=should_stop
         )
@@ -101,13 +101,16 @@ class MaskPredict(TranslationTask):
     """Translation with a constant number of passes: a masked language model of the target, given the source."""
 
     name = "mask-predict"
-    doing = "translating"
+    reads = frozenset({"training.bidirectional_epochs"})
+    searches = ("mask-predict",)
+    system = TransformerConfig
     own_model: ClassVar[Mapping[str, str]] = {"decoder": "masked"}
     validation = MaskPredictValidation
 
-    def objective(self, model: nn.Module, config: RunConfig) -> PairObjective:
+    def objective(self, model: nn.Module, config: RunConfig) -> MaskedObjective:
         """Return the cross-entropy of masked tokens and of the length."""
-        return cast(PairObjective, MaskedObjective(cast(MaskedTransformer, model), config.training))
+        assert isinstance(model, MaskedTransformer)
+        return MaskedObjective(model, config.training)
 
 
 register(MaskPredict())

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 import torch
 from torch import nn
 
@@ -11,8 +9,7 @@ from transduce.config import RunConfig
 from transduce.data import Store
 from transduce.data.documents import TextBatch
 from transduce.data.responses import ResponseBatches
-from transduce.model import TransformerLM
-from transduce.tasks.documents.text_task import TextObjective
+from transduce.tasks.documents.text_task import TextObjective, text_objective
 from transduce.tasks.prompts.response_task import PolicyTask
 from transduce.tasks.registry import register
 
@@ -38,7 +35,7 @@ class SupervisedFineTuning(PolicyTask[TextBatch]):
 
     def objective(self, model: nn.Module, config: RunConfig) -> TextObjective:
         """Return the cross-entropy of the responses."""
-        return TextObjective(cast(TransformerLM, model), config.training)
+        return text_objective(model, config.training)
 
 
 register(SupervisedFineTuning())
