@@ -8,9 +8,9 @@ no effect.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from pydantic import BaseModel
 
@@ -25,28 +25,17 @@ __all__ = [
     "tasks_that_generate", "without_unread",
 ]  # fmt: skip
 
-REGISTRY = "transduce.tasks"
+REGISTRY = "transduce.tasks.registry"
 DATA = "data"
 
 
 class TaskSettings(Protocol):
     """The settings of a task."""
 
-    @property
-    def name(self) -> str:
-        """Its name."""
-
-    @property
-    def settings(self) -> type[DataConfig]:
-        """Its data settings."""
-
-    @property
-    def reads(self) -> Collection[str]:
-        """The settings of other tables that it reads and not every task does, as in "training.r_drop"."""
-
-    @property
-    def searches(self) -> Collection[str]:
-        """The kinds of search that it reads; none if its models do not search."""
+    name: ClassVar[str]
+    settings: ClassVar[type[DataConfig]]
+    reads: ClassVar[frozenset[str]]  # of other tables what not every task reads, as in "training.r_drop"
+    searches: ClassVar[tuple[str, ...]]  # kinds of search; none if its models do not search
 
     def require_fit(self, config: RunConfig) -> None:
         """Raise ValueError if settings do not fit the task."""

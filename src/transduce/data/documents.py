@@ -12,14 +12,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, NotRequired, TypedDict
+from typing import ClassVar, Unpack
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from transduce.data.batch_source import BatchT, StoreBatches
+from transduce.data.batch_source import BatchOptions, BatchT, StoreBatches
 from transduce.data.collate import pad_rows
 from transduce.data.sampling import epoch_rows
 from transduce.data.store import LeftOut, Store
@@ -27,7 +27,7 @@ from transduce.text import BOS_ID, EOS_ID
 from transduce.text.documents import DocumentCodec
 
 __all__ = [
-    "TEXT", "CausalBatches", "SegmentBatches", "SegmentOptions", "Segments", "TextBatch", "cut_into_segments",
+    "TEXT", "CausalBatches", "SegmentBatches", "Segments", "TextBatch", "cut_into_segments",
     "document_rows",
 ]  # fmt: skip
 
@@ -84,43 +84,17 @@ def cut_into_segments(
     return Segments(row_I, start_I, (end_I - start_I).astype(np.int32))
 
 
-class SegmentOptions(TypedDict):
-    """What all batches of segments need, besides the length of the segments."""
-
-    max_tokens: int
-    seed: int
-    device: torch.device
-    weights: NotRequired[Mapping[str, float]]
-
-
 class SegmentBatches(StoreBatches[BatchT], ABC):
     """Batches of segments of a store of documents; subclasses make the batches from the ids of segments."""
 
     has_bos: ClassVar[bool] = True  # whether a document is read with BOS before it
     shortest_first: ClassVar[int] = 1  # positions of a document's first segment, at least
 
-    def __init__(
-        self,
-        store: Store,
-        *,
-        max_length: int,
-        max_tokens: int,
-        seed: int,
-        device: torch.device,
-        weights: Mapping[str, float] | None = None,
-    ) -> None:
+    def __init__(self, store: Store, *, max_length: int, **options: Unpack[BatchOptions]) -> None:
         self._lengths_R = store.columns[TEXT].lengths_R + np.int32(self.has_bos)
         longest_R = np.minimum(self._lengths_R, np.int32(max_length))
-        super().__init__(
-            store,
-            lambda items_B: self._collate_rows(0, items_B),
-            src_lengths=longest_R,
-            tgt_lengths=longest_R,
-            max_tokens=max_tokens,
-            seed=seed,
-            weights=weights,
-        )
-        self.max_length, self._device = max_length, device
+        super().__init__(store, src_lengths=longest_R, tgt_lengths=longest_R, **options)
+        self.max_length = max_length
         self._cut: tuple[int, Segments] | None = None
 
     def segments(self, epoch: int) -> Segments:

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from transduce.data.batch_source import StoreBatches
+from transduce.data.batch_source import BatchOptions, StoreBatches
 from transduce.data.collate import Batch, collate_pairs
 from transduce.data.store import Store
 
@@ -65,25 +65,19 @@ class MediaBatches(StoreBatches[Batch]):
         *,
         stride: int,
         n_positions: CountPositions,
-        max_tokens: int,
-        seed: int,
-        device: torch.device,
-        weights: dict[str, float] | None = None,
         n_masks: int = 0,
+        **options: Unpack[BatchOptions],
     ) -> None:
         """``n_positions``: the source positions of so many columns or frames, of which ``stride`` give a position.
 
         ``n_masks``: masks of each source, in each direction; they follow from the seed, the epoch and the row.
         """
-        self._stride, self._n_masks, self._device = stride, n_masks, device
+        self._stride, self._n_masks = stride, n_masks
         super().__init__(
             store,
-            lambda rows_B: self._collate_rows(0, rows_B),
             src_lengths=np.array([n_positions(int(n)) for n in store.columns[FEATURES].lengths_R], np.int32),
             tgt_lengths=store.columns[TEXT].lengths_R + np.int32(1),
-            max_tokens=max_tokens,
-            seed=seed,
-            weights=weights,
+            **options,
         )
 
     def _collate_rows(self, epoch: int, rows_B: NDArray[np.int64]) -> Batch:

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Unpack
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from transduce.data.batch_source import StoreBatches
+from transduce.data.batch_source import BatchOptions, StoreBatches
 from transduce.data.collate import pad_rows
 from transduce.data.documents import TextBatch
 from transduce.data.store import LeftOut, Store
@@ -71,29 +72,17 @@ def _lengths(store: Store) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
 class ResponseBatches(StoreBatches[TextBatch]):
     """Batches for supervised fine-tuning: the targets are the tokens of the best response, with EOS."""
 
-    def __init__(
-        self,
-        store: Store,
-        *,
-        max_tokens: int,
-        seed: int,
-        device: torch.device,
-        weights: Mapping[str, float] | None = None,
-    ) -> None:
+    def __init__(self, store: Store, **options: Unpack[BatchOptions]) -> None:
         prompt_R, _ = _lengths(store)
         best_R = np.array([len(responses_of(store, row)[0]) for row in range(len(store))], dtype=np.int32)
         super().__init__(
             store,
-            self._collated,
             src_lengths=prompt_R + best_R,
             tgt_lengths=best_R,
-            max_tokens=max_tokens,
-            seed=seed,
-            weights=weights,
+            **options,
         )
-        self._device = device
 
-    def _collated(self, rows_B: NDArray[np.int64]) -> TextBatch:
+    def _collate_rows(self, epoch: int, rows_B: NDArray[np.int64]) -> TextBatch:
         inputs: list[list[int]] = []
         targets: list[int] = []
         positions: list[int] = []
@@ -125,7 +114,7 @@ class RankingBatch:
 class RankingBatches(StoreBatches[RankingBatch]):
     """Batches of whole rankings."""
 
-    def __init__(self, store: Store, *, max_tokens: int, seed: int, weights: Mapping[str, float] | None = None) -> None:
+    def __init__(self, store: Store, **options: Unpack[BatchOptions]) -> None:
         """Raises ConfigError if a row has a single response."""
         prompt_R, responses_R = _lengths(store)
         n_R = np.array([len(responses_of(store, row)) for row in range(len(store))], dtype=np.int32)
@@ -134,15 +123,12 @@ class RankingBatches(StoreBatches[RankingBatch]):
             raise ConfigError(f"{store.folder}: row {row + 1:,} has one response; a ranking needs two or more")
         super().__init__(
             store,
-            self._collated,
             src_lengths=prompt_R * n_R + responses_R,
             tgt_lengths=np.ones_like(n_R),
-            max_tokens=max_tokens,
-            seed=seed,
-            weights=weights,
+            **options,
         )
 
-    def _collated(self, rows_B: NDArray[np.int64]) -> RankingBatch:
+    def _collate_rows(self, epoch: int, rows_B: NDArray[np.int64]) -> RankingBatch:
         prompts: list[list[int]] = []
         responses: list[list[int]] = []
         sizes: list[int] = []

@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Self, TypedDict, Unpack
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -81,19 +81,24 @@ class LeftOut:
     n_too_long: int = 0
 
 
+class StoreOptions(TypedDict, total=False):
+    """What a store says of its rows, see ``StoreSummary``, and what was left out of it."""
+
+    tokenizer_fingerprint: str | None
+    max_length: int | None
+    n_encodings: int
+    left_out: LeftOut  # which the iterables of rows may update; it is read after the last one
+
+
 def write_store(
     folder: Path,
     rows_of: Mapping[str, Iterable[Row]],
     columns: Mapping[str, ColumnKind],
-    *,
-    tokenizer_fingerprint: str | None = None,
-    max_length: int | None = None,
-    n_encodings: int = 1,
-    left_out: LeftOut | None = None,
+    **options: Unpack[StoreOptions],
 ) -> StoreSummary:
     """Write the rows of each corpus into a new store at ``folder``, atomically.
 
-    Rows are streamed in constant memory. ``left_out``, which the iterables may update, is read after the last one.
+    Rows are streamed in constant memory.
 
     Raises DataError if there is no row, if a row lacks a column or has an empty or invalid value, or if ``folder``
     exists and is not empty.
@@ -122,15 +127,7 @@ def write_store(
         for chunk in chunks(rows, MAX_ROWS_IN_MEMORY, n_numbers):
             yield {name: [row[name] for row in chunk] for name in names}
 
-    return write_blocks(
-        folder,
-        {corpus: blocks(rows) for corpus, rows in rows_of.items()},
-        columns,
-        tokenizer_fingerprint=tokenizer_fingerprint,
-        max_length=max_length,
-        n_encodings=n_encodings,
-        left_out=left_out,
-    )
+    return write_blocks(folder, {corpus: blocks(rows) for corpus, rows in rows_of.items()}, columns, **options)
 
 
 def write_blocks(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypedDict, TypeVar, Unpack
 
 from transduce.config import DataConfig, Split
 from transduce.corpora import Source
@@ -33,35 +33,27 @@ DataT = TypeVar("DataT", bound=DataConfig)
 Row = Mapping[str, Any]  # the ids or vectors of each column
 
 
-def prepare(
-    config: DataConfig,
-    folder: Path,
-    *,
-    data_folder: Path | None = None,
-    log: Callable[[str], None] = lambda line: None,
-    n_workers: int = 1,
-) -> Prepared:
+class PreparationOptions(TypedDict, total=False):
+    """How text is prepared."""
+
+    data_folder: Path | None  # searched first for corpora
+    log: Callable[[str], None]  # receives a line about each step
+    n_workers: int  # processes that encode the text; the files are the same for every number
+
+
+def prepare(config: DataConfig, folder: Path, **options: Unpack[PreparationOptions]) -> Prepared:
     """Prepare a task's text in ``folder``: tokenizers, and the stores of train and dev. Section 5.1.
 
-    ``data_folder`` is searched first for corpora. ``log`` receives a line about each step. The text is encoded in
-    ``n_workers`` processes; the files are the same for every number.
     Raises DataError if the text cannot be used, ConfigError for an unknown text or task.
     """
-    write_prepared(config, folder, data_folder=data_folder, log=log, n_workers=n_workers)
+    write_prepared(config, folder, **options)
     return open_prepared(folder)
 
 
-def write_prepared(
-    config: DataConfig,
-    folder: Path,
-    *,
-    data_folder: Path | None = None,
-    log: Callable[[str], None] = lambda line: None,
-    n_workers: int = 1,
-) -> None:
+def write_prepared(config: DataConfig, folder: Path, **options: Unpack[PreparationOptions]) -> None:
     """Do what ``prepare`` does without opening the stores, which takes memory for each row."""
     task = task_named(config.task)
-    task.preparation(task, config, data_folder=data_folder, log=log, n_workers=n_workers).write(folder)
+    task.preparation(task, config, **options).write(folder)
 
 
 class Preparation(ABC, Generic[Item, DataT]):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,8 +68,7 @@ class Prepared:
 
     def also_dev_text(self, corpus: str) -> tuple[list[str], list[str]]:
         """Return the source and target lines of a further dev set. Raises DataError if they do not align."""
-        pairs = list(read_aligned_files(*(self.folder / f"{also_dev_name(corpus)}.{side}" for side in ("src", "tgt"))))
-        return [src for src, _ in pairs], [tgt for _, tgt in pairs]
+        return _columns(self.folder / f"{also_dev_name(corpus)}.{side}" for side in ("src", "tgt"))
 
     @property
     def fingerprint(self) -> str:
@@ -86,8 +85,12 @@ class Prepared:
         files = [self.folder / name for name in task_named(self.config.task).text_files(split)]
         if split not in self.text_names or not files:
             return None
-        pairs = list(read_aligned_files(*files))
-        return [src for src, _ in pairs], [tgt for _, tgt in pairs]
+        return _columns(files)
+
+
+def _columns(files: Iterable[Path]) -> tuple[list[str], list[str]]:
+    pairs = list(read_aligned_files(*files))
+    return [src for src, _ in pairs], [tgt for _, tgt in pairs]
 
 
 def also_dev_name(corpus: str) -> str:

@@ -27,6 +27,7 @@ from transduce.config import (
 )
 from transduce.config.record import one_of
 from transduce.data import Store, open_store
+from transduce.data.batch_source import BatchOptions
 from transduce.errors import ConfigError, DataError
 from transduce.inference.loading import load
 from transduce.metrics import TokenisedBleu
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from transduce.tasks.preparation import Preparation
     from transduce.tasks.prepared import Prepared
 
-__all__ = ["CardUsage", "EvaluationOptions", "OwnSettings", "Processes", "Scores", "Task"]
+__all__ = ["CardUsage", "EvaluationOptions", "OwnSettings", "Processes", "Scores", "Task", "score_table"]
 
 
 class Scores(Protocol):
@@ -47,6 +48,16 @@ class Scores(Protocol):
 
     def as_json(self) -> dict[str, Any]:
         """Return the JSON values that the command line prints."""
+
+
+def score_table(scores: Scores) -> list[str]:
+    """Return the scores that have signatures as a table of Markdown."""
+    entries = ((name, entry) for name, entry in scores.as_json().items() if isinstance(entry, dict))
+    return [
+        "| metric | score | signature |",
+        "| --- | --- | --- |",
+        *(f"| {name} | {each['score']:.2f} | `{each['signature'].replace('|', ' ')}` |" for name, each in entries),
+    ]
 
 
 class Processes(TypedDict):
@@ -82,6 +93,7 @@ class Task(ABC, Generic[BatchT]):
     name: ClassVar[str]  # in recipes (data.task) and in the config.json of model folders
     example_noun: ClassVar[str] = "pairs"  # what a store has, for messages
     progress_verb: ClassVar[str]  # the activity of its models, as a participle for messages: "translating"
+    usage: ClassVar[CardUsage | None] = None  # if it does not depend on the data
     is_parallel: ClassVar[bool] = True  # whether several processes can share its batches
     is_of_tokens: ClassVar[bool] = True  # whether the loss of a validation is that of tokens, with a perplexity
     preparation: ClassVar[type[Preparation[Any, Any]]]  # how its prepared folders are written
@@ -165,6 +177,16 @@ class Task(ABC, Generic[BatchT]):
         """Return the weights, by name on disk, that the model folder of a finished run gets. By default, these."""
         return weights
 
+    def batch_options(self, config: RunConfig, device: torch.device) -> BatchOptions:
+        """Return what training batches of any kind need."""
+        training, weights = config.training, config.data.weights
+        return {
+            "max_tokens": training.max_tokens_per_batch,
+            "seed": training.seed,
+            "device": device,
+            "weights": weights,
+        }
+
     @abstractmethod
     def batches(self, store: Store, config: RunConfig, device: torch.device) -> BatchSource[BatchT]:
         """Return the training batches."""
@@ -230,7 +252,7 @@ class Task(ABC, Generic[BatchT]):
 
     def use(self, data: DataConfig) -> CardUsage:
         """Describe how to use a model of this task."""
-        return CardUsage(self.name, self.name, f"task_named({self.name!r}).load(folder)")
+        return self.usage or CardUsage(self.name, self.name, f"task_named({self.name!r}).load(folder)")
 
     def longest_source(self, prepared: Prepared) -> int | None:
         """Return the length of the longest training source for the model folder; None if it has it elsewhere."""

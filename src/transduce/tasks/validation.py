@@ -103,23 +103,18 @@ class PairValidation(ABC):
     def __call__(self, should_stop: Callable[[], bool] = lambda: False) -> Validation | None:
         """Validate once; None, on all ranks, if ``should_stop`` interrupted any of them."""
         model = self._get_model()
-        nll_nats = self._mean_nll_nats(model, should_stop)
+        nll_nats = mean_nll_nats(
+            self._objective(model), self._batches, self.config, self._device_type, self._distributed,
+            should_stop=should_stop,
+        )  # fmt: skip
         if nll_nats is None or not self.config.validation_bleu:
             return None if nll_nats is None else Validation(nll_nats)
         outputs = self._outputs(model, should_stop)
         return None if outputs is None else self._validation(nll_nats, outputs)
 
-    def mean_nll_nats(self) -> float:
-        """Return the negative log-likelihood per target token of the whole dev store. Section 6.2."""
-        nll_nats = self._mean_nll_nats(self._get_model(), lambda: False)
-        assert nll_nats is not None
-        return nll_nats
-
-    def _mean_nll_nats(self, model: EncoderDecoder, should_stop: Callable[[], bool]) -> float | None:
-        objective = PairObjective(model, self.config)
-        return mean_nll_nats(
-            objective, self._batches, self.config, self._device_type, self._distributed, should_stop=should_stop
-        )
+    def _objective(self, model: EncoderDecoder) -> Objective[Batch]:
+        """Return what the perplexity is of."""
+        return PairObjective(model, self.config)
 
     def _outputs(self, model: EncoderDecoder, should_stop: Callable[[], bool]) -> list[str] | None:
         """Decode the first dev sentences; each rank takes every n-th."""

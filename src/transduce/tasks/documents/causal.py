@@ -8,7 +8,8 @@ from typing import Any, Unpack
 
 from transduce.config import DataConfig, ModelConfig, RunConfig, Split
 from transduce.data import Store
-from transduce.data.documents import CausalBatches, SegmentOptions, TextBatch
+from transduce.data.batch_source import BatchOptions
+from transduce.data.documents import CausalBatches, TextBatch
 from transduce.inference.language_models.causal import CausalLanguageModel
 from transduce.inference.language_models.language_model import TextScore
 from transduce.tasks.documents.text_task import TextTask, texts_of
@@ -26,11 +27,12 @@ class CausalLanguageModelling(TextTask[TextBatch]):
 
     name = "causal-lm"
     progress_verb = "modelling"
+    usage = CardUsage("continuing text", "generate", "LanguageModel.load(folder).generate([...])")
     is_causal = True
     score_of_validation = "bits_per_byte"
 
     def text_batches(
-        self, store: Store, model: ModelConfig, data: DataConfig, **options: Unpack[SegmentOptions]
+        self, store: Store, model: ModelConfig, data: DataConfig, **options: Unpack[BatchOptions]
     ) -> CausalBatches:
         """Return batches of segments as long as the model's window."""
         max_length = self.longest_segment(model, data)
@@ -57,10 +59,6 @@ class CausalLanguageModelling(TextTask[TextBatch]):
             f"- perplexity per token: {scores.perplexity:.3f}, of {scores.tokens:,} tokens",
             f"- bits per byte: {scores.bits_per_byte:.4f}, of {scores.bytes:,} bytes",
         ]
-
-    def use(self, data: DataConfig) -> CardUsage:
-        """Describe the use of a language model."""
-        return CardUsage("continuing text", "generate", "LanguageModel.load(folder).generate([...])")
 
 
 register(CausalLanguageModelling())

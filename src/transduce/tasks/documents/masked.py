@@ -6,7 +6,8 @@ from typing import Unpack
 
 from transduce.config import DataConfig, ModelConfig
 from transduce.data import Store
-from transduce.data.documents import SegmentOptions, TextBatch
+from transduce.data.batch_source import BatchOptions
+from transduce.data.documents import TextBatch
 from transduce.data.masking import MaskedBatches
 from transduce.errors import ConfigError
 from transduce.tasks.documents.text_task import TextTask
@@ -22,6 +23,7 @@ class MaskedLanguageModelling(TextTask[TextBatch]):
 
     name = "masked-lm"
     progress_verb = "modelling"
+    usage = CardUsage("filling gaps", "fill", "LanguageModel.load(folder).fill([...])")
     is_causal = False
 
     def n_flop_tokens(self, src_tokens: int, tgt_tokens: int) -> int:
@@ -29,7 +31,7 @@ class MaskedLanguageModelling(TextTask[TextBatch]):
         return src_tokens
 
     def text_batches(
-        self, store: Store, model: ModelConfig, data: DataConfig, **options: Unpack[SegmentOptions]
+        self, store: Store, model: ModelConfig, data: DataConfig, **options: Unpack[BatchOptions]
     ) -> MaskedBatches:
         """Return batches of masked segments as long as the model's window.
 
@@ -40,10 +42,6 @@ class MaskedLanguageModelling(TextTask[TextBatch]):
             raise ConfigError(f"model.n_positions should be at least 2, BOS and a token, got {max_length}")
         mask_id = model.vocab_sizes[1] - len(LANGUAGE_MODEL_TOKENS)
         return MaskedBatches(store, mask_id=mask_id, max_length=max_length, **options)
-
-    def use(self, data: DataConfig) -> CardUsage:
-        """Describe the use of a masked language model."""
-        return CardUsage("filling gaps", "fill", "LanguageModel.load(folder).fill([...])")
 
 
 register(MaskedLanguageModelling())

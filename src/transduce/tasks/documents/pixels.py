@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from transduce.config import DataConfig, FirstItems, ModelConfig, RunConfig, Split
 from transduce.corpora.digits import DIGIT_PIXELS, DigitText
 from transduce.data import Store
-from transduce.data.documents import CausalBatches, SegmentOptions, TextBatch
+from transduce.data.batch_source import BatchOptions
+from transduce.data.documents import CausalBatches, TextBatch
 from transduce.errors import ConfigError
 from transduce.tasks.documents.text_task import DocumentPreparation, TextTask
 from transduce.tasks.prepared import Prepared
@@ -83,6 +84,7 @@ class PixelTask(TextTask[TextBatch]):
     name = "pixels"
     example_noun = "images"
     progress_verb = "drawing"
+    usage = CardUsage("drawing digits", "generate", "PixelModel.load(folder).draw([3, 7])")
     settings = FirstItems
     is_causal = True
     preparation = DigitPreparation
@@ -97,7 +99,7 @@ class PixelTask(TextTask[TextBatch]):
         return needed
 
     def text_batches(
-        self, store: Store, model: ModelConfig, data: DataConfig, **options: Unpack[SegmentOptions]
+        self, store: Store, model: ModelConfig, data: DataConfig, **options: Unpack[BatchOptions]
     ) -> PixelBatches:
         """Return batches of whole images."""
         max_length = self.longest_segment(model, data)
@@ -117,10 +119,6 @@ class PixelTask(TextTask[TextBatch]):
     def score_lines(self, scores: Any, config: RunConfig) -> Sequence[str]:
         """Return the score for the model card."""
         return [f"- bits per dimension: {scores.bits_per_dimension:.4f}, of {scores.images:,} images"]
-
-    def use(self, data: DataConfig) -> CardUsage:
-        """Describe the use of a model that draws."""
-        return CardUsage("drawing digits", "generate", "PixelModel.load(folder).draw([3, 7])")
 
 
 register(PixelTask())

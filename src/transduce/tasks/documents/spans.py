@@ -8,7 +8,7 @@ from torch import nn
 
 from transduce.config import DataConfig, ModelConfig, RunConfig, SegmentsData, TransformerConfig
 from transduce.data import Batch, Store
-from transduce.data.documents import SegmentOptions
+from transduce.data.batch_source import BatchOptions
 from transduce.data.spans import SpanBatches
 from transduce.model import EncoderDecoder
 from transduce.tasks.documents.text_task import TextTask
@@ -25,6 +25,7 @@ class SpanCorruption(TextTask[Batch]):
 
     name = "span-corruption"
     progress_verb = "modelling"
+    usage = CardUsage("filling gaps", "fill", "LanguageModel.load(folder).fill([...])")
     settings = SegmentsData
     searches = Task.searches
     system = TransformerConfig
@@ -44,7 +45,7 @@ class SpanCorruption(TextTask[Batch]):
         return SegmentsData.of(data).max_length
 
     def text_batches(
-        self, store: Store, model: ModelConfig, data: DataConfig, **options: Unpack[SegmentOptions]
+        self, store: Store, model: ModelConfig, data: DataConfig, **options: Unpack[BatchOptions]
     ) -> SpanBatches:
         """Return batches of corrupted segments of ``data.max_length`` tokens, and their missing spans."""
         size = model.vocab_sizes[1]
@@ -55,10 +56,6 @@ class SpanCorruption(TextTask[Batch]):
         """Return the cross-entropy of the missing spans."""
         assert isinstance(model, EncoderDecoder)
         return PairObjective(model, config.training)
-
-    def use(self, data: DataConfig) -> CardUsage:
-        """Describe the use of a model that writes missing spans."""
-        return CardUsage("filling gaps", "fill", "LanguageModel.load(folder).fill([...])")
 
 
 register(SpanCorruption())

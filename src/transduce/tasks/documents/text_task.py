@@ -22,7 +22,8 @@ from transduce.config import (
 )
 from transduce.corpora.plain_text import Document, PlainText
 from transduce.data import Ids, Store, StoreSummary
-from transduce.data.documents import TEXT, SegmentOptions, TextBatch, document_rows
+from transduce.data.batch_source import BatchOptions
+from transduce.data.documents import TEXT, TextBatch, document_rows
 from transduce.inference.folder import read_model_folder
 from transduce.loss import LossConfig, LossSum
 from transduce.metrics import perplexity
@@ -179,17 +180,13 @@ class TextTask(Task[BatchT]):
 
     @abstractmethod
     def text_batches(
-        self, store: Store, model: ModelConfig, data: DataConfig, **options: Unpack[SegmentOptions]
+        self, store: Store, model: ModelConfig, data: DataConfig, **options: Unpack[BatchOptions]
     ) -> BatchSource[BatchT]:
         """Return batches of segments of documents."""
 
     def batches(self, store: Store, config: RunConfig, device: torch.device) -> BatchSource[BatchT]:
         """Return the training batches."""
-        max_tokens, seed = config.training.max_tokens_per_batch, config.training.seed
-        weights = config.data.weights
-        return self.text_batches(
-            store, config.model, config.data, max_tokens=max_tokens, seed=seed, device=device, weights=weights
-        )
+        return self.text_batches(store, config.model, config.data, **self.batch_options(config, device))
 
     def objective(self, model: nn.Module, config: RunConfig) -> Any:
         """Return the cross-entropy of the targets."""

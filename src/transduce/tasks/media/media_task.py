@@ -17,6 +17,7 @@ from torch import nn
 from transduce.config import MediaData, RunConfig, Split, TransformerConfig, split_direction
 from transduce.corpora.media import MediaItem, MediaText
 from transduce.data import Batch, ColumnKind, Ids, Store, StoreSummary, Vectors
+from transduce.data.batch_source import BatchOptions
 from transduce.data.media import FEATURES, TEXT, MediaBatches
 from transduce.errors import ConfigError, DataError
 from transduce.files import write_lines
@@ -27,7 +28,7 @@ from transduce.model import EncoderDecoder, Transformer
 from transduce.tasks.objective import PairObjective
 from transduce.tasks.preparation import Preparation, Row
 from transduce.tasks.prepared import Prepared
-from transduce.tasks.task import EvaluationOptions, Processes, Task
+from transduce.tasks.task import EvaluationOptions, Processes, Task, score_table
 from transduce.tasks.validation import PairValidation
 from transduce.text import Tokenizers, normalise
 from transduce.training import Score, Validation
@@ -70,11 +71,15 @@ def validated_score(kind: MediaKind, direction: str) -> str:
 class MediaValidation(PairValidation):
     """Perplexity of the dev texts, and the error rate of the texts found (BLEU where speech is translated)."""
 
-    user: ClassVar[type[MediaModel]]  # what finds the texts
+    def __init__(self, user: type[MediaModel], *arguments: Any, **on: Any) -> None:
+        """``user`` finds the texts; the others are those of ``PairValidation``."""
+        self.user = user
+        super().__init__(*arguments, **on)
 
     def _make_batches(self, store: Store, config: RunConfig, device: torch.device) -> MediaBatches:
         self._features = store.columns[FEATURES]
-        return media_batches(store, config, device, max_tokens=config.training.max_tokens_per_batch, seed=0)
+        max_tokens = config.training.max_tokens_per_batch
+        return media_batches(store, config, max_tokens=max_tokens, seed=0, device=device)
 
     def _decode(self, model: EncoderDecoder, rows: Sequence[int], should_stop: Callable[[], bool]) -> list[str] | None:
         config = self.run_config
@@ -96,21 +101,13 @@ class MediaValidation(PairValidation):
 
 
 def media_batches(
-    store: Store, config: RunConfig, device: torch.device, *, max_tokens: int, seed: int, n_masks: int = 0
+    store: Store, config: RunConfig, *, n_masks: int = 0, **options: Unpack[BatchOptions]
 ) -> MediaBatches:
     """Return batches of a store for the model of a configuration."""
     model = config.model
     assert isinstance(model, TransformerConfig)
-    return MediaBatches(
-        store,
-        stride=model.source_stride,
-        n_positions=model.n_source_positions,
-        max_tokens=max_tokens,
-        seed=seed,
-        device=device,
-        weights=config.data.weights,
-        n_masks=n_masks,
-    )
+    stride, n_positions = model.source_stride, model.n_source_positions
+    return MediaBatches(store, stride=stride, n_positions=n_positions, n_masks=n_masks, **options)
 
 
 class MediaPreparation(Preparation[MediaItem, MediaData]):
@@ -176,7 +173,7 @@ class MediaTask(Task[Batch]):
     system = TransformerConfig
     reads = frozenset({"training.r_drop", "training.r_drop_after", "training.feature_masks", "training.ctc_weight"})
     preparation = MediaPreparation
-    validation: ClassVar[type[MediaValidation]]
+    user: ClassVar[type[MediaModel]]  # what users call: a ``Reader`` or a ``Transcriber``
 
     def require_fit(self, config: RunConfig) -> None:
         """Raise ValueError if the settings do not fit: the model reads features of the width of the data."""
@@ -190,11 +187,6 @@ class MediaTask(Task[Batch]):
             raise ValueError(
                 f"task = {self.name!r} has one vocabulary, that of its text; leave out shared_vocabulary = false"
             )
-
-    @property
-    def user(self) -> type[MediaModel]:
-        """What users call: a ``Reader`` or a ``Transcriber``."""
-        return self.validation.user
 
     @property
     def kind(self) -> MediaKind:
@@ -219,11 +211,8 @@ class MediaTask(Task[Batch]):
 
     def batches(self, store: Store, config: RunConfig, device: torch.device) -> MediaBatches:
         """Return batches of approximately equal length."""
-        training = config.training
-        return media_batches(
-            store, config, device, max_tokens=training.max_tokens_per_batch, seed=training.seed,
-            n_masks=training.feature_masks,
-        )  # fmt: skip
+        n_masks = config.training.feature_masks
+        return media_batches(store, config, n_masks=n_masks, **self.batch_options(config, device))
 
     def objective(self, model: nn.Module, config: RunConfig) -> PairObjective:
         """Return the label-smoothed cross-entropy of the text given the image or the recording. Section 5.4."""
@@ -237,7 +226,7 @@ class MediaTask(Task[Batch]):
         text = prepared.text("dev")
         if prepared.dev is None or text is None:
             return None
-        return self.validation(model, prepared.tokenizers, prepared.dev, text, config, **on)
+        return MediaValidation(self.user, model, prepared.tokenizers, prepared.dev, text, config, **on)
 
     def validated_scores(self, config: RunConfig) -> tuple[str, ...]:
         """Return the name of the score of a validation."""
@@ -265,9 +254,4 @@ class MediaTask(Task[Batch]):
 
     def score_lines(self, scores: Any, config: RunConfig) -> list[str]:
         """Return a table of scores with their signatures."""
-        entries = ((name, entry) for name, entry in scores.as_json().items() if isinstance(entry, dict))
-        return [
-            "| metric | score | signature |",
-            "| --- | --- | --- |",
-            *(f"| {name} | {each['score']:.2f} | `{each['signature'].replace('|', ' ')}` |" for name, each in entries),
-        ]
+        return score_table(scores)

@@ -6,17 +6,11 @@ from transduce.config import DataConfig, SpeechData
 from transduce.inference.media_model import Transcriber
 from transduce.media import FeaturesReader, reader_of
 from transduce.media.audio import FRAMES_PER_SECOND
-from transduce.tasks.media.media_task import MediaTask, MediaValidation
+from transduce.tasks.media.media_task import MediaTask
 from transduce.tasks.registry import register
 from transduce.tasks.task import CardUsage
 
 __all__ = ["SpeechToText"]
-
-
-class TranscriberValidation(MediaValidation):
-    """Perplexity and word error rate of a transcriber, or BLEU of one that translates."""
-
-    user = Transcriber
 
 
 class SpeechToText(MediaTask):
@@ -27,7 +21,7 @@ class SpeechToText(MediaTask):
     progress_verb = "transcribing"
     settings = SpeechData
     source = "frames"
-    validation = TranscriberValidation
+    user = Transcriber
 
     def reader(self, config: SpeechData) -> FeaturesReader:
         """Return the reader of recordings."""

@@ -5,7 +5,7 @@ Shapes: B sentences, T target positions, N real target positions, X masked ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar
 
@@ -21,7 +21,6 @@ from transduce.model.masked_transformer import MASK_ID
 from transduce.model.padding import PairPadding, pair_padding
 from transduce.tasks.pairs.translation import TranslationTask, TranslationValidation
 from transduce.tasks.registry import register
-from transduce.tasks.validation import mean_nll_nats
 from transduce.text import PAD_ID
 
 __all__ = ["MaskPredict", "MaskedObjective"]
@@ -89,12 +88,9 @@ def masked_positions(n_tokens_B: Tensor, n_positions: int, generator: torch.Gene
 class MaskPredictValidation(TranslationValidation):
     """Perplexity of masked tokens, and BLEU."""
 
-    def _mean_nll_nats(self, model: EncoderDecoder, should_stop: Callable[[], bool]) -> float | None:
+    def _objective(self, model: EncoderDecoder) -> MaskedObjective:
         assert isinstance(model, MaskedTransformer)
-        objective = MaskedObjective(model, self.config)
-        return mean_nll_nats(
-            objective, self._batches, self.config, self._device_type, self._distributed, should_stop=should_stop
-        )
+        return MaskedObjective(model, self.config)
 
 
 class MaskPredict(TranslationTask):

@@ -39,7 +39,7 @@ from transduce.files import write_lines
 from transduce.inference.translation.mask_statistics import MaskCounts
 from transduce.model import EncoderDecoder
 from transduce.tasks.objective import PairObjective
-from transduce.tasks.preparation import Preparation
+from transduce.tasks.preparation import Preparation, PreparationOptions
 from transduce.tasks.prepared import Prepared, also_dev_name
 from transduce.tasks.task import Processes, Task
 from transduce.tasks.tokenizers import tokenizer_trainer, tokenizers_of_model
@@ -61,7 +61,7 @@ class PairPreparation(Preparation[Pair, PairsT]):
     stored = ("dev",)
     masks: MaskCounts
 
-    def __init__(self, task: Task[Any], config: PairsT, **options: Any) -> None:
+    def __init__(self, task: Task[Any], config: PairsT, **options: Unpack[PreparationOptions]) -> None:
         super().__init__(task, config, **options)
         self.masks = MaskCounts(config.src_language, config.tgt_language)
 
@@ -180,16 +180,9 @@ class PairTask(Task[Batch]):
 
     def batches(self, store: Store, config: RunConfig, device: torch.device) -> PairBatches:
         """Return batches of pairs of approximately equal length under a token budget. Section 5.1."""
-        training = config.training
         assert isinstance(store, PairStore)
-        return PairBatches(
-            store,
-            max_tokens=training.max_tokens_per_batch,
-            seed=training.seed,
-            device=device,
-            weights=config.data.weights,
-            bidirectional_epochs=training.bidirectional_epochs,
-        )
+        bidirectional_epochs = config.training.bidirectional_epochs
+        return PairBatches(store, bidirectional_epochs=bidirectional_epochs, **self.batch_options(config, device))
 
     def objective(self, model: nn.Module, config: RunConfig) -> Objective[Batch]:
         """Return the label-smoothed cross-entropy of the target given the source. Section 5.4."""

@@ -19,7 +19,7 @@ from transduce.model import EncoderDecoder
 from transduce.tasks.pairs.pair_task import PairPreparation, PairTask
 from transduce.tasks.prepared import Prepared
 from transduce.tasks.registry import register
-from transduce.tasks.task import CardUsage, EvaluationOptions
+from transduce.tasks.task import CardUsage, EvaluationOptions, score_table
 from transduce.tasks.validation import PairValidation
 from transduce.text import Tokenizers
 from transduce.text.masks import MaskRules, mask_pair, mask_words, strip_masks
@@ -124,14 +124,8 @@ class TranslationTask(PairTask):
 
     def score_lines(self, scores: TranslationScores, config: RunConfig) -> list[str]:
         """Return a table of metrics with their signatures."""
-        entries = ((name, entry) for name, entry in scores.as_json().items() if isinstance(entry, dict))
-        return [
-            f"{scores.sentences:,} sentences. Beam {config.search.beam_size}, alpha {config.search.alpha}.",
-            "",
-            "| metric | score | signature |",
-            "| --- | --- | --- |",
-            *(f"| {name} | {each['score']:.2f} | `{each['signature'].replace('|', ' ')}` |" for name, each in entries),
-        ]
+        search = f"Beam {config.search.beam_size}, alpha {config.search.alpha}."
+        return [f"{scores.sentences:,} sentences. {search}", "", *score_table(scores)]
 
     def has_learnt(self, scores: TranslationScores) -> bool:
         """Whether the translations have more in common with the references than any text of the language has."""

@@ -144,6 +144,7 @@ class PolicyTask(ResponseTask[BatchT]):
     """A task whose models write responses."""
 
     progress_verb = "responding"
+    usage = CardUsage("responding to prompts", "generate", "LanguageModel.load(folder).generate([...])")
 
     def validated_scores(self, config: RunConfig) -> tuple[str, ...]:
         """Return no names: a validation gives the perplexity of the best responses."""
@@ -196,7 +197,3 @@ class PolicyTask(ResponseTask[BatchT]):
             f"- perplexity per token of the best responses: {scores.perplexity:.3f}",
             f"- greedy responses that equal the best response: {scores.exact:.1%} of {scores.prompts:,}",
         ]
-
-    def use(self, data: DataConfig) -> CardUsage:
-        """Describe the use of a model that responds to prompts."""
-        return CardUsage("responding to prompts", "generate", "LanguageModel.load(folder).generate([...])")

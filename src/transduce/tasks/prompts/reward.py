@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from transduce.config import SPLITS, DataConfig, PromptsData, RunConfig, Split
+from transduce.config import SPLITS, PromptsData, RunConfig, Split
 from transduce.corpora import BUILT_IN, Source
 from transduce.corpora.responses import Ranking
 from transduce.data import Store
@@ -109,10 +109,7 @@ class RankingTask(ResponseTask[RankingBatch]):
     def batches(self, store: Store, config: RunConfig, device: torch.device) -> RankingBatches:
         """Return batches of whole rankings."""
         self.require_window(store, config)
-        training = config.training
-        return RankingBatches(
-            store, max_tokens=training.max_tokens_per_batch, seed=training.seed, weights=config.data.weights
-        )
+        return RankingBatches(store, **self.batch_options(config, device))
 
 
 class RankingValidation:
@@ -139,6 +136,11 @@ class RewardModelling(RankingTask):
 
     name = "reward"
     progress_verb = "rating"
+    usage = CardUsage(
+        "rating responses",
+        "generate RESPONSE_MODEL --best-of 8 --reward-model",
+        "RewardModel.load(folder).rate([...])",
+    )
     is_of_tokens = False
     reads = frozenset({"alignment.centring"})
     own_model: ClassVar[Mapping[str, str]] = {"output": "scalar"}
@@ -198,14 +200,6 @@ class RewardModelling(RankingTask):
             f"- expected calibration error of the probability of the better one: {scores.calibration_error:.3f}",
             f"- loss: {scores.loss:.3f} nats per pair (guessing: {math.log(2):.3f})",
         ]
-
-    def use(self, data: DataConfig) -> CardUsage:
-        """Describe the use of a reward model."""
-        return CardUsage(
-            "rating responses",
-            "generate RESPONSE_MODEL --best-of 8 --reward-model",
-            "RewardModel.load(folder).rate([...])",
-        )
 
 
 @torch.no_grad()

@@ -24,14 +24,7 @@ class SupervisedFineTuning(PolicyTask[TextBatch]):
     def batches(self, store: Store, config: RunConfig, device: torch.device) -> ResponseBatches:
         """Return batches of prompts with their best response."""
         self.require_window(store, config)
-        training = config.training
-        return ResponseBatches(
-            store,
-            max_tokens=training.max_tokens_per_batch,
-            seed=training.seed,
-            device=device,
-            weights=config.data.weights,
-        )
+        return ResponseBatches(store, **self.batch_options(config, device))
 
     def objective(self, model: nn.Module, config: RunConfig) -> TextObjective:
         """Return the cross-entropy of the responses."""
