@@ -11,17 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, get_a
 from pydantic import BeforeValidator, Discriminator, Field, SerializeAsAny, Tag, model_validator
 
 from transduce.config.directions import DIRECTION_PATTERN, split_direction
-from transduce.config.record import (
-    A_NAME,
-    A_TABLE,
-    MAX_VOCABULARY_SIZE,
-    Chosen,
-    Count,
-    FileName,
-    Seed,
-    matching,
-)
-from transduce.config.task_settings import require_own, task_settings, tasks_that_generate
+from transduce.config.record import A_NAME, A_TABLE, MAX_VOCABULARY_SIZE, Chosen, Count, FileName, Seed, matching
+from transduce.config.task_settings import DEFAULT_TASK, require_own, task_settings, tasks_that_generate
 from transduce.errors import ConfigError, quoted
 
 MAX_PAIRS = 10**8
@@ -78,7 +69,7 @@ class DataConfig(Chosen):
     direction: Direction = "en-de"  # source and target language
     n_pairs: Pairs = 30_000  # training pairs of the grammar corpus
     corpus_seed: Seed = 1  # of the grammar corpus, BPE-dropout and subtree substitution
-    task: TaskName = "translation"  # the name of a registered task
+    task: TaskName = DEFAULT_TASK  # the name of a registered task
     # The two vocabularies of section 5.1, over bytes; or single characters or bytes, as small language models use them.
     tokenizer: Literal["bpe", "wordpiece", "characters", "bytes"] = "bpe"
     # What the vocabulary starts with: "bytes", or these and the "characters" of the training text, each one token.
@@ -103,9 +94,8 @@ class DataConfig(Chosen):
     @classmethod
     def member(cls, values: Mapping[str, Any]) -> type[Self]:
         """Return the record of the task that ``values`` name. Raises ConfigError for an unknown one."""
-        task = values.get(cls.tag, cls.model_fields[cls.tag].default)
-        is_default = task == cls.default.model_fields[cls.tag].default
-        return cls.default if is_default else task_settings(task).settings  # type: ignore[return-value]
+        task = values.get(cls.tag, DEFAULT_TASK)
+        return cls.default if task == DEFAULT_TASK else task_settings(task).settings  # type: ignore[return-value]
 
     @classmethod
     def of(cls, config: DataConfig) -> Self:

@@ -21,12 +21,13 @@ if TYPE_CHECKING:
     from transduce.config.data import DataConfig
 
 __all__ = [
-    "TaskSettings", "is_read", "known_tasks", "readers_of", "require_own", "require_read", "task_settings",
-    "tasks_that_generate", "without_unread",
+    "DEFAULT_TASK", "TaskSettings", "is_read", "known_tasks", "readers_of", "require_own", "require_read",
+    "task_settings", "tasks_that_generate", "without_unread",
 ]  # fmt: skip
 
 REGISTRY = "transduce.tasks.registry"
 DATA = "data"
+DEFAULT_TASK = "translation"  # of data.task
 
 
 class TaskSettings(Protocol):
@@ -105,7 +106,7 @@ def without_unread(tables: Mapping[str, Any]) -> dict[str, Any]:
     {'data': {'task': 'sft', 'max_length': 9}}
     """
     data = tables.get(DATA)
-    task = task_settings(data.get("task", "translation") if isinstance(data, Mapping) else "translation")
+    task = task_settings(data.get("task", DEFAULT_TASK) if isinstance(data, Mapping) else DEFAULT_TASK)
     return {
         table: dict(_known(table, fields.items(), task)) if isinstance(fields, Mapping) else fields
         for table, fields in tables.items()

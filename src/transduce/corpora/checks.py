@@ -287,11 +287,7 @@ def dropped_share(report: CleaningReport) -> float:
 
 
 def remark_on_dropped(
-    corpus: str,
-    report: CleaningReport,
-    config: PairsData,
-    *,
-    to_allow: str = "--set data.max_dropped_share=1.0",
+    corpus: str, report: CleaningReport, config: PairsData, *, to_allow: str = "--set data.max_dropped_share=1.0"
 ) -> Remark | None:
     """Return a problem if cleaning drops more than ``data.max_dropped_share``, a note above 2%, else None.
 

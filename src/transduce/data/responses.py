@@ -75,12 +75,7 @@ class ResponseBatches(StoreBatches[TextBatch]):
     def __init__(self, store: Store, **options: Unpack[BatchOptions]) -> None:
         prompt_R, _ = _lengths(store)
         best_R = np.array([len(responses_of(store, row)[0]) for row in range(len(store))], dtype=np.int32)
-        super().__init__(
-            store,
-            src_lengths=prompt_R + best_R,
-            tgt_lengths=best_R,
-            **options,
-        )
+        super().__init__(store, src_lengths=prompt_R + best_R, tgt_lengths=best_R, **options)
 
     def _collate_rows(self, epoch: int, rows_B: NDArray[np.int64]) -> TextBatch:
         inputs: list[list[int]] = []
@@ -121,12 +116,7 @@ class RankingBatches(StoreBatches[RankingBatch]):
         if (n_R < 2).any():
             row = int(np.flatnonzero(n_R < 2)[0])
             raise ConfigError(f"{store.folder}: row {row + 1:,} has one response; a ranking needs two or more")
-        super().__init__(
-            store,
-            src_lengths=prompt_R * n_R + responses_R,
-            tgt_lengths=np.ones_like(n_R),
-            **options,
-        )
+        super().__init__(store, src_lengths=prompt_R * n_R + responses_R, tgt_lengths=np.ones_like(n_R), **options)
 
     def _collate_rows(self, epoch: int, rows_B: NDArray[np.int64]) -> RankingBatch:
         prompts: list[list[int]] = []

@@ -106,6 +106,7 @@ class Task(ABC, Generic[BatchT]):
     system: ClassVar[type[ModelConfig]] = ModelConfig
     is_causal: ClassVar[bool | None] = None  # None: either
     source: ClassVar[str] = "tokens"
+    has_one_vocabulary: ClassVar[bool] = False  # of source and target
     own_model: ClassVar[Mapping[str, str]] = {}
 
     @property
@@ -121,6 +122,8 @@ class Task(ABC, Generic[BatchT]):
             raise ValueError(
                 f"task = {self.name!r} needs model.system = {systems}, got model.system = {model.system!r}"
             )
+        if self.has_one_vocabulary and not config.data.shared_vocabulary:
+            raise ValueError(f"task = {self.name!r} has one vocabulary; leave out shared_vocabulary = false")
         if isinstance(model, LanguageModelConfig) and self.is_causal not in (None, model.is_causal):
             raise ValueError(f"task = {self.name!r} needs model.is_causal = {str(self.is_causal).lower()}")
         if isinstance(model, TransformerConfig) and model.source != self.source:

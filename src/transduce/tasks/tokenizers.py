@@ -10,14 +10,7 @@ from typing import assert_never
 from transduce.config import DataConfig, PairsData, ParallelData
 from transduce.errors import ConfigError
 from transduce.inference.folder import read_tokenizers
-from transduce.text import (
-    Tokenizer,
-    Tokenizers,
-    byte_tokenizer,
-    train_bpe,
-    train_characters,
-    train_wordpiece,
-)
+from transduce.text import Tokenizer, Tokenizers, byte_tokenizer, train_bpe, train_characters, train_wordpiece
 
 __all__ = ["require_language_model", "tokenizer_trainer", "tokenizers_of_model"]
 

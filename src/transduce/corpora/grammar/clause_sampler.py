@@ -177,13 +177,7 @@ class ClauseSampler(PhraseSampler):
         indirect = self.person_object(DEFINITE_ONLY if is_negated else ANY, subject=subject)
         direct = self.object(choice.objects, UNDER_NEGATION if is_negated else ANY, subject=subject)
         circumstances = self._circumstances(
-            choice,
-            mood,
-            is_negated=is_negated,
-            is_short=is_short,
-            subject=subject,
-            direct=direct,
-            may_have_place=False,
+            choice, mood, is_negated=is_negated, is_short=is_short, subject=subject, direct=direct, may_have_place=False
         )
         return _assembled(
             choice, mood, circumstances, subject=subject, is_negated=is_negated, indirect=indirect, direct=direct
@@ -252,13 +246,7 @@ class ClauseSampler(PhraseSampler):
         mood, is_negated, subject = self._start(choice, when, subject, may_negate=may_negate)
         direct = self.object(choice.objects, UNDER_NEGATION if is_negated else ANY, subject=subject)
         circumstances = self._circumstances(
-            choice,
-            mood,
-            is_negated=is_negated,
-            is_short=is_short,
-            subject=subject,
-            direct=direct,
-            may_have_place=False,
+            choice, mood, is_negated=is_negated, is_short=is_short, subject=subject, direct=direct, may_have_place=False
         )
         match choice.verb.lemma:
             case "put":

@@ -29,12 +29,7 @@ class SpanCorruption(TextTask[Batch]):
     settings = SegmentsData
     searches = Task.searches
     system = TransformerConfig
-
-    def require_fit(self, config: RunConfig) -> None:
-        """Raise ValueError if the settings do not fit."""
-        super().require_fit(config)
-        if not config.data.shared_vocabulary:
-            raise ValueError(f"task = {self.name!r} needs shared_vocabulary = true: both sides are the same text")
+    has_one_vocabulary = True
 
     def n_flop_tokens(self, src_tokens: int, tgt_tokens: int) -> int | None:
         """Return None: the encoder reads several times as many tokens as the decoder writes."""

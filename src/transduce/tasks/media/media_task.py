@@ -172,6 +172,7 @@ class MediaTask(Task[Batch]):
     settings: ClassVar[type[MediaData]]
     system = TransformerConfig
     reads = frozenset({"training.r_drop", "training.r_drop_after", "training.feature_masks", "training.ctc_weight"})
+    has_one_vocabulary = True
     preparation = MediaPreparation
     user: ClassVar[type[MediaModel]]  # what users call: a ``Reader`` or a ``Transcriber``
 
@@ -183,10 +184,6 @@ class MediaTask(Task[Batch]):
         width, wanted = config.model.source_width, getattr(config.data, setting)
         if width != wanted:
             raise ValueError(f"model.source_width should be data.{setting}, got {width} and {wanted}; set both")
-        if not config.data.shared_vocabulary:
-            raise ValueError(
-                f"task = {self.name!r} has one vocabulary, that of its text; leave out shared_vocabulary = false"
-            )
 
     @property
     def kind(self) -> MediaKind:

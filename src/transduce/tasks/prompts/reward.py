@@ -137,9 +137,7 @@ class RewardModelling(RankingTask):
     name = "reward"
     progress_verb = "rating"
     usage = CardUsage(
-        "rating responses",
-        "generate RESPONSE_MODEL --best-of 8 --reward-model",
-        "RewardModel.load(folder).rate([...])",
+        "rating responses", "generate RESPONSE_MODEL --best-of 8 --reward-model", "RewardModel.load(folder).rate([...])"
     )
     is_of_tokens = False
     reads = frozenset({"alignment.centring"})
