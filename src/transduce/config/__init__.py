@@ -84,6 +84,7 @@ class RunConfig(Record):
     @model_validator(mode="after")
     def _settings_fit_the_task(self) -> Self:
         task = task_settings(self.data.task)
+        task.settings.of(self.data)
         require_read("training", self.training, task)
         require_read("alignment", self.alignment, task)
         task.require_fit(self)

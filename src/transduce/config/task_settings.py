@@ -102,8 +102,8 @@ def require_read(table: str, record: BaseModel, task: TaskSettings) -> None:
 def without_unread(tables: Mapping[str, Any]) -> dict[str, Any]:
     """Return recorded tables without the settings that their task does not read; earlier versions ignored them.
 
-    >>> without_unread({"data": {"task": "sft", "dev_text": "a.txt", "max_length": 9}})
-    {'data': {'task': 'sft', 'max_length': 9}}
+    >>> without_unread({"data": {"train_trees": "a.ptb", "max_length": 9}})
+    {'data': {'max_length': 9}}
     """
     data = tables.get(DATA)
     task = task_settings(data.get("task", DEFAULT_TASK) if isinstance(data, Mapping) else DEFAULT_TASK)

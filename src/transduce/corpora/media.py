@@ -5,10 +5,13 @@ Your own are listed in a text file: each line is a file name, relative to the fo
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Any, Literal
+
+from numpy.typing import NDArray
 
 from transduce.config import SPLITS, DataConfig, ImagesData, MediaData, SpeechData, Split, nearest_name
 from transduce.corpora.catalogue import OWN_FILES
@@ -18,7 +21,7 @@ from transduce.errors import ConfigError, DataError, shown
 from transduce.files import read_lines
 from transduce.media import Features, FeaturesReader
 
-__all__ = ["MediaItem", "MediaReport", "MediaText", "examined_items", "listed_media"]
+__all__ = ["GeneratedMedia", "MediaItem", "MediaReport", "MediaText", "examined_items", "listed_media"]
 
 N_NAMED = 3  # files that a report names for each reason
 
@@ -34,14 +37,20 @@ class MediaItem:
     features: Features
 
 
-class GeneratedMedia(Protocol):
+class GeneratedMedia(ABC):
     """A generated corpus of images or audio; its items are functions of the configuration."""
 
+    @abstractmethod
     def texts(self, split: Split) -> Iterator[str]:
         """Yield the texts of a split, without making images or audio."""
 
+    @abstractmethod
+    def made(self, split: Split) -> Iterator[tuple[str, str, NDArray[Any]]]:
+        """Yield name, text and grey image, or samples, of each item of a split."""
+
     def items(self, split: Split, reader: FeaturesReader) -> Iterator[MediaItem]:
         """Yield the items of a split."""
+        return (MediaItem(name, text, reader.features(raw)) for name, text, raw in self.made(split))
 
 
 @dataclass(slots=True)

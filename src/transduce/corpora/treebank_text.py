@@ -67,7 +67,7 @@ TREEBANKS: Mapping[str, Treebank] = {
 class TreebankText(Source[Pair]):
     """Pairs of sentence and linearised tree, by corpus and split.
 
-    >>> text = TreebankText(TreesData(corpus="grammar", task="parsing", n_pairs=2, shared_vocabulary=False))
+    >>> text = TreebankText(TreesData(corpus="grammar", n_pairs=2, shared_vocabulary=False))
     >>> next(text.of("dev"))[1].split()[:3]
     ['(S', '(NP', 'XX']
     """
