@@ -32,6 +32,7 @@ from transduce.corpora import (
 )
 from transduce.errors import ConfigError, DataError
 from transduce.inference import Translator
+from transduce.inference.trained_model import TrainedModel
 from transduce.metrics import TranslationScores
 from transduce.runs import RunResult, train
 from transduce.tasks import open_prepared
@@ -164,7 +165,7 @@ def run_demo(
 
     Raises ConfigError if the run's task is not translation.
     """
-    if config.data.task != "translation":
+    if TrainedModel.by_task.get(config.data.task) is not Translator:
         raise ConfigError("the demo trains a translator; for a parser: transduce train recipes/parsing-gum.toml")
     run = train(
         config,

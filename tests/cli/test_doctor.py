@@ -266,7 +266,7 @@ def test_treebanks(examine: Callable[..., list[Finding]], tmp_path: Path) -> Non
     assert says(told, 2, 3, 2)
     found = examine(recipe)
     assert ("good", "files train", told) in found
-    assert "trees of files" in found[0][2]
+    assert "parsing en from files" in found[0][2]
     one(notes(found), "no dev")
     trees.write_text("(TOP (S (NP (PRP He)) (VP (VBZ sleeps)))\n")
     one(problems(examine(trees)), "line 1", "column 1")
@@ -287,7 +287,7 @@ def test_recipes(examine: Callable[..., list[Finding]], tmp_path: Path) -> None:
     recipe.write_text(f'[data]\ncorpus = "files"\ntrain_src = "{src}"\ntrain_tgt = "{tgt}"\n')
     found = examine(recipe)
     assert problems(found) == []
-    assert says(found[0][2], "6 + 6", 512, "en-de", "files", "100,000")
+    assert says(found[0][2], "6 + 6", 512, "en to de", "files", "100,000")
     one(notes(found), "no dev")
     one(notes(found), "no test")
     recipe.write_text(recipe.read_text() + f'dev_tsv = "{tmp_path / "no.tsv"}"\n[training]\nmax_updates = 100\n')
@@ -307,7 +307,7 @@ def test_a_sound_run(transduce: CommandLine, micro_run: Path) -> None:
     before = {path: path.read_bytes() for path in micro_run.rglob("*") if path.is_file()}
     outcome = transduce("doctor", micro_run)
     assert outcome.code == 0, outcome.out
-    assert says(outcome.out, re.compile("^good "), micro_run, "1 + 2", 32, "en-de", "grammar", 30)
+    assert says(outcome.out, re.compile("^good "), micro_run, "1 + 2", 32, "en to de", "grammar", 30)
     assert says(outcome.out, re.compile("^good "), "update-00000030")
     assert "'A dog sleeps.'" in outcome.out  # after thirty updates the translation may be empty
     assert says(outcome.out.splitlines()[-1], "no problem")

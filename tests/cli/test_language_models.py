@@ -71,7 +71,7 @@ def test_each_kind_says_what_it_cannot_do(transduce: CommandLine, models: Path, 
         (("fill", models / "causal-lm"), ("causal-lm", "masked-lm")),
         (("generate", models / "masked-lm"), ("masked-lm", "causal-lm")),
         (("perplexity", models / "span-corruption", tmp_path / "text"), ("span-corruption",)),
-        (("translate", models / "masked-lm"), ("masked-lm", "translation")),
+        (("translate", models / "masked-lm"), ("masked-lm", "translator", "transduce fill")),
         (("fill", models / "masked-lm", "--device", "cpu"), ("window", 24)),
         (("perplexity", models / "causal-lm", tmp_path / "text", "--stride", "25"), ("stride", 25, 24)),
     ):

@@ -306,3 +306,9 @@ def test_a_folder_of_somebody_else_is_not_touched(transduce: CommandLine, micro_
     refused(transduce("train", micro_recipe, "--out", tmp_path / "mine"), tmp_path / "mine", "empty")
     refused(transduce("prepare", micro_recipe, "--out", tmp_path / "mine"), tmp_path / "mine", "exists")
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["letter.txt"]
+
+
+def test_a_choice_that_there_is_not(transduce: CommandLine, micro_model: Path, tmp_path: Path) -> None:
+    outcome = transduce("export", micro_model, "--to", "foo", "--out", tmp_path / "x")
+    refused(outcome, "--to", "'foo'", "'hf'")
+    assert "Value error" not in outcome.err

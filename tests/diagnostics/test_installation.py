@@ -14,8 +14,8 @@ import torch
 
 from said import says
 from transduce.diagnostics import machine
-from transduce.diagnostics.finding import Finding, good, guard
 from transduce.diagnostics.installation import examine_installation
+from transduce.findings.finding import Finding, good, guard
 
 
 def by_subject(findings: Iterator[Finding]) -> dict[str, Finding]:

@@ -34,7 +34,9 @@ from transduce.exchange.probes import (
     sentences_of_tokens,
 )
 from transduce.exchange.refusals import require_exportable
+from transduce.inference import Translator
 from transduce.inference.folder import write_model_folder
+from transduce.inference.trained_model import TrainedModel
 from transduce.inference.translation.line_statistics import LineStatistics
 from transduce.model import Transformer, TransformerLM
 from transduce.text import (
@@ -334,7 +336,7 @@ def test_what_cannot_be_carried_is_refused_by_name(reason: str) -> None:
     values = SMALL | {"d_k": 8, "d_v": 8} if "system" not in REFUSED[reason] else {"d_model": 32}
     config = ModelConfig(**(values | REFUSED[reason]))
     with pytest.raises(ConfigError, match=re.escape(reason)):
-        require_exportable(config, "translation", "hf", where=Path("model"))
+        require_exportable(config, Translator.capabilities, "hf", where=Path("model"))
 
 
 @pytest.mark.parametrize(
@@ -346,7 +348,7 @@ def test_what_cannot_be_carried_is_refused_by_name(reason: str) -> None:
 )  # fmt: skip
 def test_tasks_without_a_counterpart_are_refused(task: str, target: Any, reason: str) -> None:
     with pytest.raises(ConfigError, match=reason):
-        require_exportable(ModelConfig(**SMALL), task, target, where=Path("model"))
+        require_exportable(ModelConfig(**SMALL), TrainedModel.by_task[task].capabilities, target, where=Path("model"))
 
 
 def test_a_missing_library_is_named(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -225,7 +225,9 @@ def test_clients_that_do_not_read_are_let_go_and_do_not_delay_the_end(
     """Of a server that was told to reload while it started, where few files may be open at first."""
     before = f"""
 import transduce.serving.connections as connections, transduce.serving.models as models
-import transduce.serving.server
+import transduce.cli.verbs as verbs, transduce.serving.server
+make_app = verbs.make_app
+verbs.make_app = lambda verb: (os.kill(os.getpid(), signal.SIGHUP), make_app(verb))[1]
 transduce.serving.server.SEND_BUFFER_BYTES = 4096
 connections.ANSWER_TIMEOUT_S, connections.STOPPING_TIMEOUT_S = 1.0, 0.5
 load = models.load_served

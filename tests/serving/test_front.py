@@ -11,7 +11,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from said import says
-from transduce.serving.app import make_app, openapi
+from transduce.serving.app import make_app
+from transduce.serving.openapi import openapi
 
 GOOD = {"q": "A cat", "source": "en", "target": "de"}
 

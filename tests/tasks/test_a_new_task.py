@@ -101,7 +101,7 @@ class Backwards(Task[Batch]):
 
     def load(self, model_folder: Path, *, device: Any = "cpu") -> Any:
         read = read_model_folder(model_folder, device=torch.device(device))
-        model = read.model_for(self.name, TransformerLM)
+        model = read.model_as(TransformerLM)
         return lambda digits: backwards(model, read.tokenizers.src, digits)
 
     def evaluate(self, model_folder: Path, prepared: Any, split: str, **options: Any) -> Right:

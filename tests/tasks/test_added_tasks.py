@@ -15,6 +15,7 @@ from task_suite import CHECKS, SmallTask, run_once
 from said import naming
 from transduce.config import RunConfig
 from transduce.errors import ConfigError
+from transduce.inference.trained_model import TrainedModel
 from transduce.recipes import with_settings
 from transduce.tasks import TASKS, task_named
 from transduce.tasks.registry import ENTRY_POINTS
@@ -24,13 +25,10 @@ PAIRS = """
 
     import random
 
-    import torch
-
     from transduce.config import ParallelData
     from transduce.corpora import Source
     from transduce.inference import Translator
-    from transduce.inference.folder import read_model_folder
-    from transduce.model import EncoderDecoder
+    from transduce.inference.trained_model import Capabilities
     from transduce.tasks.pairs.pair_task import PairPreparation
     from transduce.tasks.pairs.translation import TranslationTask
 
@@ -65,10 +63,9 @@ PAIRS = """
     class Backwards(TranslationTask):
         name, settings, preparation = "words-backwards", WordData, WordPreparation
 
-        def load(self, folder, *, device="cpu"):
-            read = read_model_folder(folder, device=torch.device(device))
-            model = read.model_for(self.name, EncoderDecoder)
-            return Translator(model, read.tokenizers, read.search, direction="en-de")
+
+    class WordTranslator(Translator):
+        capabilities = Capabilities(("words-backwards",), "a writer of words backwards", "translate")
 
 
     task = Backwards()
@@ -77,12 +74,10 @@ PAIRS = """
 DOCUMENTS = """
     '''The task of predicting text in lower case.'''
 
-    import torch
-
-    from transduce.config import DocumentsData
     from transduce.corpora import PlainText
     from transduce.data.documents import CausalBatches
-    from transduce.inference.folder import read_model_folder
+    from transduce.inference.language_models.causal import CausalLanguageModel
+    from transduce.inference.trained_model import Capabilities
     from transduce.tasks import register
     from transduce.tasks.documents.text_task import DocumentPreparation, TextTask
 
@@ -104,9 +99,9 @@ DOCUMENTS = """
         def text_batches(self, store, model, data, **options):
             return CausalBatches(store, max_length=self.longest_segment(model, data), **options)
 
-        def load(self, folder, *, device="cpu"):
-            model = read_model_folder(folder, device=torch.device(device)).model_for(self.name, object)
-            return lambda: sum(float(each.detach().sum()) for each in model.parameters())
+
+    class LowerCaseModel(CausalLanguageModel):
+        capabilities = Capabilities(("lower-case",), "a model of lower case", "generate")
 
 
     register(LowerCase())
@@ -131,7 +126,7 @@ ADDED = {
         score="perplexity",
         validated=None,
         card=("a window of 32 tokens", "perplexity per target"),
-        use=lambda total, files: total(),
+        use=lambda model, files: [each.text for each in model.generate(["the"], max_tokens=4)],
         mistakes=(("model.is_causal=false", ("is_causal",)),),
         text="train_text",
     ),
@@ -149,6 +144,7 @@ def added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
     (site / "more_tasks-1.0.dist-info" / "METADATA").write_text("Name: more-tasks\nVersion: 1.0\n", encoding="utf-8")
     monkeypatch.syspath_prepend(site)
     monkeypatch.setattr("transduce.tasks.registry.TASKS", dict(TASKS))
+    monkeypatch.setattr(TrainedModel, "by_task", dict(TrainedModel.by_task))
 
     def install(entry_points: str) -> None:
         path = site / "more_tasks-1.0.dist-info" / "entry_points.txt"

@@ -230,7 +230,7 @@ def test_a_model_of_another_kind_is_refused(stages: Mapping[str, SmallRun], tmp_
         RewardModel.load(stages["sft"].model)
     ppo = stages["ppo"]
     config = ppo.config(f"alignment.reward_model='{stages['sft'].model}'")
-    with pytest.raises(TransduceError, match="for sft, not for reward"):
+    with pytest.raises(TransduceError, match="for sft, not a reward model"):
         train(config, tmp_path / "run", store=ppo.folder / "store")
 
 

@@ -194,7 +194,7 @@ def test_evaluate_and_card_have_error_rates(transduce: CommandLine, run: Path, i
 
 def test_media_needs_a_model_of_media(transduce: CommandLine, micro_model: Path, images: Path) -> None:
     outcome = transduce("evaluate", micro_model, "--media", images / "test.tsv")
-    assert (outcome.code, says(outcome.err, "--media", "translation")) == (1, True)
+    assert (outcome.code, says(outcome.err, "images", "translation", "transduce translate")) == (1, True)
 
 
 def test_the_attention_page_has_the_picture(transduce: CommandLine, run: Path, images: Path, tmp_path: Path) -> None:
@@ -222,7 +222,7 @@ def test_the_doctor_examines_lists_and_recipes(recipe: Path, run: Path, images: 
     other.write_text(recipe.read_text().replace("/train.tsv", "/flawed.tsv").replace("/test.tsv", "/flawed.tsv"))
     of_recipe = list(examine([str(other)]))
     assert [each.message for each in of_recipe if each.status == "note"]  # too long
-    assert any(says(each.message, "images of files") for each in of_recipe)
+    assert any(says(each.message, "images to text from files") for each in of_recipe)
     assert any(says(each.message, "flawed.tsv", "too") for each in of_recipe if each.status == "problem")
     assert {each.status for each in examine([str(run)])} == {"good"}
     assert {each.status for each in examine([str(run / "store")])} <= {"good", "note"}

@@ -47,7 +47,7 @@ def test_it_learns_and_validates(runs: dict[str, Path], task: str) -> None:
 def test_the_class_follows_from_the_task(runs: dict[str, Path]) -> None:
     kinds = {task: type(LanguageModel.load(runs[task] / "model")) for task in TASKS}
     assert kinds == {"masked-lm": MaskedLanguageModel, "span-corruption": SpanLanguageModel}
-    with pytest.raises(CheckpointError, match="masked-lm, not for causal-lm"):
+    with pytest.raises(CheckpointError, match="masked-lm, not a causal language model"):
         CausalLanguageModel.load(runs["masked-lm"] / "model")
 
 

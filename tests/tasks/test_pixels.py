@@ -122,4 +122,4 @@ def test_the_doctor_counts_the_images(transduce: CommandLine) -> None:
     recipe = Path(__file__).parents[2] / "recipes" / "digits-pixels.toml"
     outcome = transduce("doctor", recipe)
     assert outcome.code == 0
-    assert [says(outcome.out, fact) for fact in ("images of digits", "1,397", 200)] == [True] * 3
+    assert [says(outcome.out, fact) for fact in ("from digits", "1,397", 200)] == [True] * 3

@@ -65,7 +65,7 @@ def test_a_transcriber_hears_files_and_arrays(run: Path, sounds: Path) -> None:
     assert len(transcriber.transcribe(files[:1], n_best=2)[0]) == 2
     with pytest.raises(DataError, match=naming(sounds / "silent.wav")):
         transcriber.transcribe([sounds / "silent.wav"])
-    with pytest.raises(CheckpointError, match="image-to-text"):
+    with pytest.raises(CheckpointError, match="reads images"):
         __import__("transduce").Reader.load(run / "model")
 
 
@@ -157,4 +157,4 @@ def test_the_doctor_examines_lists_of_recordings(recipe: Path, sounds: Path) -> 
     assert [each.status for each in found] == ["problem", "problem", "good"]
     assert says(found[-1].message, 17, 19, "recordings", "minutes")
     of_recipe = list(examine([str(recipe)]))
-    assert any(says(each.message, "speech (en-en) of files") for each in of_recipe)
+    assert any(says(each.message, "speech in en to text in en from files") for each in of_recipe)

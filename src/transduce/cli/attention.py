@@ -33,24 +33,23 @@ def attention(
 ) -> None:
     """Draw the attention weights of a translation, text, image or recording as one HTML page. Figures 3 to 5."""
     with command_imports():
-        from transduce.inference import LanguageModel, Translator
-        from transduce.inference.folder import read_model_config
-        from transduce.inference.media_model import MEDIA_MODELS
+        from transduce.inference import LanguageModel, MediaModel, Translator, load
         from transduce.view import attention_of_media, attention_of_text, attention_of_translation, write_attention_page
         from transduce.view.attention_page import attention_page
 
     require_model_folder(folder)
     require_writable("--out", out)
-    _, task = read_model_config(folder)
-    if task in LanguageModel.kinds:
-        if tgt is not None:
-            raise ConfigError(f"--tgt needs a translator; {folder} holds a model for {task}")
-        maps = attention_of_text(LanguageModel.load(folder, device=chosen_device(device)), src.replace("\\n", "\n"))
-    elif task in MEDIA_MODELS:
-        maps = attention_of_media(MEDIA_MODELS[task].load(folder, device=chosen_device(device)), src, tgt)
-    else:
-        translator = Translator.load(folder, device=chosen_device(device))
-        maps = attention_of_translation(translator, src, tgt)
+    match load(folder, device=chosen_device(device)):
+        case LanguageModel() as model:
+            if tgt is not None:
+                raise ConfigError(f"--tgt needs a translator; {folder} holds {model.capabilities.what}")
+            maps = attention_of_text(model, src.replace("\\n", "\n"))
+        case MediaModel() as model:
+            maps = attention_of_media(model, src, tgt)
+        case Translator() as model:
+            maps = attention_of_translation(model, src, tgt)
+        case _:
+            raise ConfigError(f"{folder} holds no translator and no model of text, images or audio")
     title = f"Attention: {maps.source or maps.translation}".replace("\n", " ")
     translation = maps.translation if maps.cross is not None else ""  # else the text itself, or nothing
     if out == STANDARD:

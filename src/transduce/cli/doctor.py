@@ -28,7 +28,7 @@ def doctor(
 ) -> int:
     """Find problems in the installation, in text, or in a run or model, and suggest fixes."""
     from transduce.diagnostics import examine, examine_installation
-    from transduce.diagnostics.finding import counted
+    from transduce.findings.finding import counted
 
     findings = []
     for finding in examine(what, data) if what else examine_installation(data):

@@ -145,8 +145,7 @@ def _evaluate_media(
     """Find the texts of the images or recordings of a list, and score them."""
     with command_imports():
         from transduce.corpora.media import listed_media
-        from transduce.inference.folder import read_model_config
-        from transduce.inference.media_model import MEDIA_MODELS
+        from transduce.inference import MediaModel
         from transduce.tasks.media.media_task import media_scores
 
     if has_other or len(folders) > 1:
@@ -157,11 +156,8 @@ def _evaluate_media(
     listed = list(listed_media(media))  # checked before the model is loaded
     if not listed:
         raise DataError(f"{media} has no lines; each should be a file name TAB its text")
-    _, task = read_model_config(folders[0])
-    if task not in MEDIA_MODELS:
-        raise ConfigError(f"--media needs a model of images or audio; {folders[0]} holds a model for {task}")
     device = chosen_device(device)
-    model = MEDIA_MODELS[task].load(folders[0], device=device, precision=chosen_precision(precision, device))
+    model = MediaModel.load(folders[0], device=device, precision=chosen_precision(precision, device))
     search = requested_search(model.search, n_best=None, beam=beam, alpha=alpha)
     found, warnings = list[str](), list[str]()
     for each in model.find_texts((path for path, _ in listed), search=search):

@@ -12,7 +12,7 @@ from pathlib import Path
 import transduce
 from transduce.cli.imports import command_imports
 from transduce.cli.output import echo, echo_error
-from transduce.cli.signals import EndedBySignal, exit_on_signals
+from transduce.cli.signals import EndedBySignal, exit_on_signals, ignore_hangups
 from transduce.cli.streams import discard_stdout, open_streams
 from transduce.errors import DataError, PeerError, TransduceError
 
@@ -25,6 +25,8 @@ def main() -> None:
     """The entry point of the command ``transduce``."""
     open_streams()
     exit_on_signals()
+    if sys.argv[1:2] == ["serve"]:
+        ignore_hangups()  # before its modules are imported: it may be told to reload while it starts
     code = run(sys.argv[1:])
     try:
         sys.stdout.flush()
@@ -83,7 +85,7 @@ def _run(arguments: Sequence[str]) -> int:
     try:
         code = app(args=list(arguments), prog_name="transduce", standalone_mode=False)
     except typer.TyperException as error:
-        message = error.format_message()
+        message = error.format_message().replace("Value error, ", "")  # pydantic's, of an invalid choice
         # An invalid value exits with 1, an unknown verb or option with 2.
         is_value = type(error) is typer.BadParameter
         context = getattr(error, "ctx", None)

@@ -45,7 +45,7 @@ def perplexity(
     if json:
         print_json(score.as_json())
         return
-    pseudo = "pseudo-" if model.task == "masked-lm" else ""
+    pseudo = "pseudo-" if model.is_pseudo else ""
     figures = {
         f"{pseudo}perplexity": f"{score.perplexity:.4f}",
         f"{pseudo}bits per byte": f"{score.bits_per_byte:.4f}",

@@ -15,7 +15,7 @@ from transduce.cli.imports import command_imports
 from transduce.cli.machine import chosen_device, chosen_precision
 from transduce.cli.model_folders import require_model_folders
 from transduce.cli.output import echo, print_line
-from transduce.cli.signals import HANGUP, heeded_signals, ignore_hangups
+from transduce.cli.signals import HANGUP, heeded_signals
 from transduce.errors import ConfigError
 
 __all__ = ["serve"]
@@ -69,7 +69,6 @@ def serve(
 
     Prints the address when it is ready. SIGTERM ends it after the requests that it has accepted.
     """
-    ignore_hangups()
     require_model_folders(folders)
     try:
         with command_imports():

@@ -6,8 +6,8 @@ Imports torch only where it is needed.
 
 from __future__ import annotations
 
-from transduce.diagnostics.finding import Finding
 from transduce.diagnostics.installation import examine_installation
 from transduce.diagnostics.recognition import examine
+from transduce.findings.finding import Finding
 
 __all__ = ["Finding", "examine", "examine_installation"]

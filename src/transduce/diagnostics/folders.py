@@ -10,10 +10,11 @@ import torch
 
 from transduce.config import SPLITS
 from transduce.data import StoreSummary, open_store
-from transduce.diagnostics.finding import Finding, counted, good, guard, note, problem
-from transduce.diagnostics.text import examine_two_files
+from transduce.findings.finding import Finding, counted, good, guard, note, problem
+from transduce.findings.text import examine_two_files
 from transduce.inference import Parser, Translator
-from transduce.inference.folder import CARD_FILE, WEIGHTS_FILE, ModelFolder, read_model_folder
+from transduce.inference.folder import CARD_FILE, read_model_folder
+from transduce.inference.trained_model import TrainedModel
 from transduce.model import cost_of
 from transduce.model.weights_file import tensors_in
 from transduce.tasks import open_prepared
@@ -127,28 +128,24 @@ def examine_model(folder: Path) -> Iterator[Finding]:
     )
     if not (folder / CARD_FILE).is_file():
         yield note(folder, f"no model card ({CARD_FILE}): its training data is not documented")
-    if nonfinite := _nonfinite_tensors(read.model.named_parameters()):
-        yield problem(folder / WEIGHTS_FILE, f"{nonfinite}; average older checkpoints")
-        return
-    examine_output = {"translation": _translate, "mask-predict": _translate, "parsing": _parse}.get(read.task)
-    if examine_output is not None:
-        yield from guard(folder, examine_output(folder, read))
+    if read.task in TrainedModel.by_task:
+        yield from guard(folder, _examine_output(folder, TrainedModel.class_for(read.task, folder).from_folder(read)))
 
 
-def _parse(folder: Path, read: ModelFolder) -> Iterator[Finding]:
+def _examine_output(folder: Path, model: TrainedModel) -> Iterator[Finding]:
+    """Show what a translator or a parser makes of a short sentence."""
     start = time.perf_counter()
-    tree = Parser(read.model, read.tokenizers, read.search).parse([SENTENCES["en"]])[0]
-    yield good(folder, f"it parses {SENTENCES['en']!r} as {str(tree)!r} in {time.perf_counter() - start:.2f} s")
-
-
-def _translate(folder: Path, read: ModelFolder) -> Iterator[Finding]:
-    translator = Translator(read.model, read.tokenizers, read.search, direction=read.direction)
-    sentence = SENTENCES.get(translator.src_language, ANY_LANGUAGE)
-    start = time.perf_counter()
-    translation = translator.translate([sentence])[0]
-    seconds = time.perf_counter() - start
-    if translation:
-        yield good(folder, f"it translates {sentence!r} as {translation!r} in {seconds:.2f} s")
+    match model:
+        case Translator(src_language=language):
+            sentence, verb = SENTENCES.get(language, ANY_LANGUAGE), "translates"
+            output = model.translate([sentence])[0]
+        case Parser():
+            sentence, verb = SENTENCES["en"], "parses"
+            output = str(model.parse([sentence])[0])
+        case _:
+            return
+    if output:
+        yield good(folder, f"it {verb} {sentence!r} as {output!r} in {time.perf_counter() - start:.2f} s")
     else:
         yield note(folder, f"its translation of {sentence!r} is empty: was it trained long enough?")
 

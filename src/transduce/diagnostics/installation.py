@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from transduce.corpora import CATALOGUE, available_directions, data_folders
 from transduce.diagnostics.corpora import corpora_in
-from transduce.diagnostics.finding import Finding, good, guard, note, problem
+from transduce.findings.finding import Finding, good, guard, note, problem
 
 __all__ = ["examine_installation"]
 

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from transduce.config import InferencePrecision, TransformerConfig
 from transduce.corpora import cache_folder
-from transduce.diagnostics.finding import Finding, counted, good, note, problem
+from transduce.findings.finding import Finding, counted, good, note, problem
 from transduce.machine_limits import CGROUPS, PROC, control_groups, free_memory, numbers_in
 from transduce.model import Transformer, fast_precision, for_inference, has_int8_products
 from transduce.model.attention import dot_product_attention, fused_attention

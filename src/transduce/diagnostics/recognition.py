@@ -10,10 +10,11 @@ from typing import Literal
 from transduce.config import CORPUS_PATTERN
 from transduce.corpora.checks import TextPart, remarks_between, two_file_part
 from transduce.corpora.formats import foreign_format
-from transduce.diagnostics import corpora, text, treebanks
-from transduce.diagnostics.finding import Finding, good, guard, problem
-from transduce.diagnostics.media import examine_media_list, is_media_list
-from transduce.diagnostics.rankings import examine_ranking_file, examine_shared_prompts, is_ranking_file
+from transduce.diagnostics import corpora
+from transduce.findings import text, treebanks
+from transduce.findings.finding import Finding, good, guard, problem
+from transduce.findings.media import examine_media_list, is_media_list
+from transduce.findings.rankings import examine_ranking_file, examine_shared_prompts, is_ranking_file
 
 __all__ = ["examine"]
 

@@ -17,10 +17,10 @@ import torch
 from transduce.config import RunConfig
 from transduce.corpora.cleaning import Tally
 from transduce.diagnostics.corpora import describe_run
-from transduce.diagnostics.finding import Finding, counted, good, guard, note, on_lines, problem
 from transduce.diagnostics.folders import examine_checkpoint, examine_leftovers, examine_model, examine_prepared
 from transduce.errors import CheckpointError, TransduceError, quoted
 from transduce.files import decoded_lines, is_running, open_regular, read_json
+from transduce.findings.finding import Finding, counted, good, guard, note, on_lines, problem
 from transduce.model import cost_of
 from transduce.runs import read_run_config
 from transduce.runs.folder import METRICS_FILE, MODEL, STORE, STORE_POINTER, require_own_entries

@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from transduce.config import LanguageModelConfig, ModelConfig, TransformerConfig, split_direction
-from transduce.exchange.refusals import CAUSAL_TASKS
+from transduce.config import LanguageModelConfig, TransformerConfig, split_direction
 from transduce.inference.folder import ModelFolder
 from transduce.inference.translation.segment_text import MIN_CAPS_FRACTION
 from transduce.text import SentencePieceTokenizer
@@ -21,12 +20,10 @@ SCORES_HEADING = re.compile(r"^## Scores on (?P<split>\w+): (?P<text>.+)$", re.M
 SCORE_ROW = re.compile(r"^\| (?P<metric>\w+) \| (?P<score>[\d.]+) \| `(?P<signature>[^`]*)` \|$", re.MULTILINE)
 
 
-def export_card(
-    measured: Mapping[str, Any], config: ModelConfig, loaded: ModelFolder, card: str, *, license_id: str
-) -> str:
+def export_card(measured: Mapping[str, Any], loaded: ModelFolder, card: str, *, license_id: str) -> str:
     """Return the Markdown text: front matter, use, what was measured, then the model's own card."""
     target = str(measured["format"])
-    is_causal = loaded.task in CAUSAL_TASKS
+    is_causal = isinstance(loaded.config, LanguageModelConfig)
     title = card.splitlines()[0].removeprefix("# ") if card.startswith("# ") else "A Transformer"
     return "\n".join(
         [
@@ -46,7 +43,7 @@ def export_card(
             "",
             "## What is different",
             "",
-            *_differences(target, config, loaded, is_causal=is_causal),
+            *_differences(target, loaded, is_causal=is_causal),
             *_strings_that_stay(measured, loaded),
             "",
             *_own_card(card),
@@ -155,7 +152,8 @@ def _comparison(precision: str, measured: Mapping[str, Any]) -> Iterator[str]:
     )
 
 
-def _differences(target: str, config: ModelConfig, loaded: ModelFolder, *, is_causal: bool) -> Iterator[str]:
+def _differences(target: str, loaded: ModelFolder, *, is_causal: bool) -> Iterator[str]:
+    config = loaded.config
     assert isinstance(config, TransformerConfig | LanguageModelConfig)
     if not is_causal:
         yield (
@@ -174,7 +172,7 @@ def _differences(target: str, config: ModelConfig, loaded: ModelFolder, *, is_ca
         yield "- Sinusoids are a table of the model's window; longer texts need a sliding window."
     if isinstance(config, TransformerConfig) and config.block_size > 1:
         yield "- The further heads of blockwise decoding are left out."
-    if loaded.task in ("ppo", "reinforce"):
+    if isinstance(config, LanguageModelConfig) and config.output == "tokens-and-value":
         yield "- The value head of the policy is left out."
     if target == "ct2":
         yield "- `ct2-transformers-converter` does not read the Hugging Face form of this model; use this folder."

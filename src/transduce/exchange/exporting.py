@@ -6,11 +6,11 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
 
-from transduce.config import LanguageModelConfig, ModelConfig, TransformerConfig
+from transduce.config import LanguageModelConfig, TransformerConfig
 from transduce.errors import ConfigError, TransduceError, quoted
 from transduce.exchange.card import export_card
 from transduce.exchange.ctranslate2 import Quantization, check_ctranslate2, token_names, write_ctranslate2
@@ -18,7 +18,7 @@ from transduce.exchange.hugging_face import check_hugging_face, write_hugging_fa
 from transduce.exchange.hugging_face_causal import check_hugging_face_causal, write_hugging_face_causal
 from transduce.exchange.libraries import library
 from transduce.exchange.onnx import check_onnx, write_onnx
-from transduce.exchange.opus_layout import check_opus_folder, compare_marian_tokenizer, write_opus_folder
+from transduce.exchange.opus_layout import compare_marian_tokenizer, write_opus_folder
 from transduce.exchange.probes import (
     KEPT_TEXTS,
     N_SENTENCES,
@@ -28,9 +28,11 @@ from transduce.exchange.probes import (
     n_with_losses,
     sentences_of_tokens,
 )
-from transduce.exchange.refusals import CAUSAL_TASKS, FORMAT_NAMES, Target, require_exportable
+from transduce.exchange.refusals import FORMAT_NAMES, Target, require_exportable
 from transduce.files import atomic_folder, write_text
+from transduce.inference import Translator
 from transduce.inference.folder import ModelFolder, read_model_config, read_model_folder
+from transduce.inference.trained_model import TrainedModel
 from transduce.text import BOS_ID, EOS_ID, SentencePieceTokenizer, Tokenizers, normalise
 from transduce.text.documents import DocumentCodec
 
@@ -41,7 +43,6 @@ NEEDED: Mapping[Target, Sequence[str]] = {
 }  # fmt: skip
 INT8_FOLDER = "int8"  # of CTranslate2, within the exported folder
 CARD_FILE = "README.md"
-TRANSLATION = "translation"  # the task whose strings must stay
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,22 +85,30 @@ def export_model(
     CheckpointError if the model folder cannot be used; TransduceError, leaving nothing behind, if the check fails.
     """
     config, task = read_model_config(folder)
-    require_exportable(config, task, target, where=folder)
+    kind = TrainedModel.class_for(task, folder)
+    require_exportable(config, kind.capabilities, target, where=folder)
     for name in NEEDED[target]:
         library(name, needed_for=f"the export to {FORMAT_NAMES[target]}")
     loaded = read_model_folder(folder, device=torch.device("cpu"))
     model = loaded.model.float()
     texts = sentences_of_tokens(loaded.tokenizers.src, N_SENTENCES) if texts is None else list(texts)[:N_SENTENCES]
-    probes = _probes(loaded, model, texts)
+    is_causal, is_translator = isinstance(config, LanguageModelConfig), issubclass(kind, Translator)
+    if is_causal:
+        tokenizer = loaded.tokenizers.src
+        probes = Probes.of_language_model(model, tokenizer, texts, suppressed=tokenizer.mask_and_sentinel_ids)
+    else:
+        texts = [*texts, *(KEPT_TEXTS if is_translator else ())]
+        suppressed = loaded.tokenizers.tgt.suppressed_ids
+        probes = Probes.of_translator(model, loaded.tokenizers, texts, suppressed=suppressed)
     with atomic_folder(out) as temporary:
-        export = _EXPORTS[target, loaded.task in CAUSAL_TASKS]
-        report = export(temporary, loaded, model, config, probes)
+        export = _EXPORTS[target, is_causal]
+        report = export(temporary, loaded, model, probes)
         if not report.is_good:
             raise TransduceError(_failure(report, folder))
-        if loaded.task == TRANSLATION:
+        if is_translator:
             report = replace(report, kept_texts_lost=n_with_losses(probes, loaded.tokenizers.tgt))
         card = (folder / CARD_FILE).read_text(encoding="utf-8") if (folder / CARD_FILE).is_file() else ""
-        write_text(temporary / CARD_FILE, export_card(report.as_json(), config, loaded, card, license_id=license_id))
+        write_text(temporary / CARD_FILE, export_card(report.as_json(), loaded, card, license_id=license_id))
     log(f"{FORMAT_NAMES[target]}: {report.comparison.in_words()}")
     if report.quantised is not None:
         log(f"int8: {report.quantised.in_words()}")
@@ -112,15 +121,6 @@ def export_model(
     return report
 
 
-def _probes(loaded: ModelFolder, model: Any, texts: Sequence[str]) -> Probes:
-    """Run our model on texts; a translator also on those whose strings must stay."""
-    tokenizers = loaded.tokenizers
-    if loaded.task in CAUSAL_TASKS:
-        return Probes.of_language_model(model, tokenizers.src, texts, suppressed=tokenizers.src.mask_and_sentinel_ids)
-    more = KEPT_TEXTS if loaded.task == TRANSLATION else ()
-    return Probes.of_translator(model, tokenizers, [*texts, *more], suppressed=tokenizers.tgt.suppressed_ids)
-
-
 def _failure(report: ExportReport, folder: Path) -> str:
     name = FORMAT_NAMES[report.target]
     if report.odd_texts_differing:
@@ -130,29 +130,27 @@ def _failure(report: ExportReport, folder: Path) -> str:
     return f"{folder} was written for {name}, but {what}; nothing was kept"
 
 
-def _to_hugging_face(out: Path, loaded: ModelFolder, model: Any, config: ModelConfig, probes: Probes) -> ExportReport:
+def _to_hugging_face(out: Path, loaded: ModelFolder, model: Any, probes: Probes) -> ExportReport:
     suppressed = loaded.tokenizers.tgt.suppressed_ids
     src, tgt = loaded.tokenizers.src, loaded.tokenizers.tgt
     if isinstance(src, SentencePieceTokenizer) and isinstance(tgt, SentencePieceTokenizer):
         write_opus_folder(out, model, loaded.tokenizers, loaded.search, direction=loaded.direction)
-        comparison = check_opus_folder(out, probes, src.original_ids, tgt.original_ids)
+        comparison = check_hugging_face(out, probes, src.original_ids, tgt.original_ids)
         return ExportReport("hf", comparison, None, *compare_marian_tokenizer(out, src))
     write_hugging_face(out, model, loaded.tokenizers, loaded.search, suppressed=suppressed)
     same, differing = _compare_tokenizers(out, loaded.tokenizers)
     return ExportReport("hf", check_hugging_face(out, probes), None, same, differing)
 
 
-def _to_hugging_face_causal(
-    out: Path, loaded: ModelFolder, model: Any, config: ModelConfig, probes: Probes
-) -> ExportReport:
-    tokenizer = loaded.tokenizers.src
-    lm_config = cast(LanguageModelConfig, config)
-    write_hugging_face_causal(out, model, lm_config, tokenizer, suppressed=tokenizer.mask_and_sentinel_ids)
+def _to_hugging_face_causal(out: Path, loaded: ModelFolder, model: Any, probes: Probes) -> ExportReport:
+    config, tokenizer = loaded.config, loaded.tokenizers.src
+    assert isinstance(config, LanguageModelConfig)
+    write_hugging_face_causal(out, model, config, tokenizer, suppressed=tokenizer.mask_and_sentinel_ids)
     same, differing = _compare_causal_tokenizer(out, loaded.tokenizers)
     return ExportReport("hf", check_hugging_face_causal(out, probes), None, same, differing)
 
 
-def _to_ctranslate2(out: Path, loaded: ModelFolder, model: Any, config: ModelConfig, probes: Probes) -> ExportReport:
+def _to_ctranslate2(out: Path, loaded: ModelFolder, model: Any, probes: Probes) -> ExportReport:
     suppressed = loaded.tokenizers.tgt.suppressed_ids
     src_tokens, tgt_tokens = (token_names(side.vocabulary) for side in (loaded.tokenizers.src, loaded.tokenizers.tgt))
     (out / INT8_FOLDER).mkdir()
@@ -167,14 +165,15 @@ def _to_ctranslate2(out: Path, loaded: ModelFolder, model: Any, config: ModelCon
     return ExportReport("ct2", exact, quantised, len(ODD_TEXTS))  # the same tokenizer file
 
 
-def _to_onnx(out: Path, loaded: ModelFolder, model: Any, config: ModelConfig, probes: Probes) -> ExportReport:
+def _to_onnx(out: Path, loaded: ModelFolder, model: Any, probes: Probes) -> ExportReport:
     if isinstance(loaded.tokenizers.src, SentencePieceTokenizer):
         raise ConfigError("its tokenizer is a SentencePiece model, which is no tokenizer.json; use --to hf or --to ct2")
     suppressed = loaded.tokenizers.tgt.suppressed_ids
     write_onnx(out, model, loaded.tokenizers, loaded.search, suppressed=suppressed)
-    transformer = cast(TransformerConfig, config)
+    assert isinstance(loaded.config, TransformerConfig)
     exact, quantised = (
-        check_onnx(out, probes, transformer, suppressed=suppressed, precision=precision) for precision in ("fp32", "q8")
+        check_onnx(out, probes, loaded.config, suppressed=suppressed, precision=precision)
+        for precision in ("fp32", "q8")
     )
     same, differing = _compare_tokenizers(out, loaded.tokenizers)
     return ExportReport("onnx", exact, quantised, same, differing)

@@ -6,7 +6,7 @@ Shapes: V vocabulary, D d_model, O outputs of a projection, I its inputs.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,7 @@ from torch import Tensor
 
 from transduce.config import SearchConfig, TransformerConfig
 from transduce.errors import CheckpointError, quoted, shown
-from transduce.exchange.plain_weights import (
-    PlainModel,
-    Projection,
-)
+from transduce.exchange.plain_weights import PlainModel, with_rows
 from transduce.files.regular import open_regular
 from transduce.text import BOS_ID, PAD_ID, Tokenizers
 
@@ -115,15 +112,10 @@ def _kind(tensor: Tensor) -> str:
 def renumbered(model: PlainModel, tokenizers: Tokenizers) -> PlainModel:
     """Put the rows of embeddings and output in the order of our ids; BOS and PAD may come from one row there."""
     src, tgt = (torch.tensor(side.original_ids) for side in (tokenizers.src, tokenizers.tgt))  # type: ignore[attr-defined]
-    assert model.encoder is not None
     bias_O = model.output.bias_O[tgt]
     if int(tgt[PAD_ID]) == int(tgt[BOS_ID]):  # one token there: only BOS may have a share of the softmax
         bias_O[PAD_ID] = SUPPRESSED
-    return PlainModel(
-        replace(model.encoder, embedding_VD=model.encoder.embedding_VD[src]),
-        replace(model.decoder, embedding_VD=model.decoder.embedding_VD[tgt]),
-        Projection(model.output.weight_OI[tgt], bias_O),
-    )
+    return with_rows(model, lambda rows_VD: rows_VD[src], lambda rows_VD: rows_VD[tgt], bias_O)
 
 
 def read_bounded(path: Path) -> bytes:

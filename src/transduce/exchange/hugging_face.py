@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from transduce.config import SearchConfig, TransformerConfig
+from transduce.config import MAX_VOCABULARY_SIZE, SearchConfig, TransformerConfig
 from transduce.exchange.hugging_face_tokenizer import tokenizer_files
 from transduce.exchange.libraries import quiet_transformers
 from transduce.exchange.plain_weights import (
@@ -28,6 +28,7 @@ from transduce.exchange.plain_weights import (
     Scale,
     plain_model,
     reordered,
+    with_rows,
 )
 from transduce.exchange.probes import MAX_NEW_TOKENS, Comparison, Probes, compared
 from transduce.files import write_json
@@ -37,9 +38,9 @@ from transduce.model.weights_file import write_tensors
 from transduce.text import BOS_ID, EOS_ID, PAD_ID, Tokenizers
 
 __all__ = [
-    "ACTIVATION_NAMES", "MAX_LENGTH", "WEIGHTS_FILE", "check_hugging_face", "encoder_decoder_config",
-    "generation_config", "max_source_length", "named_stack", "named_tensors", "sine_first", "write_hugging_face",
-    "write_hugging_face_tokenizers",
+    "ACTIVATION_NAMES", "MAX_LENGTH", "WEIGHTS_FILE", "before_end", "check_hugging_face", "encoder_decoder_config",
+    "generation_config", "greedily_written", "max_source_length", "named_scale", "named_stack", "named_tensors",
+    "sine_first", "write_hugging_face", "write_hugging_face_tokenizers",
 ]  # fmt: skip
 
 WEIGHTS_FILE = "model.safetensors"
@@ -161,14 +162,8 @@ def _with_vocabulary(plain: PlainModel, size: int) -> PlainModel:
     def filled(rows_VD: Tensor) -> Tensor:
         return F.pad(rows_VD, (0, 0, 0, size - len(rows_VD)))
 
-    assert plain.encoder is not None
-    output = plain.output
-    bias_V = F.pad(output.bias_O, (0, size - len(output.bias_O)), value=NO_TOKEN)
-    return PlainModel(
-        replace(plain.encoder, embedding_VD=filled(plain.encoder.embedding_VD)),
-        replace(plain.decoder, embedding_VD=filled(plain.decoder.embedding_VD)),
-        Projection(filled(output.weight_OI), bias_V),
-    )
+    bias_O = plain.output.bias_O
+    return with_rows(plain, filled, filled, F.pad(bias_O, (0, size - len(bias_O)), value=NO_TOKEN))
 
 
 def named_tensors(plain: PlainModel, config: TransformerConfig, *, class_name: str) -> Iterator[tuple[str, Tensor]]:
@@ -193,7 +188,7 @@ def named_stack(prefix: str, stack: PlainStack) -> Iterator[tuple[str, Tensor]]:
     if stack.positions_PD is not None:
         yield f"{prefix}.embed_positions.weight", stack.positions_PD
     if stack.norm is not None:
-        yield from _named_scale(f"{prefix}.layer_norm", stack.norm)
+        yield from named_scale(f"{prefix}.layer_norm", stack.norm)
     for index, layer in enumerate(stack.layers):
         at = f"{prefix}.layers.{index}"
         yield from _named_attention(f"{at}.self_attn", layer.self_attention)
@@ -201,13 +196,13 @@ def named_stack(prefix: str, stack: PlainStack) -> Iterator[tuple[str, Tensor]]:
             yield from _named_attention(f"{at}.encoder_attn", layer.cross_attention)
         yield from _named_projection(f"{at}.fc1", layer.w_1)
         yield from _named_projection(f"{at}.fc2", layer.w_2)
-        yield from _named_scale(f"{at}.final_layer_norm", layer.feed_forward_norm)
+        yield from named_scale(f"{at}.final_layer_norm", layer.feed_forward_norm)
 
 
 def _named_attention(at: str, attention: PlainAttention) -> Iterator[tuple[str, Tensor]]:
     for name, projection in (("q", attention.q), ("k", attention.k), ("v", attention.v), ("out", attention.out)):
         yield from _named_projection(f"{at}.{name}_proj", projection)
-    yield from _named_scale(f"{at}_layer_norm", attention.norm)
+    yield from named_scale(f"{at}_layer_norm", attention.norm)
 
 
 def _named_projection(at: str, projection: Projection) -> Iterator[tuple[str, Tensor]]:
@@ -215,25 +210,44 @@ def _named_projection(at: str, projection: Projection) -> Iterator[tuple[str, Te
     yield f"{at}.bias", projection.bias_O
 
 
-def _named_scale(at: str, scale: Scale) -> Iterator[tuple[str, Tensor]]:
+def named_scale(at: str, scale: Scale) -> Iterator[tuple[str, Tensor]]:
+    """Yield the tensors of a norm."""
     yield f"{at}.weight", scale.weight_D
     yield f"{at}.bias", scale.bias_D
 
 
 @torch.no_grad()
-def check_hugging_face(folder: Path, probes: Probes) -> Comparison:
-    """Load the folder by transformers and compare logits and greedy outputs with ours."""
+def check_hugging_face(
+    folder: Path, probes: Probes, src: Sequence[int] | None = None, tgt: Sequence[int] | None = None
+) -> Comparison:
+    """Load the folder by transformers and compare logits and greedy outputs with ours.
+
+    ``src``, ``tgt``: its numbers of our ids, by default the same.
+    """
     with quiet_transformers() as transformers:
-        model = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder).eval()
+        model = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder).eval().float()
+    src, tgt = (range(MAX_VOCABULARY_SIZE) if src is None else src), tgt or range(probes.logits[0].shape[1])
+    our_id = {number: id for id, number in enumerate(tgt)}
+    rows = torch.tensor(tgt[1:])  # without our PAD, which may have no row of its own there
     difference, outputs = 0.0, []
     for source, target, logits in zip(probes.sources, probes.targets, probes.logits, strict=True):
-        ids_1S, tgt_1T = torch.tensor([source]), torch.tensor([target])
-        theirs = model(input_ids=ids_1S, decoder_input_ids=tgt_1T).logits[0, :, : logits.shape[1]]
-        difference = max(difference, float((theirs - torch.from_numpy(logits)).abs().max()))
-        [written] = model.generate(
-            ids_1S, attention_mask=torch.ones_like(ids_1S), num_beams=1, do_sample=False, max_length=None,
-            max_new_tokens=MAX_NEW_TOKENS,
-        ).tolist()  # fmt: skip
-        ids = written[1:]  # without BOS
-        outputs.append(ids[: ids.index(EOS_ID)] if EOS_ID in ids else ids)
+        ids_1S, tgt_1T = torch.tensor([[src[id] for id in source]]), torch.tensor([[tgt[id] for id in target]])
+        theirs = model(input_ids=ids_1S, decoder_input_ids=tgt_1T).logits[0][:, rows]
+        difference = max(difference, float((theirs - torch.from_numpy(logits[:, 1:])).abs().max()))
+        written = greedily_written(model, ids_1S, n=MAX_NEW_TOKENS, forced_eos_token_id=None)
+        outputs.append(before_end([our_id[number] for number in written[1:]]))  # without BOS
     return compared(probes, difference, outputs)
+
+
+def greedily_written(model: Any, ids_1T: Tensor, *, n: int, **options: Any) -> list[int]:
+    """Return what a model of transformers writes greedily, at most ``n`` tokens, with what it begins with."""
+    [written] = model.generate(
+        ids_1T, attention_mask=torch.ones_like(ids_1T), num_beams=1, do_sample=False, max_length=None, max_new_tokens=n,
+        **options,
+    ).tolist()  # fmt: skip
+    return list(written)
+
+
+def before_end(ids: list[int]) -> list[int]:
+    """Return the ids before EOS."""
+    return ids[: ids.index(EOS_ID)] if EOS_ID in ids else ids

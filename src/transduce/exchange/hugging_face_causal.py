@@ -18,10 +18,17 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from transduce.config import LanguageModelConfig
-from transduce.exchange.hugging_face import ACTIVATION_NAMES, WEIGHTS_FILE, named_stack
+from transduce.exchange.hugging_face import (
+    ACTIVATION_NAMES,
+    WEIGHTS_FILE,
+    before_end,
+    greedily_written,
+    named_scale,
+    named_stack,
+)
 from transduce.exchange.hugging_face_tokenizer import causal_tokenizer_files
 from transduce.exchange.libraries import quiet_transformers
-from transduce.exchange.plain_weights import PlainModel, Projection, Scale, plain_model
+from transduce.exchange.plain_weights import PlainModel, Projection, plain_model
 from transduce.exchange.probes import MAX_NEW_TOKENS, Comparison, Probes, compared
 from transduce.files import write_json
 from transduce.model import TransformerLM
@@ -110,7 +117,7 @@ def _gpt2_tensors(plain: PlainModel, config: LanguageModelConfig) -> Iterator[tu
     yield "transformer.wte.weight", _embedding(plain, config)
     yield "transformer.wpe.weight", _positions(plain, config)
     assert plain.decoder.norm is not None
-    yield from _gpt2_scale("transformer.ln_f", plain.decoder.norm)
+    yield from named_scale("transformer.ln_f", plain.decoder.norm)
     for index, layer in enumerate(plain.decoder.layers):
         at, attention = f"transformer.h.{index}", layer.self_attention
         stacked = (attention.q, attention.k, attention.v)
@@ -119,20 +126,15 @@ def _gpt2_tensors(plain: PlainModel, config: LanguageModelConfig) -> Iterator[tu
             f"{at}.attn.c_attn", Projection(weight_OI, torch.cat([each.bias_O for each in stacked]))
         )
         yield from _gpt2_projection(f"{at}.attn.c_proj", attention.out)
-        yield from _gpt2_scale(f"{at}.ln_1", attention.norm)
+        yield from named_scale(f"{at}.ln_1", attention.norm)
         yield from _gpt2_projection(f"{at}.mlp.c_fc", layer.w_1)
         yield from _gpt2_projection(f"{at}.mlp.c_proj", layer.w_2)
-        yield from _gpt2_scale(f"{at}.ln_2", layer.feed_forward_norm)
+        yield from named_scale(f"{at}.ln_2", layer.feed_forward_norm)
 
 
 def _gpt2_projection(at: str, projection: Projection) -> Iterator[tuple[str, Tensor]]:
     yield f"{at}.weight", projection.weight_OI.T  # GPT-2 stores (inputs, outputs)
     yield f"{at}.bias", projection.bias_O
-
-
-def _gpt2_scale(at: str, scale: Scale) -> Iterator[tuple[str, Tensor]]:
-    yield f"{at}.weight", scale.weight_D
-    yield f"{at}.bias", scale.bias_D
 
 
 def _opt_tensors(plain: PlainModel, config: LanguageModelConfig) -> Iterator[tuple[str, Tensor]]:
@@ -151,12 +153,7 @@ def check_hugging_face_causal(folder: Path, probes: Probes) -> Comparison:
     for prompt, target, logits in zip(probes.sources, probes.targets, probes.logits, strict=True):
         theirs = model(input_ids=torch.tensor([target])).logits[0]
         difference = max(difference, float((theirs - torch.from_numpy(logits)).abs().max()))
-        ids_1T = torch.tensor([prompt])
         n_new = min(MAX_NEW_TOKENS, model.config.max_position_embeddings - len(prompt))
-        [written] = model.generate(
-            ids_1T, attention_mask=torch.ones_like(ids_1T), num_beams=1, do_sample=False, temperature=None, top_k=None,
-            max_length=None, max_new_tokens=n_new,
-        ).tolist()  # fmt: skip
-        ids = written[len(prompt) :]
-        outputs.append(ids[: ids.index(EOS_ID)] if EOS_ID in ids else ids)
+        written = greedily_written(model, torch.tensor([prompt]), n=n_new, temperature=None, top_k=None)
+        outputs.append(before_end(written[len(prompt) :]))
     return compared(probes, difference, outputs)

@@ -11,13 +11,15 @@ import torch
 
 from transduce.errors import CheckpointError, ConfigError, DataError, TransduceError, quoted, shown
 from transduce.exchange.foreign_model import ForeignModel
+from transduce.exchange.hugging_face import check_hugging_face
 from transduce.exchange.libraries import is_installed
 from transduce.exchange.marian_npz import find_npz, read_marian_npz
 from transduce.exchange.opus_folder import is_opus_folder, read_opus_folder
-from transduce.exchange.opus_layout import check_opus_folder, differing_texts
+from transduce.exchange.opus_layout import differing_texts
 from transduce.exchange.plain_weights import assign_plain
 from transduce.exchange.probes import N_SENTENCES, Comparison, Probes, sentences_of_tokens
 from transduce.imports import without_collection
+from transduce.inference import Translator
 from transduce.inference.folder import require_memory_to_search, write_model_folder
 from transduce.model import ShapesOnly, Transformer
 from transduce.model.weights import assign_weights
@@ -67,7 +69,7 @@ def import_model(
             tokenizers=foreign.tokenizers,
             search=foreign.search,
             direction=direction,
-            task="translation",
+            task=Translator.capabilities.tasks[0],
             card=_card(foreign, source, direction, parameters, comparison),
         )
     return ImportReport(foreign.format, parameters, comparison)
@@ -118,7 +120,7 @@ def _checked(source: Path, foreign: ForeignModel, model: Transformer, log: Calla
     texts = sentences_of_tokens(src, N_SENTENCES)
     probes = Probes.of_translator(model, foreign.tokenizers, texts, suppressed=tgt.suppressed_ids)
     try:
-        comparison = check_opus_folder(source, probes, src.original_ids, tgt.original_ids)
+        comparison = check_hugging_face(source, probes, src.original_ids, tgt.original_ids)
         differing = differing_texts(source, tgt)
     except (TransduceError, MemoryError):
         raise

@@ -8,12 +8,9 @@ Shapes: V vocabulary, D d_model, S source positions, T target positions, O outpu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from transduce.config import SearchConfig, TransformerConfig, split_direction
@@ -28,15 +25,15 @@ from transduce.exchange.hugging_face import (
     sine_first,
 )
 from transduce.exchange.libraries import quiet_transformers
-from transduce.exchange.plain_weights import PlainModel, Projection, plain_model, reordered
-from transduce.exchange.probes import MAX_NEW_TOKENS, ODD_TEXTS, Comparison, Probes, compared
+from transduce.exchange.plain_weights import PlainModel, plain_model, reordered, with_rows
+from transduce.exchange.probes import ODD_TEXTS
 from transduce.files import write_json
 from transduce.files.writing import replacement
 from transduce.model import Transformer
 from transduce.model.weights_file import write_tensors
 from transduce.text import BOS_ID, EOS_ID, PAD_ID, SPECIAL_TOKENS, UNK_ID, SentencePieceTokenizer, Tokenizers, normalise
 
-__all__ = ["check_opus_folder", "compare_marian_tokenizer", "differing_texts", "write_opus_folder"]
+__all__ = ["compare_marian_tokenizer", "differing_texts", "write_opus_folder"]
 
 PIECES_AT_ONCE = 16  # of a vocabulary, decoded together: how words are joined shows, too
 
@@ -87,12 +84,8 @@ def _with_old_numbers(plain: PlainModel, src: SentencePieceTokenizer, tgt: Sente
             theirs_V[old[id]] = ours_V[id]  # BOS last: where PAD and BOS are one token there, it is BOS that is read
         return theirs_V
 
-    assert plain.encoder is not None
-    return PlainModel(
-        replace(plain.encoder, embedding_VD=rows(plain.encoder.embedding_VD, src)),
-        replace(plain.decoder, embedding_VD=rows(plain.decoder.embedding_VD, tgt)),
-        Projection(rows(plain.output.weight_OI, tgt), rows(plain.output.bias_O, tgt)),
-    )
+    bias_O = rows(plain.output.bias_O, tgt)
+    return with_rows(plain, lambda rows_VD: rows(rows_VD, src), lambda rows_VD: rows(rows_VD, tgt), bias_O)
 
 
 def _write_tokenizers(
@@ -123,27 +116,6 @@ def _numbers(tokenizer: SentencePieceTokenizer) -> dict[str, int]:
     numbers = dict(zip(ordinary, tokenizer.original_ids[len(SPECIAL_TOKENS) :], strict=True))
     special = {SPECIAL_TOKENS[EOS_ID]: eos, SPECIAL_TOKENS[UNK_ID]: unk, SPECIAL_TOKENS[PAD_ID]: pad}
     return dict(sorted((numbers | special).items(), key=lambda item: item[1]))
-
-
-@torch.no_grad()
-def check_opus_folder(source: Path, probes: Probes, src: Sequence[int], tgt: Sequence[int]) -> Comparison:
-    """Compare ``MarianMTModel`` with ours by logits and greedy outputs; ``src``, ``tgt``: its numbers of our ids."""
-    with quiet_transformers() as transformers:
-        model = transformers.MarianMTModel.from_pretrained(source).eval().float()
-    our_id = {original: id for id, original in enumerate(tgt)}
-    rows = torch.tensor(tgt[1:])  # without our PAD, which may have no row of its own there
-    difference, outputs = 0.0, []
-    for ids, target, logits in zip(probes.sources, probes.targets, probes.logits, strict=True):
-        ids_1S, tgt_1T = torch.tensor([[src[id] for id in ids]]), torch.tensor([[tgt[id] for id in target]])
-        theirs = model(input_ids=ids_1S, decoder_input_ids=tgt_1T).logits[0][:, rows]
-        difference = max(difference, float((theirs - torch.from_numpy(logits[:, 1:])).abs().max()))
-        [written] = model.generate(
-            ids_1S, attention_mask=torch.ones_like(ids_1S), num_beams=1, do_sample=False, max_length=None,
-            max_new_tokens=MAX_NEW_TOKENS, forced_eos_token_id=None,
-        ).tolist()  # fmt: skip
-        output = [our_id[id] for id in written[1:]]
-        outputs.append(output[: output.index(EOS_ID)] if EOS_ID in output else output)
-    return compared(probes, difference, outputs)
 
 
 def differing_texts(folder: Path, ours: SentencePieceTokenizer) -> list[tuple[str, str]]:

@@ -10,9 +10,8 @@ Shapes: H heads, D d_model, V vocabulary, P positions of a table, O outputs of a
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import cast
 
 import torch
 import torch.nn.functional as F
@@ -25,7 +24,7 @@ from transduce.model.layers import FeedForward, Layer
 
 __all__ = [
     "PlainAttention", "PlainLayer", "PlainModel", "PlainStack", "Projection", "Scale", "assign_plain", "plain_model",
-    "reordered",
+    "reordered", "with_rows",
 ]  # fmt: skip
 
 
@@ -84,6 +83,18 @@ class PlainModel:
     encoder: PlainStack | None
     decoder: PlainStack
     output: Projection
+
+
+def with_rows(
+    plain: PlainModel, src: Callable[[Tensor], Tensor], tgt: Callable[[Tensor], Tensor], bias_O: Tensor
+) -> PlainModel:
+    """Change the rows of embeddings and output: ``src`` and ``tgt`` do so for one matrix each."""
+    assert plain.encoder is not None
+    return PlainModel(
+        replace(plain.encoder, embedding_VD=src(plain.encoder.embedding_VD)),
+        replace(plain.decoder, embedding_VD=tgt(plain.decoder.embedding_VD)),
+        Projection(tgt(plain.output.weight_OI), bias_O),
+    )
 
 
 @torch.no_grad()
@@ -220,11 +231,13 @@ def assign_plain(model: Transformer, plain: PlainModel) -> None:
         assert isinstance(front_end, TokenFrontEnd)
         front_end.embedding.weight.copy_(values.embedding_VD)
         if values.positions_PD is not None:
-            cast(LearnedPositions, front_end.positions).weight.copy_(values.positions_PD)
+            assert isinstance(front_end.positions, LearnedPositions)
+            front_end.positions.weight.copy_(values.positions_PD)
         for layer, of_layer in zip(stack, values.layers, strict=True):
             _assign_layer(layer, of_layer)
         if values.norm is not None:
-            _assign_scale(cast(nn.LayerNorm, stack.norm), values.norm)
+            assert isinstance(stack.norm, nn.LayerNorm)
+            _assign_scale(stack.norm, values.norm)
     output = model.output
     output.weight.copy_(plain.output.weight_OI)  # the embedding once more if they are tied
     assert output.bias is not None

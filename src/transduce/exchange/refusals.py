@@ -8,35 +8,26 @@ from typing import Literal
 
 from transduce.config import LanguageModelConfig, ModelConfig, TransformerConfig
 from transduce.errors import ConfigError
+from transduce.inference.trained_model import Capabilities
 
-__all__ = ["CAUSAL_TASKS", "FORMAT_NAMES", "TRANSLATING_TASKS", "Target", "require_exportable"]
+__all__ = ["FORMAT_NAMES", "Target", "require_exportable"]
 
 Target = Literal["hf", "ct2", "onnx"]
 FORMAT_NAMES: dict[Target, str] = {"hf": "Hugging Face", "ct2": "CTranslate2", "onnx": "ONNX"}
 
-TRANSLATING_TASKS = ("translation", "span-corruption")
-CAUSAL_TASKS = ("causal-lm", "sft", "dpo", "ppo", "reinforce")
-WHY_NOT: dict[str, str] = {
-    "parsing": "a parser's search follows the words of the sentence, and no other library has such a search",
-    "masked-lm": "BERT normalises its embeddings and has one more layer before the softmax; this model has neither",
-    "reward": "its output is one number for a response, which no library's class has at the last token",
-}
 
-
-def require_exportable(config: ModelConfig, task: str, target: Target, *, where: Path) -> None:
+def require_exportable(config: ModelConfig, capabilities: Capabilities, target: Target, *, where: Path) -> None:
     """Raise ConfigError, naming the setting, if the format of ``target`` cannot carry the model in ``where``."""
-    reason = next(_reasons(config, task, target), None)
+    reason = next(_reasons(config, capabilities, target), None)
     if reason is not None:
         raise ConfigError(f"{where} cannot be exported to {FORMAT_NAMES[target]}: {reason}")
 
 
-def _reasons(config: ModelConfig, task: str, target: Target) -> Iterator[str]:
-    if task in WHY_NOT:
-        yield WHY_NOT[task]
-    if task in CAUSAL_TASKS and target != "hf":
-        yield f"it is a language model ({task}); use --to hf"
-    if task not in (*TRANSLATING_TASKS, *CAUSAL_TASKS):
-        yield f"a model for {task} has no counterpart there"
+def _reasons(config: ModelConfig, capabilities: Capabilities, target: Target) -> Iterator[str]:
+    if capabilities.exported_as is None:
+        yield f"it is {capabilities.what}: {capabilities.why_not_exported}"
+    if capabilities.exported_as == "decoder" and target != "hf":
+        yield f"it is {capabilities.what}; use --to hf"
     if not isinstance(config, TransformerConfig | LanguageModelConfig):
         yield f"system = {config.system!r}, a baseline of Table 2, has no counterpart there"
         return

@@ -48,7 +48,7 @@ from transduce.text import Tokenizers
 
 __all__ = [
     "ModelFolder", "SavedWeights", "read_model_config", "read_model_folder", "read_saved_weights", "read_tokenizers",
-    "require_memory_to_search", "require_task", "write_model_card", "write_model_folder",
+    "require_memory_to_search", "write_model_card", "write_model_folder",
 ]  # fmt: skip
 
 MIGRATIONS = (tables_of_format_1, model_of_format_2)  # from format 1
@@ -70,11 +70,12 @@ class ModelFolder:
     statistics: LineStatistics | None = None  # of the training text; None in folders of earlier versions
     longest_source: int | None = None  # columns or frames of images or audio in training; None in earlier versions
 
-    def model_for(self, task: str, kind: type[nn.Module]) -> Any:
-        """Return the model. Raises CheckpointError if it was trained for another task, or is of another kind."""
-        require_task(self.task, task, self.folder)
+    def model_as(self, kind: type[nn.Module]) -> Any:
+        """Return the model. Raises CheckpointError if it is of another kind."""
         if not isinstance(self.model, kind):
-            raise CheckpointError(f"{self.folder} holds a {type(self.model).__name__}, which is no model for {task}")
+            raise CheckpointError(
+                f"{self.folder} holds a {type(self.model).__name__}, which is no model for {self.task}"
+            )
         return self.model
 
     def require_language_model_tokens(self) -> None:
@@ -83,12 +84,6 @@ class ModelFolder:
             raise CheckpointError(
                 f"the vocabulary of the model for {self.task} has no mask token and no sentinels; train it again"
             )
-
-
-def require_task(found: str, wanted: str, where: Path) -> None:
-    """Raise CheckpointError if a model was trained for another task."""
-    if found != wanted:
-        raise CheckpointError(f"{where} holds a model for {found}, not for {wanted}; its card says how to use it")
 
 
 def write_model_folder(

@@ -2,74 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Literal, overload
+from typing import Any, TypeVar, overload
 
 import torch
 
-from transduce.errors import CheckpointError
-from transduce.inference.folder import read_model_config, require_task
-from transduce.inference.language_models.language_model import LanguageModel
-from transduce.inference.language_models.responses import RewardModel
-from transduce.inference.media_model import Reader, Transcriber
-from transduce.inference.parser import Parser
-from transduce.inference.translation.translator import Translator
+from transduce.inference.folder import read_model_config
+from transduce.inference.trained_model import TrainedModel, added_task
 
-__all__ = ["AnyModel", "load"]
+__all__ = ["load"]
 
-AnyModel = Translator | Parser | LanguageModel | RewardModel | Reader | Transcriber
+ModelT = TypeVar("ModelT", bound=TrainedModel)  # its class may be abstract, which type[ModelT] may not
 
 
 @overload
-def load(
-    folder: str | Path, task: Literal["translation", "mask-predict"], *, device: str | torch.device = "cpu"
-) -> Translator: ...
+def load(folder: str | Path, kind: Callable[..., ModelT], *, device: str | torch.device = "cpu") -> ModelT: ...
 
 
 @overload
-def load(folder: str | Path, task: Literal["parsing"], *, device: str | torch.device = "cpu") -> Parser: ...
+def load(folder: str | Path, kind: None = None, *, device: str | torch.device = "cpu") -> Any: ...
 
 
-@overload
-def load(folder: str | Path, task: Literal["reward"], *, device: str | torch.device = "cpu") -> RewardModel: ...
-
-
-@overload
-def load(folder: str | Path, task: Literal["image-to-text"], *, device: str | torch.device = "cpu") -> Reader: ...
-
-
-@overload
-def load(folder: str | Path, task: Literal["speech-to-text"], *, device: str | torch.device = "cpu") -> Transcriber: ...
-
-
-@overload
-def load(folder: str | Path, task: str | None = None, *, device: str | torch.device = "cpu") -> AnyModel: ...
-
-
-def load(folder: str | Path, task: str | None = None, *, device: str | torch.device = "cpu") -> AnyModel:
+def load(folder: str | Path, kind: Any = None, *, device: str | torch.device = "cpu") -> Any:
     """Load a model folder: a ``Translator``, a ``Parser``, a ``LanguageModel``, a ``Reader``, ... by its task.
 
-    ``task``: the one that the model must have been trained for. Options such as a precision are those of the classes,
-    ``Translator.load(folder, precision="bf16")``.
-    Raises CheckpointError if the folder cannot be used, or its model is for another task, or for one that another
-    package has defined.
+    ``kind``: the class that is wanted, as in ``load(folder, Translator)``. Options such as a precision are those of the
+    classes, ``Translator.load(folder, precision="bf16")``. A task of another distribution is asked for the model by
+    ``load(folder, device=...)``: its entry point in the group ``transduce.tasks`` has the name of the task.
+    Raises CheckpointError if the folder cannot be used, or its model is of another kind, or for an unknown task.
     """
-    folder = Path(folder)
-    _, found = read_model_config(folder)
-    if task is not None:
-        require_task(found, task, folder)
-    match found:
-        case "translation" | "mask-predict":
-            return Translator.load(folder, device=device)
-        case "parsing":
-            return Parser.load(folder, device=device)
-        case "reward":
-            return RewardModel.load(folder, device=device)
-        case "image-to-text":
-            return Reader.load(folder, device=device)
-        case "speech-to-text":
-            return Transcriber.load(folder, device=device)
-        case _ if found in LanguageModel.kinds:
-            return LanguageModel.load(folder, device=device)
-        case _:
-            raise CheckpointError(f"{folder} holds a model for {found}; load it by the package that defines this task")
+    folder, wanted = Path(folder), kind or TrainedModel
+    _, task = read_model_config(folder)
+    if kind is None and task not in TrainedModel.by_task:
+        added = added_task(task, folder)
+        if task not in TrainedModel.by_task and hasattr(added, "load"):
+            return added.load(folder, device=device)
+    return wanted.class_for(task, folder).load(folder, device=device)

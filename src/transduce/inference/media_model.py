@@ -16,10 +16,10 @@ from transduce.config import ImagesData, InferencePrecision, SearchConfig, Speec
 from transduce.errors import DataError
 from transduce.inference.batch_search import require_sequence
 from transduce.inference.devices import usable_device
-from transduce.inference.folder import read_model_folder
+from transduce.inference.folder import ModelFolder, read_model_folder
 from transduce.inference.media_search import MAX_SOURCE_POSITIONS, MediaSearch
-from transduce.inference.process_bound import ProcessBound
 from transduce.inference.search_options import search_with
+from transduce.inference.trained_model import Capabilities, TrainedModel
 from transduce.inference.translation.parts import ScoredText, distinct_texts
 from transduce.media import Features, MediaKind, reader_of
 from transduce.media.audio import FRAMES_PER_SECOND
@@ -29,7 +29,7 @@ from transduce.search import Hypothesis
 from transduce.text import Tokenizers, normalise
 from transduce.text.chunks import chunks
 
-__all__ = ["MEDIA_MODELS", "FoundText", "MediaModel", "Reader", "Transcriber"]
+__all__ = ["FoundText", "MediaModel", "Reader", "Transcriber"]
 
 FILES_AT_ONCE = 64  # decoded before the first is searched: enough to batch those of similar length
 
@@ -80,10 +80,10 @@ class _Source:
     error: str | None = None
 
 
-class MediaModel(ProcessBound):
+class MediaModel(TrainedModel):
     """A model from images or audio to text. Several threads may share one."""
 
-    task: ClassVar[str]
+    capabilities = Capabilities((), "a model of images or audio", "read")
     kind: ClassVar[MediaKind]
 
     def __init__(
@@ -111,15 +111,20 @@ class MediaModel(ProcessBound):
     def load(
         cls, folder: str | Path, *, device: str | torch.device = "cpu", precision: InferencePrecision = "fp32"
     ) -> Self:
-        """Load a model folder.
+        """Load a model folder; ``MediaModel.load`` gives a ``Reader`` or a ``Transcriber``.
 
         Raises CheckpointError if it cannot be used or is for another task, ConfigError if the device does not exist or
         does not support the precision.
         """
         read = read_model_folder(Path(folder), device=usable_device(device))
+        return cls.class_for(read.task, read.folder).from_folder(read, precision=precision)
+
+    @classmethod
+    def from_folder(cls, loaded: ModelFolder, *, precision: InferencePrecision = "fp32") -> Self:
+        """Return the model of a folder that has been read."""
         return cls(
-            read.model_for(cls.task, Transformer), read.tokenizers, read.search, direction=read.direction,
-            precision=precision, longest_source=read.longest_source,
+            loaded.model_as(Transformer), loaded.tokenizers, loaded.search, direction=loaded.direction,
+            precision=precision, longest_source=loaded.longest_source,
         )  # fmt: skip
 
     def find_texts(
@@ -217,7 +222,8 @@ class MediaModel(ProcessBound):
 class Reader(MediaModel):
     """Reads the text of images: ``Reader.load(folder).read(["line.png"])``."""
 
-    task, kind = "image-to-text", "image"
+    capabilities = Capabilities(("image-to-text",), "a model that reads images", "read")
+    kind = "image"
 
     def read(
         self, images: Sequence[Media], *, n_best: int | None = None, **options: Unpack[SearchOptions]
@@ -234,7 +240,8 @@ class Reader(MediaModel):
 class Transcriber(MediaModel):
     """Writes down what is said in audio: ``Transcriber.load(folder).transcribe(["speech.wav"])``."""
 
-    task, kind = "speech-to-text", "audio"
+    capabilities = Capabilities(("speech-to-text",), "a model that writes down speech", "transcribe")
+    kind = "audio"
 
     def transcribe(
         self, recordings: Sequence[Media], *, n_best: int | None = None, **options: Unpack[SearchOptions]
@@ -246,6 +253,3 @@ class Transcriber(MediaModel):
         """
         require_sequence(recordings, "transcribe takes a list of recordings", "for one, transcribe([recording])[0]")
         return self._texts(recordings, n_best, options)
-
-
-MEDIA_MODELS: Mapping[str, type[MediaModel]] = {each.task: each for each in (Reader, Transcriber)}  # by task

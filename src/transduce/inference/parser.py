@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -15,8 +16,8 @@ from torch import Tensor
 from transduce.config import InferencePrecision, SearchConfig
 from transduce.inference.batch_search import BatchSearch, SearchResult, require_sequence
 from transduce.inference.devices import usable_device
-from transduce.inference.folder import read_model_folder
-from transduce.inference.process_bound import ProcessBound
+from transduce.inference.folder import ModelFolder, read_model_folder
+from transduce.inference.trained_model import Capabilities, TrainedModel
 from transduce.linearisation import ANY_TAG, PUNCTUATION_TAGS, ending_token, repair
 from transduce.model import EncoderDecoder
 from transduce.search import Constrained, Prefixes
@@ -65,12 +66,17 @@ class TreeConstraint(Constrained):
         return log_probs_NV
 
 
-class Parser(ProcessBound):
+class Parser(TrainedModel):
     """Parse sentences of whitespace-separated words, tokenized as in treebanks.
 
     ``Parser.load(folder).parse(["..."])`` is all that most users need. Search is constrained to balanced brackets and
     every word once; with ``is_constrained=False`` the output is repaired instead.
     """
+
+    capabilities = Capabilities(
+        ("parsing",), "a parser", "parse", served_as="parser",
+        why_not_exported="a parser's search follows the words of the sentence, and no other library has such a search",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -99,10 +105,18 @@ class Parser(ProcessBound):
         device: str | torch.device = "cpu",
         precision: InferencePrecision = "fp32",
         is_constrained: bool = True,
-    ) -> Parser:
-        """Load a model folder. Raises CheckpointError if it cannot be used, or holds a translator."""
+    ) -> Self:
+        """Load a model folder. Raises CheckpointError if it cannot be used, or holds no parser."""
         loaded = read_model_folder(Path(folder), device=usable_device(device))
-        model = loaded.model_for("parsing", EncoderDecoder)
+        kind = cls.class_for(loaded.task, loaded.folder)
+        return kind.from_folder(loaded, precision=precision, is_constrained=is_constrained)
+
+    @classmethod
+    def from_folder(
+        cls, loaded: ModelFolder, *, precision: InferencePrecision = "fp32", is_constrained: bool = True
+    ) -> Self:
+        """Return the parser of a model folder that has been read."""
+        model = loaded.model_as(EncoderDecoder)
         return cls(model, loaded.tokenizers, loaded.search, precision=precision, is_constrained=is_constrained)
 
     def parse(self, sentences: Sequence[str], *, search: SearchConfig | None = None) -> list[Tree | None]:

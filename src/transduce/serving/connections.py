@@ -12,7 +12,7 @@ import socket
 import struct
 import time
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState as UvicornState
@@ -62,7 +62,7 @@ class Connections(UvicornState):
                 each.reset()
 
     def _all(self) -> list[PatientProtocol]:
-        return cast(list[PatientProtocol], list(self.connections))
+        return [each for each in self.connections if isinstance(each, PatientProtocol)]
 
 
 class PatientProtocol(H11Protocol):
@@ -96,7 +96,8 @@ class PatientProtocol(H11Protocol):
         super().connection_made(transport)
         self.idle_since = time.monotonic()
         self._watch_headers()
-        cast(Connections, self.server_state).make_room(self)
+        assert isinstance(self.server_state, Connections)
+        self.server_state.make_room(self)
 
     def data_received(self, data: bytes) -> None:
         """Take what a client has sent."""

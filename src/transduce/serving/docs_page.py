@@ -1,4 +1,4 @@
-"""The description of the server's routes as a page without scripts, made from ``openapi.json``."""
+"""The description of the server's routes as a page without scripts, made from that for programs."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def docs_html(openapi: Mapping[str, Any]) -> str:
 def _route(path: str, method: str, operation: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines of one route: what it does, its fields, its answers."""
     yield f"<h3>{method.upper()} {escape(path)}</h3>"
-    yield f"<p>{escape(operation['summary'])}</p>"
+    yield f"<p>{escape('. '.join(operation[key] for key in ('summary', 'description') if key in operation))}</p>"
     fields = {each["name"]: (each["schema"], each.get("required", False)) for each in operation.get("parameters", ())}
     for content in operation.get("requestBody", {}).get("content", {}).values():
         schema = content["schema"]

@@ -5,43 +5,35 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-import time
 import traceback
 import zlib
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Mapping
+from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import parse_qs
 
 from starlette.datastructures import FormData
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse
 
 import transduce
 from transduce.errors import TransduceError
 from transduce.serving.access import Client, TooManyRequests
 from transduce.serving.batching import Closed, DeadlineExceeded, QueueFull, TooLong
 
-if TYPE_CHECKING:
-    from transduce.serving.state import ServerState
-
 __all__ = [
-    "ApiError", "Endpoint", "Fields", "Shape", "answered", "as_api_error", "counted", "json_response", "read_fields",
-    "report", "require_within", "while_connected",
+    "ApiError", "FormValues", "as_api_error", "counted", "json_response", "read_values", "report", "require_within",
+    "while_connected",
 ]  # fmt: skip
 
 MAX_BODY_BYTES = 2 << 20
 BODY_TIMEOUT_S = 30.0  # for a whole body to arrive
 MAX_FIELDS = 5000
-MAX_NAME_CHARACTERS = 50  # of a field, in a message
 CODINGS = {"gzip": 31, "x-gzip": 31, "deflate": 15}  # of a body, with the parameter of zlib
-CLIENT_GONE = 499  # as nginx calls it: nobody reads the answer
 
 T = TypeVar("T")
-Endpoint = Callable[[Request], Awaitable[Response]]
-Shape = Callable[["ApiError"], Response]  # an error as an API writes it
 
 
 class ApiError(Exception):
@@ -57,23 +49,6 @@ class ApiError(Exception):
         """Headers of the answer."""
         headers = {} if self.retry_after_s is None else {"Retry-After": str(self.retry_after_s)}
         return headers | ({"Connection": "close"} if self.closes else {})
-
-
-def answered(state: ServerState, api: str, route: str, shape: Shape, endpoint: Endpoint) -> Endpoint:
-    """Return an endpoint that answers any error in the shape of its API, and is measured."""
-
-    async def answer(request: Request) -> Response:
-        begun = time.monotonic()
-        try:
-            response = await endpoint(request)
-        except ClientDisconnect:
-            response = Response(status_code=CLIENT_GONE)
-        except Exception as error:
-            response = shape(as_api_error(error))
-        state.metrics.request(api, route, response.status_code, time.monotonic() - begun)
-        return response
-
-    return answer
 
 
 def as_api_error(error: Exception) -> ApiError:
@@ -112,127 +87,29 @@ def report(error: BaseException) -> None:
     print(f"error: {type(error).__name__}{where}", file=sys.stderr, flush=True)
 
 
-class Fields:
-    """The fields of a request, from JSON, a form or the query, with checks of their types; null is as if absent."""
-
-    def __init__(self, values: Mapping[str, Any]) -> None:
-        self._values = {name: value for name, value in values.items() if value is not None}
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._values
-
-    def require_known(self, known: Collection[str]) -> None:
-        """Raise ApiError for a field that is none of these, so that no wish is ignored."""
-        for name in self._values:
-            if name not in known:
-                shown = f" {name!r}" if name.isidentifier() and len(name) <= MAX_NAME_CHARACTERS else ""
-                raise ApiError(400, f"Invalid request: the field{shown} is not supported")
-
-    def raw(self, name: str) -> Any:
-        """Return a value as it came; None if it is missing."""
-        return self._values.get(name)
-
-    def text(self, name: str, default: str | None = None) -> str:
-        """Return a string. Raises ApiError if it is missing without a default, or something else."""
-        value = _last(self._values.get(name))
-        if value is None:
-            if default is None:
-                raise ApiError(400, f"Invalid request: missing {name} parameter")
-            return default
-        if not isinstance(value, str):
-            raise ApiError(400, f"Invalid request: {name} should be a string")
-        return _writable(value)
-
-    def filled(self, name: str, default: str | None = None) -> str:
-        """Return a string that is not empty; an empty one is as if absent."""
-        value = self.text(name, default or "")
-        if not value and default is None:
-            raise ApiError(400, f"Invalid request: missing {name} parameter")
-        return value or default or ""
-
-    def texts(self, name: str) -> tuple[list[str], bool]:
-        """Return strings, and whether they were a list."""
-        value = self._values.get(name)
-        if value is None:
-            raise ApiError(400, f"Invalid request: missing {name} parameter")
-        if isinstance(value, _FormValues):
-            return [_writable(each) for each in value], len(value) > 1
-        is_list = isinstance(value, list)
-        values = value if is_list else [value]
-        if not all(isinstance(each, str) for each in values):
-            raise ApiError(400, f"Invalid request: {name} should be a string or a list of strings")
-        return [_writable(each) for each in values], is_list
-
-    def names(self, name: str) -> list[str]:
-        """Return a list of names, also given as one string with commas."""
-        if self._values.get(name) is None:
-            return []
-        return [part.strip() for each in self.texts(name)[0] for part in each.split(",") if part.strip()]
-
-    def number(self, name: str, default: float, *, low: float, high: float) -> float:
-        """Return a number between limits."""
-        value = _last(self._values.get(name))
-        if value is None or value == "":
-            return default
-        try:
-            number = float(value) if isinstance(value, int | float | str) and not isinstance(value, bool) else None
-        except (ValueError, OverflowError):
-            number = None
-        if number is None or not low <= number <= high:
-            raise ApiError(400, f"Invalid request: {name} should be a number from {low:g} to {high:g}")
-        return number
-
-    def integer(self, name: str, default: int, *, low: int, high: int) -> int:
-        """Return an integer between limits."""
-        number = self.number(name, default, low=low, high=high)
-        if number != int(number):
-            raise ApiError(400, f"Invalid request: {name} should be an integer from {low} to {high}")
-        return int(number)
-
-    def flag(self, name: str, default: bool) -> bool:
-        """Return a truth value: true, false, 1, 0."""
-        value = _last(self._values.get(name))
-        if value is None or value == "":
-            return default
-        words = {"true": True, "1": True, "false": False, "0": False}
-        found = words.get(str(value).lower())
-        if found is None:
-            raise ApiError(400, f"Invalid request: {name} should be true or false")
-        return found
-
-
-class _FormValues(list[str]):
+class FormValues(list[str]):
     """The values of one name in a form or a query."""
 
 
-def _last(value: Any) -> Any:
-    return value[-1] if isinstance(value, _FormValues) else value
-
-
-def _writable(text: str) -> str:
-    """Return a text that can be written as UTF-8: JSON may have lone surrogates."""
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-
-
-async def read_fields(request: Request) -> Fields:
-    """Read the query and the body of a request: JSON, or a form of either kind.
+async def read_values(request: Request) -> dict[str, Any]:
+    """Return the values of the fields of a request, in the query and the body: JSON, or a form of either kind.
 
     Raises ApiError for a body that is too large, too slow or malformed.
     """
     values: dict[str, Any] = {
-        name: _FormValues(each) for name, each in _parsed_query(request.scope["query_string"]).items()
+        name: FormValues(each) for name, each in _parsed_query(request.scope["query_string"]).items()
     }
     body = await _body(request)
     if not body:
-        return Fields(values)
+        return values
     match request.headers.get("content-type", "").partition(";")[0].strip().lower():
         case "application/x-www-form-urlencoded":
-            values |= {name: _FormValues(each) for name, each in _parsed_query(body).items()}
+            values |= {name: FormValues(each) for name, each in _parsed_query(body).items()}
         case "multipart/form-data":
             values |= await _multipart(request, body)
         case _:  # also without a type, as some clients send it
             values |= _json(body)
-    return Fields(values)
+    return values
 
 
 async def _body(request: Request) -> bytes:
@@ -290,7 +167,7 @@ async def _multipart(request: Request, body: bytes) -> dict[str, Any]:
         form: FormData = await MultiPartParser(request.headers, stream(), max_files=0, max_fields=MAX_FIELDS).parse()
     except (MultiPartException, KeyError, ValueError) as error:
         raise ApiError(400, "Invalid request: the form is malformed") from error
-    return {name: _FormValues(str(each) for each in form.getlist(name)) for name in form}
+    return {name: FormValues(str(each) for each in form.getlist(name)) for name in form}
 
 
 def _json(body: bytes) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import math
 import threading
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
@@ -18,6 +18,7 @@ from transduce.errors import CheckpointError
 from transduce.inference import Continuation, LanguageModel, Parse, Parser, ScoredText, Translator, tagged_words
 from transduce.inference.folder import read_model_config
 from transduce.inference.search_options import search_with
+from transduce.inference.trained_model import ServedAs, TrainedModel
 from transduce.inference.translation.parts import TranslatedSegment
 from transduce.inference.translation.prefixes import NO_PREFIX, Prefix
 from transduce.inference.translation.word_alignment import AlignedSentence, align_words
@@ -58,18 +59,15 @@ class Served(Generic[ModelT, JobT]):
     def __init__(
         self,
         folder: Path,
-        load: Callable[[Path], ModelT],
         *,
-        name_of: Callable[[ModelT], str],
         options: ServingOptions,
         compute: ComputeThread,
         metrics_of: Callable[[str], ModelMetrics],
     ) -> None:
-        """``name_of`` gives the name of a model in measurements and requests."""
-        self.folder, self._load, self.options, self.compute = folder, load, options, compute
+        self.folder, self.options, self.compute = folder, options, compute
         self._stamp = _stamp(folder)
-        self.model = in_new_thread(lambda: load(folder))
-        self.name = name_of(self.model)
+        self.model = in_new_thread(self.read)
+        self.name = self.name_of(self.model)
         self.metrics = metrics = metrics_of(self.name)
         self._reloading = threading.Lock()
         self._batcher = Batcher[JobT](
@@ -84,15 +82,29 @@ class Served(Generic[ModelT, JobT]):
         )
         metrics.waiting(lambda: self._batcher.n_waiting)
 
+    def read(self) -> ModelT:
+        """Read the model folder."""
+        raise NotImplementedError
+
+    def attentive(self, model: DecoderT) -> DecoderT:
+        """Let more urgent work pass between the steps of a model."""
+        model.attend(self.compute.give_way)
+        return model
+
+    def name_of(self, model: ModelT) -> str:
+        """Return the name of a model in measurements and requests: that of its run, or of its folder."""
+        folder = self.folder.resolve()
+        return folder.parent.name if folder.name == "model" else folder.name
+
     def _run(self, jobs: Sequence[JobT]) -> Sequence[Any]:
         """Do jobs of one kind with the model of this moment."""
-        return self.do(self.model, jobs)
+        return self.run_batch(self.model, jobs)
 
-    def do(self, model: ModelT, jobs: Sequence[JobT]) -> Sequence[Any]:
+    def run_batch(self, model: ModelT, jobs: Sequence[JobT]) -> Sequence[Any]:
         """Do jobs of one kind, at least one."""
         raise NotImplementedError
 
-    async def ask(self, jobs: Sequence[JobT], *, timeout_s: float = math.inf) -> list[Any]:
+    async def submit(self, jobs: Sequence[JobT], *, timeout_s: float = math.inf) -> list[Any]:
         """Queue jobs and return their results, in order; cancelling this cancels those that have not begun.
 
         Raises QueueFull, TooLong, DeadlineExceeded, Closed, or what the model raised.
@@ -123,7 +135,7 @@ class Served(Generic[ModelT, JobT]):
         with self._reloading:
             stamp = _stamp(self.folder)
             try:
-                model = in_new_thread(lambda: self._load(self.folder))
+                model = in_new_thread(self.read)
                 self.require_same_use(model)
             except Exception:
                 self._stamp = stamp  # not tried again until it changes
@@ -150,10 +162,26 @@ def _stamp(folder: Path) -> tuple[int, int] | None:
 
 
 @dataclass(frozen=True, slots=True)
-class TranslateJob:
-    """Translate a sentence."""
+class TextJob:
+    """Work on a text."""
 
     text: str
+
+    @property
+    def kind(self) -> Hashable:
+        """What jobs of one batch share."""
+        return type(self).__name__
+
+    @property
+    def length(self) -> int:
+        """Characters."""
+        return len(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class TranslateJob(TextJob):
+    """Translate a sentence."""
+
     n_best: int = 1
     prefix: Prefix = NO_PREFIX
 
@@ -162,47 +190,25 @@ class TranslateJob:
         """What jobs of one batch share."""
         return "translate", self.n_best, bool(self.prefix.text)
 
-    @property
-    def length(self) -> int:
-        """Characters."""
-        return len(self.text)
-
 
 @dataclass(frozen=True, slots=True)
-class AlternativesJob:
+class AlternativesJob(TextJob):
     """Find translations that differ from the end of the prefix on."""
 
-    text: str
     prefix: str
     n: int
 
-    @property
-    def kind(self) -> Hashable:
-        """What jobs of one batch share."""
-        return "alternatives"
-
-    @property
-    def length(self) -> int:
-        """Characters."""
-        return len(self.text)
-
 
 @dataclass(frozen=True, slots=True)
-class AlignJob:
+class AlignJob(TextJob):
     """Align a sentence with a translation."""
 
-    source: str
-    target: str
-
-    @property
-    def kind(self) -> Hashable:
-        """What jobs of one batch share."""
-        return "align"
+    translation: str
 
     @property
     def length(self) -> int:
         """Characters."""
-        return max(len(self.source), len(self.target))
+        return max(len(self.text), len(self.translation))
 
 
 TranslatorJob = TranslateJob | AlternativesJob | AlignJob
@@ -211,12 +217,22 @@ TranslatorJob = TranslateJob | AlternativesJob | AlignJob
 class ServedTranslator(Served[Translator, TranslatorJob]):
     """A translator; results are TranslatedSegment, list of ScoredText, and AlignedSentence."""
 
+    def read(self) -> Translator:
+        """Read the model folder."""
+        return self.attentive(
+            Translator.load(self.folder, device=self.options.device, precision=self.options.precision)
+        )
+
+    def name_of(self, model: Translator) -> str:
+        """Return the direction of a model."""
+        return f"{model.src_language}-{model.tgt_language}"
+
     @property
     def direction(self) -> tuple[str, str]:
         """Source and target language."""
         return self.model.src_language, self.model.tgt_language
 
-    def do(self, model: Translator, jobs: Sequence[TranslatorJob]) -> Sequence[Any]:
+    def run_batch(self, model: Translator, jobs: Sequence[TranslatorJob]) -> Sequence[Any]:
         """Do jobs of one kind."""
         match jobs[0]:
             case TranslateJob(n_best=n_best):
@@ -236,7 +252,7 @@ class ServedTranslator(Served[Translator, TranslatorJob]):
         return translated
 
     def _align(self, model: Translator, jobs: Sequence[AlignJob]) -> list[AlignedSentence]:
-        pairs, aligned = [(job.source, job.target) for job in jobs], list[AlignedSentence]()
+        pairs, aligned = [(job.text, job.translation) for job in jobs], list[AlignedSentence]()
         for start in range(0, len(pairs), ALIGNED_TOGETHER):
             self.compute.give_way()
             aligned += align_words(model, pairs[start : start + ALIGNED_TOGETHER])
@@ -259,38 +275,28 @@ class ServedTranslator(Served[Translator, TranslatorJob]):
             )
 
 
-@dataclass(frozen=True, slots=True)
-class ParseJob:
+class ParseJob(TextJob):
     """Parse a sentence whose words are separated by spaces."""
-
-    sentence: str
-
-    @property
-    def kind(self) -> Hashable:
-        """What jobs of one batch share."""
-        return "parse"
-
-    @property
-    def length(self) -> int:
-        """Characters."""
-        return len(self.sentence)
 
 
 class ServedParser(Served[Parser, ParseJob]):
     """A parser; results are of the type Parse."""
 
-    def do(self, model: Parser, jobs: Sequence[ParseJob]) -> Sequence[Parse]:
+    def read(self) -> Parser:
+        """Read the model folder."""
+        return self.attentive(Parser.load(self.folder, device=self.options.device, precision=self.options.precision))
+
+    def run_batch(self, model: Parser, jobs: Sequence[ParseJob]) -> Sequence[Parse]:
         """Do jobs of one kind."""
-        parses = model.parse_interruptible(lambda: False, [tagged_words(job.sentence) for job in jobs])
+        parses = model.parse_interruptible(lambda: False, [tagged_words(job.text) for job in jobs])
         assert parses is not None  # not interrupted
         return parses
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class GenerateJob:
+class GenerateJob(TextJob):
     """Continue a prompt; new text is passed on in the thread of the model."""
 
-    prompt: str
     max_tokens: int
     sampling: Sampling
     seed: int
@@ -302,18 +308,17 @@ class GenerateJob:
         """No two are done together, since each is streamed."""
         return id(self)
 
-    @property
-    def length(self) -> int:
-        """Characters."""
-        return len(self.prompt)
-
 
 class ServedLanguageModel(Served[LanguageModel, GenerateJob]):
     """A language model that continues text or responds; results are of the type Continuation."""
 
     urgencies = (Urgency.GENERATION,)
 
-    def do(self, model: LanguageModel, jobs: Sequence[GenerateJob]) -> Sequence[Continuation]:
+    def read(self) -> LanguageModel:
+        """Read the model folder."""
+        return LanguageModel.load(self.folder, device=self.options.device)
+
+    def run_batch(self, model: LanguageModel, jobs: Sequence[GenerateJob]) -> Sequence[Continuation]:
         """Do jobs of one kind: one."""
         [job] = jobs
 
@@ -322,44 +327,27 @@ class ServedLanguageModel(Served[LanguageModel, GenerateJob]):
             return job.should_stop()
 
         return model.generate(
-            [job.prompt], max_tokens=job.max_tokens, sampling=job.sampling, seed=job.seed, should_stop=should_stop,
+            [job.text], max_tokens=job.max_tokens, sampling=job.sampling, seed=job.seed, should_stop=should_stop,
             on_text=job.on_text,
         )  # fmt: skip
 
 
+SERVED: Mapping[ServedAs, type[Served[Any, Any]]] = {
+    "translator": ServedTranslator, "parser": ServedParser, "generator": ServedLanguageModel,
+}  # fmt: skip
+
+
 def load_served(
     folder: Path, *, options: ServingOptions, compute: ComputeThread, metrics_of: Callable[[str], ModelMetrics]
-) -> ServedTranslator | ServedParser | ServedLanguageModel:
+) -> Served[Any, Any]:
     """Load a model folder of any task that can be served.
 
     Raises CheckpointError if it cannot be used, or holds a model that neither translates, parses nor continues text.
     """
     _, task = read_model_config(folder)
-    device, precision = options.device, options.precision
-
-    def attentive(model: DecoderT) -> DecoderT:
-        """Return a model that lets more urgent work pass between its steps."""
-        model.attend(compute.give_way)
-        return model
-
-    if task == "translation":
-        return ServedTranslator(
-            folder, lambda path: attentive(Translator.load(path, device=device, precision=precision)),
-            name_of=lambda model: f"{model.src_language}-{model.tgt_language}",
-            options=options, compute=compute, metrics_of=metrics_of,
-        )  # fmt: skip
-    name = folder.resolve().parent.name if folder.resolve().name == "model" else folder.resolve().name
-    if task == "parsing":
-        return ServedParser(
-            folder, lambda path: attentive(Parser.load(path, device=device, precision=precision)),
-            name_of=lambda _: name, options=options, compute=compute, metrics_of=metrics_of,
-        )  # fmt: skip
-    kind = LanguageModel.kinds.get(task)
-    if kind is None or kind.generate is LanguageModel.generate:
+    capabilities = TrainedModel.class_for(task, folder).capabilities
+    if capabilities.served_as is None:
         raise CheckpointError(
             f"{folder} holds a model for {task}; serve has a use for translators, parsers and models that continue text"
         )
-    return ServedLanguageModel(
-        folder, lambda path: LanguageModel.load(path, device=device),
-        name_of=lambda _: name, options=options, compute=compute, metrics_of=metrics_of,
-    )  # fmt: skip
+    return SERVED[capabilities.served_as](folder, options=options, compute=compute, metrics_of=metrics_of)

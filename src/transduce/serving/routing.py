@@ -6,7 +6,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Sequence
 from itertools import product
-from typing import Any
+from typing import Any, Literal
 
 from transduce.corpora.languages import english_name
 from transduce.serving.detection import Detected, UnservedLanguage
@@ -15,7 +15,7 @@ from transduce.serving.languages import LanguageTag, served_codes
 from transduce.serving.state import ServerState
 from transduce.serving.translating import TranslatedText, translate_texts
 
-__all__ = ["AUTO", "direction_of", "languages_of", "name_of", "stays", "target_of", "translated"]
+__all__ = ["AUTO", "LanguageRefused", "name_of", "sources_of", "stays", "target_of", "translated"]
 
 AUTO = "auto"
 
@@ -25,16 +25,36 @@ def name_of(code: str) -> str:
     return english_name(code) or code
 
 
+class LanguageRefused(ApiError):
+    """A language that is not translated here."""
+
+    def __init__(self, side: Literal["source", "target"], message: str) -> None:
+        super().__init__(400, message)
+        self.side = side
+
+
+async def sources_of(state: ServerState, texts: Sequence[str], source: str, target: str) -> tuple[list[Detected], str]:
+    """Return the source language of each text, given or ("auto", "") recognised, and the code of the target.
+
+    Raises LanguageRefused, and ApiError for a text that is clearly in another language.
+    """
+    if source.lower() in (AUTO, ""):
+        target = target_of(state, target)
+        return await _recognised(state, texts, target), target
+    source, target = _direction_of(state, source, target)
+    return [Detected(source, 100.0)] * len(texts), target
+
+
 def target_of(state: ServerState, target: str) -> str:
-    """Return the code of a target language. Raises ApiError."""
+    """Return the code of a target language. Raises LanguageRefused."""
     found = served_codes(target, state.targets)
     if not found:
-        raise ApiError(400, f"{_brief(target)} is not supported")
+        raise LanguageRefused("target", f"{_brief(target)} is not supported")
     return found[0]
 
 
-def direction_of(state: ServerState, source: str, target: str) -> tuple[str, str]:
-    """Return the codes of a direction that is translated, or twice that of one language. Raises ApiError."""
+def _direction_of(state: ServerState, source: str, target: str) -> tuple[str, str]:
+    """Return the codes of a direction that is translated, or twice that of one language."""
     sources, targets = (served_codes(name, state.languages) for name in (source, target))
     for pair in product(sources, targets):
         if pair in state.translators:
@@ -42,17 +62,15 @@ def direction_of(state: ServerState, source: str, target: str) -> tuple[str, str
     same = [code for code in sources if code in targets]
     if same and _is_written_alike(source, target):
         return same[0], same[0]
-    for name, found in ((source, sources), (target, targets)):
-        if not found:
-            raise ApiError(400, f"{_brief(name)} is not supported")
-    raise ApiError(400, f"{_brief(target)} is not available as a target language from {_brief(source)}")
+    if not targets:
+        raise LanguageRefused("target", f"{_brief(target)} is not supported")
+    if not sources:
+        raise LanguageRefused("source", f"{_brief(source)} is not supported")
+    raise LanguageRefused("source", f"{_brief(target)} is not available as a target language from {_brief(source)}")
 
 
-async def languages_of(state: ServerState, texts: Sequence[str], target: str) -> list[Detected]:
-    """Return the language of each text, among those that are translated into ``target`` and that one.
-
-    Raises ApiError for a text that is clearly in another language.
-    """
+async def _recognised(state: ServerState, texts: Sequence[str], target: str) -> list[Detected]:
+    """Return the language of each text, among those that are translated into ``target`` and that one."""
     sources = [source for source, other in state.translators if other == target]
 
     def detect() -> list[Detected]:

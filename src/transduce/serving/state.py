@@ -11,7 +11,7 @@ from starlette.requests import Request
 from transduce.errors import ConfigError
 from transduce.serving.access import Access, Client
 from transduce.serving.detection import LanguageDetector
-from transduce.serving.http import ApiError, Fields
+from transduce.serving.http import ApiError
 from transduce.serving.metrics import Metrics
 from transduce.serving.models import Served, ServedLanguageModel, ServedParser, ServedTranslator
 
@@ -77,9 +77,9 @@ class ServerState:
         """The languages into which a language is translated."""
         return sorted(target for each, target in self.translators if each == source)
 
-    def client(self, request: Request, fields: Fields | None = None) -> Client:
+    def client(self, request: Request, key: str | None = None) -> Client:
         """Return who sent a request, and count it. Raises ApiError or TooManyRequests."""
-        key, address = _key_of(request, fields), request.client.host if request.client else ""
+        key, address = _key_in_headers(request) or key, request.client.host if request.client else ""
         client = self.access.client(key)
         if client is None:
             if key:
@@ -109,11 +109,6 @@ class ServerState:
         self.access.save()
 
 
-def _key_of(request: Request, fields: Fields | None) -> str | None:
+def _key_in_headers(request: Request) -> str | None:
     kind, _, value = request.headers.get("authorization", "").partition(" ")
-    if kind.lower() in ("deepl-auth-key", "bearer") and value.strip():
-        return value.strip()
-    for name in ("api_key", "auth_key"):  # the latter in older clients of DeepL
-        if fields is not None and name in fields:
-            return fields.text(name, "") or None
-    return None
+    return value.strip() or None if kind.lower() in ("deepl-auth-key", "bearer") else None

@@ -42,7 +42,7 @@ async def translate_texts(
 ) -> list[TranslatedText]:
     """Translate texts, with tags if there are ``rules``; spaces at the ends and empty lines stay.
 
-    Raises as ``Served.ask``.
+    Raises as ``Served.submit``.
     """
     is_long, n_best = sum(map(len, texts)) >= LONG, 1 + n_alternatives
 
@@ -51,10 +51,10 @@ async def translate_texts(
 
     work = await done(lambda: served.model.divided(texts, rules=rules, splitting=splitting))
     jobs = [TranslateJob(sentence.text, n_best=n_best) for sentence in work.sentences]
-    translated = await served.ask(jobs, timeout_s=timeout_s)
+    translated = await served.submit(jobs, timeout_s=timeout_s)
     served.metrics.characters(sum(map(len, texts)))
     pairs = await done(lambda: work.pairs(translated))
-    aligned = await served.ask([AlignJob(*pair) for pair in pairs], timeout_s=timeout_s)
+    aligned = await served.submit([AlignJob(*pair) for pair in pairs], timeout_s=timeout_s)
     translations = await done(lambda: work.put_together(translated, aligned, n_best=n_best))
     return [
         TranslatedText(each.text, tuple(other.text for other in each.n_best[1:]), each.warnings)

@@ -28,8 +28,10 @@ from transduce.config import (
 from transduce.config.record import one_of
 from transduce.data import Store, open_store
 from transduce.data.batch_source import BatchOptions
-from transduce.errors import ConfigError, DataError
-from transduce.inference.loading import load
+from transduce.errors import CheckpointError, ConfigError, DataError
+from transduce.findings import Finding
+from transduce.inference.folder import read_model_config
+from transduce.inference.trained_model import TrainedModel
 from transduce.metrics import TokenisedBleu
 from transduce.text import Tokenizers
 from transduce.training import BatchSource, DistributedContext, Objective, Validate
@@ -134,6 +136,10 @@ class Task(ABC, Generic[BatchT]):
             kinds = one_of(self.searches)
             raise ValueError(f"task = {self.name!r} needs search.kind = {kinds}, got search.kind = {search.kind!r}")
 
+    def examine(self, data: DataConfig, recipe: Path, data_folder: Path | None) -> Iterable[Finding]:
+        """Examine the text that a recipe names, for ``transduce doctor``. Nothing by default."""
+        return ()
+
     def open_store(self, folder: Path, tokenizers: Tokenizers) -> Store:
         """Open a store of a prepared folder. Raises DataError if it cannot be used."""
         return open_store(folder, tokenizer_fingerprint=tokenizers.fingerprint)
@@ -237,7 +243,10 @@ class Task(ABC, Generic[BatchT]):
 
     def load(self, model_folder: Path, *, device: str | torch.device = "cpu") -> Any:
         """Load what users call, such as a ``Translator``. Raises CheckpointError if the folder cannot be used."""
-        return load(model_folder, self.name, device=device)
+        _, found = read_model_config(model_folder)
+        if found != self.name:
+            raise CheckpointError(f"{model_folder} holds a model for {found}, not for {self.name}")
+        return TrainedModel.class_for(found, model_folder).load(model_folder, device=device)
 
     @abstractmethod
     def evaluate(

@@ -159,7 +159,7 @@ def questions_of(lines: Iterator[str], tokenizer: Tokenizer, *, seed: int) -> It
 
 def right_answers(model: LanguageModel, questions: Sequence[Question]) -> int:
     """Return how many hidden words a model finds as its first guess."""
-    if model.task == "causal-lm":
+    if "causal-lm" in model.capabilities.tasks:
         prompts = [question.before for question in questions]
         guesses = [each.text for each in model.generate(prompts, max_tokens=1, sampling=GREEDY)]
     else:

@@ -20,6 +20,7 @@ from transduce.errors import ConfigError, DataError, SearchError
 from transduce.inference.batch_search import require_sequence
 from transduce.inference.folder import ModelFolder
 from transduce.inference.language_models.language_model import AS_IT_IS, Continuation, LanguageModel, lines_of, stack_of
+from transduce.inference.trained_model import Capabilities
 from transduce.model import AttentionHook, DecodingState
 from transduce.search import beam_search
 from transduce.search.sampling import Sampling, draw, sampling_log_probs
@@ -57,7 +58,9 @@ class _Shown:
 class CausalLanguageModel(LanguageModel):
     """A decoder-only model: each position sees itself and earlier ones."""
 
-    task = "causal-lm"
+    capabilities = Capabilities(
+        ("causal-lm",), "a causal language model", "generate", served_as="generator", exported_as="decoder"
+    )
 
     @classmethod
     def from_folder(cls, loaded: ModelFolder) -> Self:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ from transduce.errors import CheckpointError, ConfigError, DataError
 from transduce.inference.batch_search import require_sequence
 from transduce.inference.devices import usable_device
 from transduce.inference.folder import ModelFolder, read_model_folder
-from transduce.inference.process_bound import ProcessBound
+from transduce.inference.trained_model import Capabilities, TrainedModel
 from transduce.model import AttentionHook, TransformerLM
 from transduce.search.sampling import Sampling
 from transduce.text import SPECIAL_TOKENS, Tokenizer
@@ -80,25 +80,20 @@ class TextScore:
         }  # fmt: skip
 
 
-class LanguageModel(ProcessBound, ABC):
+class LanguageModel(TrainedModel):
     """A language model. ``LanguageModel.load(folder).generate(["..."])`` is all that most users need.
 
     A text is a document, or the beginning of one: lines that end with a newline. A causal model continues texts
     (``generate``), a masked one, and one trained on missing spans, fills their gaps (``fill``).
     """
 
-    task: ClassVar[str]  # the task that its models are trained for
-    further_tasks: ClassVar[tuple[str, ...]] = ()  # whose models are used in the same way
-    kinds: ClassVar[dict[str, type[LanguageModel]]] = {}  # by task
+    capabilities = Capabilities((), "a language model", "generate")
+    is_pseudo: ClassVar[bool] = False  # whether probabilities are given both sides, which makes pseudo-perplexity
 
     def __init__(self, model: Any, tokenizer: Tokenizer, *, max_length: int) -> None:
         """``max_length``: the number of positions that the model has been trained on, its window."""
         self.model, self.tokenizer, self.max_length = model.eval(), tokenizer, max_length
         self.codec = DocumentCodec(tokenizer)
-
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        LanguageModel.kinds |= dict.fromkeys((cls.task, *cls.further_tasks), cls)
 
     @classmethod
     def load(cls, folder: str | Path, *, device: str | torch.device = "cpu") -> Self:
@@ -107,18 +102,11 @@ class LanguageModel(ProcessBound, ABC):
         Raises CheckpointError if it cannot be used, or holds no language model, or none of this class.
         """
         loaded = read_model_folder(Path(folder), device=usable_device(device))
-        kind = LanguageModel.kinds.get(loaded.task)
-        if kind is None or not issubclass(kind, cls):
-            tasks = " or ".join(task for task, each in LanguageModel.kinds.items() if issubclass(each, cls))
-            raise CheckpointError(
-                f"{folder} holds a model for {loaded.task}, not for {tasks}; its card says how to use it"
-            )
-        return kind.from_folder(loaded)
+        return cls.class_for(loaded.task, loaded.folder).from_folder(loaded)
 
-    @classmethod
-    @abstractmethod
-    def from_folder(cls, loaded: ModelFolder) -> Self:
-        """Return the language model of a model folder that has been read."""
+    @property
+    def _models(self) -> str:
+        return f"a model for {self.capabilities.tasks[0]}"
 
     @property
     def device(self) -> torch.device:
@@ -139,11 +127,11 @@ class LanguageModel(ProcessBound, ABC):
         on_text: Callable[[str], None] | None = None,
     ) -> list[Continuation]:
         """Continue each prompt. Raises ConfigError unless the model is causal."""
-        raise ConfigError(f"a model for {self.task} does not continue text; use one for causal-lm, or fill its gaps")
+        raise ConfigError(f"{self._models} does not continue text; use one for causal-lm, or fill its gaps")
 
     def fill(self, texts: Sequence[str], *, n_best: int = 5) -> list[FilledText]:
         """Fill the gaps of each text, written ``<mask>``. Raises ConfigError if the model is causal."""
-        raise ConfigError(f"a model for {self.task} fills no gaps; use one for masked-lm, or continue text")
+        raise ConfigError(f"{self._models} fills no gaps; use one for masked-lm, or continue text")
 
     def log_probs(self, texts: Sequence[str]) -> list[list[float]]:
         """Return the log-probability of each token of each document, in nats: of a causal model the end included.
@@ -190,7 +178,7 @@ class LanguageModel(ProcessBound, ABC):
 
 def stack_of(loaded: ModelFolder, *, is_causal: bool) -> TransformerLM:
     """Return the model of a folder. Raises CheckpointError if it is not one stack that reads in this way."""
-    model: TransformerLM = loaded.model_for(loaded.task, TransformerLM)
+    model: TransformerLM = loaded.model_as(TransformerLM)
     if model.is_causal != is_causal:
         raise CheckpointError(f"{loaded.folder}: a model for {loaded.task} has is_causal = {str(is_causal).lower()}")
     return model

@@ -16,6 +16,7 @@ from transduce.errors import ConfigError, DataError
 from transduce.inference.batch_search import require_sequence
 from transduce.inference.folder import ModelFolder
 from transduce.inference.language_models.language_model import FilledText, LanguageModel, SpanFill, stack_of
+from transduce.inference.trained_model import Capabilities
 from transduce.model import AttentionHook
 from transduce.text import BOS_ID
 from transduce.text.gaps import GapCodec
@@ -28,7 +29,12 @@ TOKENS_PER_BATCH = 8192  # of scoring
 class MaskedLanguageModel(LanguageModel):
     """An encoder-only model: each position sees all others."""
 
-    task = "masked-lm"
+    capabilities = Capabilities(
+        ("masked-lm",), "a masked language model", "fill",
+        why_not_exported="BERT normalises its embeddings and has one more layer before the softmax; this model has"
+        " neither",
+    )  # fmt: skip
+    is_pseudo = True
 
     @classmethod
     def from_folder(cls, loaded: ModelFolder) -> Self:

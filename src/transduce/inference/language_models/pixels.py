@@ -21,6 +21,7 @@ from transduce.errors import ConfigError, DataError, SearchError
 from transduce.inference.batch_search import require_sequence
 from transduce.inference.language_models.causal import CausalLanguageModel
 from transduce.inference.language_models.language_model import AS_IT_IS, Continuation
+from transduce.inference.trained_model import Capabilities
 from transduce.search.sampling import Sampling
 
 __all__ = ["PixelModel"]
@@ -34,7 +35,7 @@ class PixelModel(CausalLanguageModel):
     As text, an image is its class and a letter for each pixel, row by row: from ``a``, paper, to ``q``, ink.
     """
 
-    task = "pixels"
+    capabilities = Capabilities(("pixels",), "a model of pixels", "generate", served_as="generator")
 
     def draw(self, classes: Sequence[int], *, sampling: Sampling = AS_IT_IS, seed: int = 1) -> NDArray[np.uint8]:
         """Return an image of each class, (n, 8, 8), with grey levels from 0 to 16."""

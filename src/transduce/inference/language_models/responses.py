@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import torch
 
 from transduce.errors import DataError
 from transduce.inference.batch_search import require_sequence
 from transduce.inference.devices import usable_device
-from transduce.inference.folder import read_model_folder
+from transduce.inference.folder import ModelFolder, read_model_folder
 from transduce.inference.language_models.causal import CausalLanguageModel
 from transduce.inference.language_models.language_model import AS_IT_IS, Continuation
 from transduce.inference.language_models.rollouts import rewards_of
-from transduce.inference.process_bound import ProcessBound
+from transduce.inference.trained_model import Capabilities, TrainedModel
 from transduce.model import RewardLM
 from transduce.search.sampling import Sampling
 from transduce.text import BOS_ID, EOS_ID, Tokenizer
@@ -40,8 +40,11 @@ def encode_response(codec: DocumentCodec, response: str) -> list[int]:
 class ResponseModel(CausalLanguageModel):
     """A language model that responds to prompts: ``LanguageModel.load(folder).generate(["Negate: He sleeps."])``."""
 
-    task = "sft"
-    further_tasks: ClassVar[tuple[str, ...]] = ("dpo", "ppo", "reinforce")
+    capabilities = replace(
+        CausalLanguageModel.capabilities,
+        tasks=("sft", "dpo", "ppo", "reinforce"),
+        what="a model that responds to prompts",
+    )
 
     def generate(
         self,
@@ -70,10 +73,13 @@ class ResponseModel(CausalLanguageModel):
         return [replace(each, prompt=prompt) for each, prompt in zip(continued, prompts, strict=True)]
 
 
-class RewardModel(ProcessBound):
+class RewardModel(TrainedModel):
     """A model that rates responses: ``RewardModel.load(folder).rate([("Negate: He sings.", "He does not sing.")])``."""
 
-    task: ClassVar[str] = "reward"
+    capabilities = Capabilities(
+        ("reward",), "a reward model", "generate RESPONSE_MODEL --best-of 8 --reward-model",
+        why_not_exported="its output is one number for a response, which no library's class has at the last token",
+    )  # fmt: skip
 
     def __init__(self, model: RewardLM, tokenizer: Tokenizer) -> None:
         self.model, self.tokenizer = model.eval(), tokenizer
@@ -83,7 +89,12 @@ class RewardModel(ProcessBound):
     def load(cls, folder: str | Path, *, device: str | torch.device = "cpu") -> Self:
         """Load a model folder. Raises CheckpointError if it cannot be used, or holds no reward model."""
         loaded = read_model_folder(Path(folder), device=usable_device(device))
-        return cls(loaded.model_for(cls.task, RewardLM), loaded.tokenizers.src)
+        return cls.class_for(loaded.task, loaded.folder).from_folder(loaded)
+
+    @classmethod
+    def from_folder(cls, loaded: ModelFolder) -> Self:
+        """Return the reward model of a model folder that has been read."""
+        return cls(loaded.model_as(RewardLM), loaded.tokenizers.src)
 
     @torch.no_grad()
     def rate(self, pairs: Sequence[tuple[str, str]]) -> list[float]:

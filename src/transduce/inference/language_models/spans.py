@@ -18,6 +18,7 @@ from transduce.inference.batch_search import MAX_SOURCE_TOKENS, max_positions, r
 from transduce.inference.folder import ModelFolder
 from transduce.inference.language_models.language_model import FilledText, LanguageModel, SpanFill
 from transduce.inference.run_search import run_search
+from transduce.inference.trained_model import Capabilities
 from transduce.model import AttentionHook, EncoderDecoder, Transformer, for_inference
 from transduce.search import Hypothesis
 from transduce.text import BOS_ID, EOS_ID, UNK_ID, Tokenizer
@@ -29,7 +30,7 @@ __all__ = ["SpanLanguageModel"]
 class SpanLanguageModel(LanguageModel):
     """An encoder-decoder that reads a text with gaps and writes what is missing."""
 
-    task = "span-corruption"
+    capabilities = Capabilities(("span-corruption",), "a model of missing spans", "fill", exported_as="encoder-decoder")
 
     def __init__(self, model: EncoderDecoder, tokenizer: Tokenizer, search: SearchConfig, *, max_length: int) -> None:
         super().__init__(model, tokenizer, max_length=max_length)
@@ -43,7 +44,7 @@ class SpanLanguageModel(LanguageModel):
         Raises CheckpointError if its vocabulary has no sentinels.
         """
         loaded.require_language_model_tokens()
-        model = loaded.model_for(cls.task, Transformer)
+        model = loaded.model_as(Transformer)
         max_length = min(MAX_SOURCE_TOKENS, max_positions(model))
         return cls(model, loaded.tokenizers.src, loaded.search, max_length=max_length)
 

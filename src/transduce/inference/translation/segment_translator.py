@@ -25,9 +25,9 @@ from transduce.config import (
 from transduce.errors import CheckpointError, ConfigError, DataError
 from transduce.inference.batch_search import BatchSearch, SearchResult
 from transduce.inference.devices import usable_device
-from transduce.inference.folder import read_model_folder
-from transduce.inference.process_bound import ProcessBound
+from transduce.inference.folder import ModelFolder, read_model_folder
 from transduce.inference.search_options import greedy_unless_sampled, search_with
+from transduce.inference.trained_model import TrainedModel
 from transduce.inference.translation.hypotheses import Candidate
 from transduce.inference.translation.line_statistics import LineStatistics
 from transduce.inference.translation.mask_statistics import MaskStatistics, mask_rules
@@ -43,7 +43,7 @@ from transduce.text import BOS_ID, EOS_ID, PAD_ID, Tokenizers
 __all__ = ["SegmentTranslator"]
 
 
-class SegmentTranslator(ProcessBound):
+class SegmentTranslator(TrainedModel):
     """Translates single sentences: ``Translator`` without what divides lines and puts them together."""
 
     def __init__(
@@ -143,26 +143,34 @@ class SegmentTranslator(ProcessBound):
         """
         device = usable_device(device)
         first, *more = (read_model_folder(Path(each), device=device) for each in (folder, *others))
-        models = [
-            each.model_for(each.task if each.task == "mask-predict" else "translation", EncoderDecoder)
-            for each in (first, *more)
-        ]
         for path, loaded in zip(others, more, strict=True):
             if (loaded.tokenizers.fingerprint, loaded.direction) != (first.tokenizers.fingerprint, first.direction):
                 raise CheckpointError(
                     f"{path} has other tokenizers or another direction than {folder}; train the models of an ensemble "
                     "from one prepared folder (train --store)"
                 )
-        return cls(
-            models[0],
-            first.tokenizers,
-            first.search,
-            direction=first.direction,
+        kind, *_ = [cls.class_for(each.task, each.folder) for each in (first, *more)]
+        return kind.from_folder(
+            first,
             precision=precision,
-            others=models[1:],
-            statistics=first.statistics,
+            others=[each.model_as(EncoderDecoder) for each in more],
             shortlist=None if shortlist is None else read_shortlist(Path(shortlist), first.tokenizers),
         )
+
+    @classmethod
+    def from_folder(
+        cls,
+        loaded: ModelFolder,
+        *,
+        precision: InferencePrecision = "fp32",
+        others: Sequence[EncoderDecoder] = (),
+        shortlist: Shortlist | None = None,
+    ) -> Self:
+        """Return the translator of a model folder that has been read; ``others`` are further models of an ensemble."""
+        return cls(
+            loaded.model_as(EncoderDecoder), loaded.tokenizers, loaded.search, direction=loaded.direction,
+            precision=precision, others=others, statistics=loaded.statistics, shortlist=shortlist,
+        )  # fmt: skip
 
     @property
     def max_source_tokens(self) -> int:

@@ -18,6 +18,7 @@ from transduce.errors import ConfigError, quoted
 from transduce.files import MAX_LINE_BYTES
 from transduce.inference.batch_search import require_sequence
 from transduce.inference.search_options import greedy_unless_sampled, search_with
+from transduce.inference.trained_model import Capabilities
 from transduce.inference.translation.parts import ScoredText, TranslatedSegment, Translation
 from transduce.inference.translation.prefixes import Prefix
 from transduce.inference.translation.progress import Progress, progress_callback
@@ -30,7 +31,7 @@ from transduce.text import Segment, n_masks
 from transduce.text.chunks import chunks
 from transduce.text.markup import MarkupRules, rules_of
 
-__all__ = ["CHUNK_LINES", "Prefix", "ScoredText", "Translation", "Translator"]
+__all__ = ["CHUNK_LINES", "MaskPredictTranslator", "Prefix", "ScoredText", "Translation", "Translator"]
 
 # Lines read before the first is translated: enough to batch sentences of equal length, few enough for a stream.
 CHUNK_LINES = 2000
@@ -63,6 +64,10 @@ class Translator(SegmentTranslator):
     the training lines; without them, every sentence is translated separately. ``masks`` say what is not masked, by
     default those of ``statistics``.
     """
+
+    capabilities = Capabilities(
+        ("translation",), "a translator", "translate", served_as="translator", exported_as="encoder-decoder"
+    )
 
     @cached_property
     def _segmenter(self) -> Segmenter:
@@ -246,6 +251,12 @@ class Translator(SegmentTranslator):
         code, rest = self.tokenizers.src.split_language_code(line[:MAX_LINE_BYTES])
         segments = self._segmenter([rest])[0]
         return [Segment(f"{code} {each.text}", each.space) for each in segments] if code else segments
+
+
+class MaskPredictTranslator(Translator):
+    """A translator whose model predicts masked tokens, in several passes; it finds one translation of a sentence."""
+
+    capabilities = Capabilities(("mask-predict",), "a translator by mask-predict", "translate")
 
 
 def _warn_of_cut(translations: Sequence[Translation], max_source_tokens: int) -> None:

@@ -8,7 +8,7 @@ Shapes: B images of a batch, T positions, N real positions that have targets: th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Unpack
@@ -23,6 +23,8 @@ from transduce.data import Store
 from transduce.data.batch_source import BatchOptions
 from transduce.data.documents import CausalBatches, TextBatch
 from transduce.errors import ConfigError
+from transduce.findings import Finding
+from transduce.findings.documents import examine_digits_of
 from transduce.tasks.documents.text_task import DocumentPreparation, TextTask
 from transduce.tasks.prepared import Prepared
 from transduce.tasks.registry import register
@@ -89,6 +91,10 @@ class PixelTask(TextTask[TextBatch]):
     is_causal = True
     preparation = DigitPreparation
     score_of_validation = "bits_per_dimension"
+
+    def examine(self, data: DataConfig, recipe: Path, data_folder: Path | None) -> Iterator[Finding]:
+        """Examine the images."""
+        return examine_digits_of(data, recipe, data_folder)
 
     def longest_segment(self, model: ModelConfig, data: DataConfig) -> int:
         """Return the number of positions of an image. Raises ConfigError if the model's window is smaller."""

@@ -24,6 +24,8 @@ from transduce.corpora.plain_text import Document, PlainText
 from transduce.data import Ids, Store, StoreSummary
 from transduce.data.batch_source import BatchOptions
 from transduce.data.documents import TEXT, TextBatch, document_rows
+from transduce.findings import Finding
+from transduce.findings.documents import examine_documents_of
 from transduce.inference.folder import read_model_folder
 from transduce.loss import LossConfig, LossSum
 from transduce.metrics import perplexity
@@ -172,6 +174,10 @@ class TextTask(Task[BatchT]):
     def validated_scores(self, config: RunConfig) -> tuple[str, ...]:
         """Return the name of the score of a validation, if it has one."""
         return () if self.score_of_validation is None else (self.score_of_validation,)
+
+    def examine(self, data: DataConfig, recipe: Path, data_folder: Path | None) -> Iterator[Finding]:
+        """Examine the documents."""
+        return examine_documents_of(data, recipe, data_folder)
 
     def longest_segment(self, model: ModelConfig, data: DataConfig) -> int:
         """Return the number of positions of the longest segment: the window of a language model."""

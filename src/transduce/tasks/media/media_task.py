@@ -14,13 +14,15 @@ from typing import Any, ClassVar, Unpack
 import torch
 from torch import nn
 
-from transduce.config import MediaData, RunConfig, Split, TransformerConfig, split_direction
+from transduce.config import DataConfig, MediaData, RunConfig, Split, TransformerConfig, split_direction
 from transduce.corpora.media import MediaItem, MediaText
 from transduce.data import Batch, ColumnKind, Ids, Store, StoreSummary, Vectors
 from transduce.data.batch_source import BatchOptions
 from transduce.data.media import FEATURES, TEXT, MediaBatches
 from transduce.errors import ConfigError, DataError
 from transduce.files import write_lines
+from transduce.findings import Finding
+from transduce.findings.media import examine_media_of
 from transduce.inference.media_model import MediaModel
 from transduce.media import FeaturesReader, MediaKind
 from transduce.metrics import ErrorRates, TranslationScores, error_rates, has_spaces, score_translations
@@ -193,6 +195,10 @@ class MediaTask(Task[Batch]):
     @abstractmethod
     def reader(self, config: Any) -> FeaturesReader:
         """Return the reader of files, with the limits of training."""
+
+    def examine(self, data: DataConfig, recipe: Path, data_folder: Path | None) -> Iterator[Finding]:
+        """Examine the images or recordings."""
+        return examine_media_of(data, recipe, self.reader)
 
     def text_files(self, split: Split) -> tuple[str, str]:
         """Return the files of the names and of the texts of the items, aligned by line."""

@@ -36,6 +36,8 @@ from transduce.data import (
 )
 from transduce.errors import ConfigError, DataError
 from transduce.files import write_lines
+from transduce.findings import Finding
+from transduce.findings.pairs import examine_pairs_of
 from transduce.inference.translation.mask_statistics import MaskCounts
 from transduce.model import EncoderDecoder
 from transduce.tasks.objective import PairObjective
@@ -158,6 +160,10 @@ class PairTask(Task[Batch]):
     settings: ClassVar[type[DataConfig]] = ParallelData
     system: ClassVar[type[ModelConfig]] = EncoderDecoderConfig
     validation: ClassVar[type[PairValidation]]
+
+    def examine(self, data: DataConfig, recipe: Path, data_folder: Path | None) -> Iterator[Finding]:
+        """Examine the parallel text."""
+        return examine_pairs_of(data, recipe, data_folder)
 
     def open_store(self, folder: Path, tokenizers: Tokenizers) -> PairStore:
         """Open a store of a prepared folder. Raises DataError if it cannot be used."""

@@ -11,6 +11,8 @@ from typing import Any, Unpack
 from transduce.config import DataConfig, RunConfig, SearchConfig, Split, TreesData
 from transduce.corpora import Pair, TreebankText
 from transduce.errors import ConfigError
+from transduce.findings import Finding
+from transduce.findings.treebanks import examine_trees_of
 from transduce.inference.parser import Parser, tagged_words
 from transduce.linearisation import ANY_TAG, PUNCTUATION_TAGS, delinearise
 from transduce.metrics import Parseval, parseval
@@ -131,6 +133,10 @@ class Parsing(PairTask):
             "| --- | --- | --- |",
             *(f"| {name} | {of_all[name]:.6g} | {of_short[name]:.6g} |" for name in measured),
         ]
+
+    def examine(self, data: DataConfig, recipe: Path, data_folder: Path | None) -> Iterator[Finding]:
+        """Examine the trees."""
+        return examine_trees_of(data, recipe, data_folder)
 
     def use(self, data: DataConfig) -> CardUsage:
         """Describe the use of a parser."""

@@ -15,6 +15,7 @@ from transduce.data import Store
 from transduce.data.responses import PromptBatch, PromptBatches, longest_prompt
 from transduce.errors import ConfigError
 from transduce.inference.folder import read_model_folder, read_tokenizers
+from transduce.inference.language_models.responses import RewardModel
 from transduce.inference.language_models.rollouts import rewards_of
 from transduce.model import RewardLM, ValuedLM
 from transduce.preferences.policies import PPO, PolicyObjective, Reinforce
@@ -137,7 +138,7 @@ def _reward_model_for(policy: nn.Module, alignment: AlignmentConfig) -> RewardLM
     """Return the reward model of a configuration, on the policy's device."""
     if policy not in _REWARD_MODELS:
         loaded = read_model_folder(_reward_folder(alignment), device=next(policy.parameters()).device)
-        model: RewardLM = loaded.model_for("reward", RewardLM)
+        model: RewardLM = RewardModel.class_for(loaded.task, loaded.folder).from_folder(loaded).model
         _REWARD_MODELS[policy] = model.requires_grad_(False).eval()
     return _REWARD_MODELS[policy]
 

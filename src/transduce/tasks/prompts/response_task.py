@@ -15,6 +15,8 @@ from transduce.corpora.responses import PromptedText, Ranking
 from transduce.data import Ids, Store, StoreSummary
 from transduce.data.responses import PROMPT, RESPONSES, ResponseBatches, prompt_of, response_rows, responses_of
 from transduce.errors import ConfigError
+from transduce.findings import Finding
+from transduce.findings.rankings import examine_prompts_of
 from transduce.inference.folder import read_model_folder
 from transduce.inference.language_models.responses import ResponseModel, encode_prompt, encode_response
 from transduce.metrics import perplexity
@@ -129,6 +131,10 @@ class ResponseTask(Task[BatchT]):
     system: ClassVar[type[ModelConfig]] = LanguageModelConfig
     is_causal = True
     preparation: ClassVar[type[Preparation[Any, Any]]] = AnsweredPreparation
+
+    def examine(self, data: DataConfig, recipe: Path, data_folder: Path | None) -> Iterator[Finding]:
+        """Examine the prompts and responses."""
+        return examine_prompts_of(data, recipe, data_folder)
 
     def require_window(self, store: Store, config: RunConfig) -> None:
         """Raise ConfigError if a prompt with its responses may be longer than the window of the model."""

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 
 from transduce.config import SPLITS, DataConfig, Split
 from transduce.corpora.catalogue import OWN_FILES
 from transduce.corpora.media import MediaReport, MediaText, WhyNot, examined_items, listed_media
-from transduce.diagnostics.finding import Finding, counted, good, guard, note, problem
 from transduce.errors import ConfigError, DataError
 from transduce.files import read_lines
+from transduce.findings.finding import Finding, counted, good, guard, note, problem
 from transduce.media import FeaturesReader, is_audio_name, is_media_name, reader_of
 from transduce.media.audio import FRAMES_PER_SECOND
 
@@ -66,15 +66,12 @@ def examine_media_list(path: Path, reader: FeaturesReader | None = None) -> Iter
     yield good(path, f"{report.n_kept:,} of {report.n_read:,} {what} can be used: {size}, {n_characters:,} characters")
 
 
-def examine_media_of(data: DataConfig, recipe: Path, data_folder: Path | None) -> Iterator[Finding]:
+def examine_media_of(
+    data: DataConfig, recipe: Path, reader_for: Callable[[DataConfig], FeaturesReader]
+) -> Iterator[Finding]:
     """Examine the images or recordings of each split that a recipe reads; of generated ones, the first."""
-    from transduce.tasks.media.media_task import MediaTask  # late: it imports torch, which other checks do not need
-    from transduce.tasks.registry import task_named
-
-    task = task_named(data.task)
-    assert isinstance(task, MediaTask)
     try:
-        reader = task.reader(data)
+        reader = reader_for(data)
         text = MediaText(data, reader)
     except (ConfigError, DataError) as error:
         yield problem(recipe, str(error))
@@ -105,7 +102,5 @@ def _examine_shared(data: DataConfig) -> Iterator[Finding]:
     for split in ("dev", "test"):
         shared = files["train"] & files[split]
         if shared:
-            path = data.file_of(split)
-            yield problem(
-                path, f"{counted(len(shared), 'file')} of {len(files[split]):,} in {data.file_of('train')}, too"
-            )
+            path, trained = data.file_of(split), data.file_of("train")
+            yield problem(path, f"{counted(len(shared), 'file')} of {len(files[split]):,} in {trained}, too")

@@ -15,7 +15,7 @@ from typing import Literal
 
 from transduce.corpora import CleaningRules
 from transduce.corpora.cleaning import CONTROL, SURROGATE, Tally
-from transduce.diagnostics.finding import Finding, Status, on_lines
+from transduce.findings.finding import Finding, Status, on_lines
 
 __all__ = ["Side", "status_of"]
 

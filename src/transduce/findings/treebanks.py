@@ -7,8 +7,8 @@ from pathlib import Path
 
 from transduce.config import SPLITS, DataConfig
 from transduce.corpora import BUILT_IN, TreebankText, read_trees
-from transduce.diagnostics.finding import Finding, counted, good, guard, note, problem
 from transduce.errors import ConfigError, DataError
+from transduce.findings.finding import Finding, counted, good, guard, note, problem
 from transduce.linearisation import max_opening_run
 from transduce.text.bracket_grammar import BracketGrammar
 from transduce.trees import Tree

@@ -9,8 +9,8 @@ from transduce.config import SPLITS, DataConfig
 from transduce.corpora.catalogue import BUILT_IN, OWN_FILES
 from transduce.corpora.cleaning import Tally
 from transduce.corpora.responses import is_json_lines, parsed_line
-from transduce.diagnostics.finding import Finding, counted, good, guard, note, on_lines, problem
 from transduce.files import read_lines
+from transduce.findings.finding import Finding, counted, good, guard, note, on_lines, problem
 
 __all__ = ["examine_prompts_of", "examine_ranking_file", "examine_shared_prompts", "is_ranking_file"]
 

@@ -18,10 +18,10 @@ from transduce.corpora.formats import foreign_format
 from transduce.corpora.languages import language_in_name
 from transduce.corpora.leakage import NearDuplicates
 from transduce.corpora.parallel_files import hint_at_columns, two_columns
-from transduce.diagnostics.finding import Finding, counted, good, make_finding, note, on_lines, problem
-from transduce.diagnostics.lines import Side, status_of
 from transduce.errors import DataError
 from transduce.files import MAX_LINE_BYTES, READ_ERRORS, TruncatedLine, open_binary, raw_lines
+from transduce.findings.finding import Finding, counted, good, make_finding, note, on_lines, problem
+from transduce.findings.lines import Side, status_of
 
 __all__ = [
     "as_finding", "examine_column_file", "examine_file", "examine_line_pairs", "examine_two_files", "is_tab_separated",

@@ -1,0 +1,96 @@
+"""What users call of a model folder: each class says whose models it uses, and what can be done with them.
+
+So serving, exchange, diagnostics and the command line know no names of tasks.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+import torch
+
+from transduce.errors import CheckpointError
+from transduce.inference.process_bound import ProcessBound
+
+if TYPE_CHECKING:
+    from transduce.inference.folder import ModelFolder
+
+__all__ = ["Capabilities", "ExportedAs", "ServedAs", "TrainedModel", "added_task"]
+
+TASK_GROUP = "transduce.tasks"  # the group of entry points of tasks that other distributions define
+
+ServedAs = Literal["translator", "parser", "generator"]
+ExportedAs = Literal["encoder-decoder", "decoder"]
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What can be done with models."""
+
+    tasks: tuple[str, ...]  # those that they are trained for, by the names in ``config.json``
+    what: str  # "a translator"
+    verb: str  # of the command line, that does what they are for
+    served_as: ServedAs | None = None
+    exported_as: ExportedAs | None = None
+    why_not_exported: str = "other libraries have no such model"
+
+
+class TrainedModel(ProcessBound, ABC):
+    """A trained model as users call it. A subclass with ``capabilities`` registers itself for their tasks."""
+
+    capabilities: ClassVar[Capabilities] = Capabilities((), "a model", "")
+    by_task: ClassVar[dict[str, type[TrainedModel]]] = {}
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "capabilities" in cls.__dict__:
+            TrainedModel.by_task |= dict.fromkeys(cls.capabilities.tasks, cls)
+
+    @classmethod
+    @abstractmethod
+    def load(cls, folder: str | Path, *, device: str | torch.device = "cpu") -> Any:
+        """Load a model folder. Raises CheckpointError if it cannot be used, or holds another kind of model."""
+
+    @classmethod
+    @abstractmethod
+    def from_folder(cls, loaded: ModelFolder) -> Self:
+        """Return the model of a folder that has been read. Raises CheckpointError as ``load``."""
+
+    @classmethod
+    def class_for(cls, task: str, folder: Path) -> type[Self]:
+        """Return the class for the models of a task: this one or a subclass.
+
+        Raises CheckpointError, saying what ``folder`` holds and which verb uses it, if there is none.
+        """
+        if task in cls.capabilities.tasks:
+            return cls
+        if task not in TrainedModel.by_task:
+            added_task(task, folder)  # its module may define the class
+        found = TrainedModel.by_task.get(task)
+        if found is None:
+            raise CheckpointError(f"{folder} holds a model for {task}; load it by the package that defines this task")
+        if not issubclass(found, cls):
+            raise CheckpointError(
+                f"{folder} holds a model for {task}, not {cls.capabilities.what}; use it by: transduce"
+                f" {found.capabilities.verb}"
+            )
+        return found
+
+
+def added_task(name: str, folder: Path) -> Any:
+    """Return what the entry point of a task of another distribution names, imported; None if there is none.
+
+    Raises CheckpointError if it cannot be imported.
+    """
+    for entry_point in entry_points(group=TASK_GROUP, name=name):
+        try:
+            return entry_point.load()
+        except Exception as error:
+            raise CheckpointError(
+                f"{folder} holds a model for {name}, and {entry_point.value} cannot be imported: {error}"
+            ) from error
+    return None

@@ -1,0 +1,148 @@
+"""The API of DeepL, under /v2, as far as models without glossaries and tones have a use for it; and /v1/translate."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+from transduce.config import base_language
+from transduce.serving.api import Api, Ask, endpoint
+from transduce.serving.fields import Fields, Names, Texts, field
+from transduce.serving.http import ApiError
+from transduce.serving.routing import LanguageRefused, name_of, sources_of, target_of, translated
+from transduce.serving.translating import Splitting, warnings_header
+from transduce.text.markup import MarkupRules, html_rules, xml_rules
+
+__all__ = ["DeepL"]
+
+UNLIMITED = 10**12  # what DeepL reports of keys without a limit
+# Varieties that DeepL wants to be told as targets.
+VARIETIES = {
+    "en": {"EN-GB": "English (British)", "EN-US": "English (American)"},
+    "pt": {"PT-PT": "Portuguese (European)", "PT-BR": "Portuguese (Brazilian)"},
+    "zh": {"ZH-HANS": "Chinese (simplified)", "ZH-HANT": "Chinese (traditional)"},
+}
+# A line stays whole as far as the model reads so much at once; more of it would lose sentences.
+SPLITTINGS: dict[str, Splitting] = {"1": "lines", "0": "lines", "nonewlines": "sentences"}
+
+
+class TranslateFields(Fields):
+    """The fields of /v2/translate. Those without effect are checked: clients send them with every request."""
+
+    text: Texts = field()
+    target_lang: str = field(description="Language code", low=1)
+    source_lang: str = field("", "Language code; recognised if absent")
+    tag_handling: Literal["", "xml", "html"] = field("", "How tags are read; absent for plain text")
+    ignore_tags: Names = field("", "Elements that are not translated")
+    splitting_tags: Names = field("", "Elements that divide sentences")
+    non_splitting_tags: Names = field("", "Elements that do not")
+    outline_detection: bool = field(True, "Whether elements that divide sentences are found")
+    split_sentences: Literal["0", "1", "nonewlines"] = field(
+        "1", "Where texts are divided: nowhere, at line ends and sentences, at sentences"
+    )
+    formality: Literal["default", "prefer_more", "prefer_less"] = field(
+        "default", "Without effect: models have no tones. more and less are refused"
+    )
+    model_type: Literal["latency_optimized", "quality_optimized", "prefer_quality_optimized"] = field(
+        "latency_optimized", "Without effect: there is one model"
+    )
+    context: str = field("", "Without effect: each sentence is translated by itself")
+    preserve_formatting: bool = field(False, "Without effect")
+    show_billed_characters: bool = field(False, "Without effect: they are always shown")
+    tag_handling_version: Literal["v1", "v2"] = field("v1", "Without effect")
+    enable_beta_languages: bool = field(False, "Without effect")
+    glossary_id: None = field(None, "Refused")
+    style_id: None = field(None, "Refused")
+    custom_instructions: None = field(None, "Refused")
+    translation_memory_id: None = field(None, "Refused")
+    translation_memory_threshold: None = field(None, "Refused")
+
+
+class LanguagesFields(Fields):
+    """The fields of /v2/languages."""
+
+    type: Literal["source", "target"] = field("source")
+
+
+class DeepL(Api):
+    """The endpoints."""
+
+    name, tag, prefixes = "deepl", "DeepL", ("/v1/", "/v2/")
+    over_quota = (456, "Quota exceeded")
+    error: ClassVar[Any] = {"message": str}
+
+    @classmethod
+    def error_body(cls, error: ApiError) -> object:
+        """Return an error as DeepL writes it."""
+        return {"message": error.message}
+
+    @endpoint(
+        "GET POST", "/v2/translate", "/v1/translate", example={"text": ["A cat"], "target_lang": "DE"},
+        gives={"translations": [{"detected_source_language": str, "text": str, "billed_characters": int}]},
+    )  # fmt: skip
+    async def translate(self, ask: Ask[TranslateFields]) -> dict[str, Any]:
+        """Translate texts, also with tags."""
+        asked, texts = ask.fields, ask.fields.text
+        with ask.counted(len(texts), sum(map(len, texts))):
+            try:
+                target_of(self.state, asked.target_lang)  # also where the text is in this language
+                detected, target = await sources_of(self.state, texts, asked.source_lang.strip(), asked.target_lang)
+            except LanguageRefused as error:
+                raise ApiError(400, f"Value for '{error.side}_lang' not supported.") from error
+            sources, splitting = [each.language for each in detected], SPLITTINGS[asked.split_sentences]
+            work = translated(self.state, texts, sources, target, rules=_rules(asked), splitting=splitting)
+            results = await ask.done(work)
+        ask.headers.update(warnings_header(results))
+        translations = [
+            {
+                "detected_source_language": base_language(language).upper(), "text": result.text,
+                "billed_characters": len(text),
+            }
+            for language, result, text in zip(sources, results, texts, strict=True)
+        ]  # fmt: skip
+        return {"translations": translations}
+
+    @endpoint(
+        "GET POST", "/v2/languages", example={"type": "target"},
+        gives=[{"language": str, "name": str, "supports_formality?": bool}],
+    )  # fmt: skip
+    async def languages(self, ask: Ask[LanguagesFields]) -> list[dict[str, Any]]:
+        """Languages."""
+        if ask.fields.type == "source":
+            sources = dict.fromkeys(map(base_language, self.state.sources))
+            return [{"language": code.upper(), "name": name_of(code)} for code in sources]
+        return [
+            {"language": code, "name": name, "supports_formality": False}
+            for language in self.state.targets
+            for code, name in VARIETIES.get(language, {language.upper(): name_of(language)}).items()
+        ]
+
+    @endpoint("GET POST", "/v2/usage", gives={"character_count": int, "character_limit": int})
+    async def usage(self, ask: Ask[Fields]) -> dict[str, int]:
+        """Characters of this month."""
+        limit = ask.client.limits.characters_per_month or UNLIMITED
+        return {"character_count": ask.client.characters_used, "character_limit": limit}
+
+    @endpoint("GET", "/v2/glossaries", gives={"glossaries": [dict]})
+    async def glossaries(self, ask: Ask[Fields]) -> dict[str, Any]:
+        """Glossaries: none."""
+        return {"glossaries": []}
+
+    @endpoint("GET", "/v2/glossary-language-pairs", gives={"supported_languages": [dict]})
+    async def glossary_languages(self, ask: Ask[Fields]) -> dict[str, Any]:
+        """Language pairs of glossaries: none."""
+        return {"supported_languages": []}
+
+
+def _rules(asked: TranslateFields) -> MarkupRules | None:
+    """Return how markup is read; None for plain text."""
+    ignored, splitting = asked.ignore_tags, asked.splitting_tags
+    match asked.tag_handling:
+        case "":
+            return None
+        case "html":
+            return html_rules(ignored=ignored, splitting=splitting)
+        case "xml":
+            return xml_rules(
+                ignored=ignored, splitting=splitting, non_splitting=asked.non_splitting_tags,
+                finds_outline=asked.outline_detection,
+            )  # fmt: skip
