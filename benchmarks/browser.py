@@ -161,7 +161,7 @@ class QuietHandler(http.server.SimpleHTTPRequestHandler):
 
 def our_ids(model: Path, lines: list[str]) -> list[list[int]]:
     """Return the ids of our greedy search."""
-    results = Translator.load(model)._batch_search(lines, GreedySearchConfig(), is_scored=False)
+    results = Translator.load(model)._text_search(lines, GreedySearchConfig(), is_scored=False)
     assert results is not None
     return [list(result.hypotheses[0].ids) for result in results]
 

@@ -126,7 +126,7 @@ def our_greedy(translator: Translator, sources: Sequence[str]) -> tuple[list[lis
     import torch
 
     torch.set_num_threads(1)
-    search, config = translator._batch_search, GreedySearchConfig(max_extra_tokens=0)
+    search, config = translator._text_search, GreedySearchConfig(max_extra_tokens=0)
     lengths, seconds = [MAX_NEW_TOKENS] * len(sources), []
     for _ in range(1 + N_ROUNDS):  # the first warms up
         start = time.perf_counter()

@@ -27,8 +27,10 @@ import torch
 from machine import machine
 
 from transduce.config import MIN_DRAFT_PROBABILITY, N_DRAFTED, GreedySearchConfig, InferencePrecision
-from transduce.inference.batch_search import BatchSearch
+from transduce.inference.engine import EngineSettings
+from transduce.inference.engines import make_engine
 from transduce.inference.folder import read_model_folder
+from transduce.inference.text_search import TextSearch
 from transduce.model import EncoderDecoder, for_inference, has_int8_products
 from transduce.search import DraftLength
 from transduce.text import BOS_ID, EOS_ID
@@ -77,12 +79,14 @@ def compared(folder: Path, draft: Path | None, lines: Sequence[str], name: str, 
     if draft is None and getattr(model.config, "block_size", 1) == 1:
         sys.exit(f"{folder} has no further heads (model.block_size); name a draft with --draft")
     plain = GreedySearchConfig(max_extra_tokens=loaded.search.max_extra_tokens, block_size=1)
-    greedy = BatchSearch([model], tokenizer, precision=precision)
-    fast = BatchSearch([model], tokenizer, precision=precision)
+    settings = EngineSettings(precision)
+    greedy = TextSearch(make_engine(model, settings=settings), tokenizer)
+    engine = make_engine(model, settings=settings)
     search = plain.model_copy(update={"block_size": None})
     if draft is not None:
         small: EncoderDecoder = read_model_folder(draft, device=torch.device("cpu")).model.to(dtype)
-        fast = fast.with_draft(BatchSearch([small], tokenizer, precision=precision), length)
+        engine = engine.with_draft(make_engine(small, settings=settings), length)
+    fast = TextSearch(engine, tokenizer)
     expected, got = greedy(lines, plain, is_scored=False), fast(lines, search, is_scored=False)
     assert expected is not None
     assert got is not None
@@ -97,7 +101,7 @@ def compared(folder: Path, draft: Path | None, lines: Sequence[str], name: str, 
     return {
         "sentences": len(lines), "different": len(gaps), "within_1e-4": n_near, "beyond": len(gaps) - n_near,
         "largest_gap": max(gaps, default=0.0), "identical": 1 - len(gaps) / len(lines),
-        "tokens_per_pass": fast.counts.tokens_per_pass, "passes_per_sentence": fast.counts.passes_per_sentence,
+        "tokens_per_pass": engine.counts.tokens_per_pass, "passes_per_sentence": engine.counts.passes_per_sentence,
     }  # fmt: skip
 
 

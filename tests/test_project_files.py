@@ -9,8 +9,9 @@ from pathlib import Path
 
 import yaml
 
-from transduce.bulk import BulkJob
+from transduce.bulk import TranslationJob
 from transduce.bulk.job import open_job
+from transduce.config.decoding import LoadingOptions
 from transduce.tasks.pairs.shortlists import write_shortlist
 from transduce.tasks.prepared import open_prepared
 
@@ -55,7 +56,7 @@ def test_the_changelog_has_the_numbers_of_the_formats(micro_run: Path, tmp_path:
     checkpoint = max((micro_run / "checkpoints").iterdir())
     prepared = open_prepared(micro_run / "store")
     write_shortlist(prepared, tmp_path / "short", max_pairs=10)
-    open_job(BulkJob([micro_run / "model"]), [], tmp_path / "bulk")
+    open_job(TranslationJob(LoadingOptions([micro_run / "model"])), [], tmp_path / "bulk")
     files = {
         "run.json": micro_run / "run.json",
         "state.json": checkpoint / "state.json",

@@ -1,17 +1,30 @@
-"""Memory available to this process: free memory of the machine, cgroup limits (v1 and v2), and resource limits."""
+"""Memory of this process: what is free (machine, cgroups v1 and v2, resource limits), and the allocator's settings."""
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-__all__ = ["CGROUPS", "PROC", "FreeMemory", "control_groups", "free_memory", "numbers_in", "process_limits"]
+__all__ = [
+    "CGROUPS",
+    "PROC",
+    "FreeMemory",
+    "control_groups",
+    "free_memory",
+    "keep_freed_memory",
+    "numbers_in",
+    "process_limits",
+]
 
 PROC, CGROUPS = Path("/proc"), Path("/sys/fs/cgroup")
+# Parameters of mallopt, from glibc's malloc.h.
+M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_MAX = -1, -2, -4
 Limited = Literal["", "container", "process"]
 
 # For cgroup v2 and v1: the files of the limits, and of the usage. Above "high", v2 throttles heavily.
@@ -138,3 +151,18 @@ def _lines(path: Path) -> list[str]:
         return path.read_text(errors="replace").splitlines()
     except OSError:  # not Linux, or no such limit
         return []
+
+
+def keep_freed_memory() -> None:
+    """Make glibc keep freed memory instead of returning it to the system; without glibc, do nothing.
+
+    Each step frees and allocates the same large buffers. By default glibc returns them to the kernel, which clears the
+    pages again.
+    """
+    if not sys.platform.startswith("linux"):
+        return
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(M_MMAP_MAX, 0)  # allocate large buffers on the heap
+        mallopt(M_TRIM_THRESHOLD, -1)  # never return memory
+        mallopt(M_TOP_PAD, 64 << 20)

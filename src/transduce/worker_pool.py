@@ -81,8 +81,8 @@ class WorkerPool:
         for worker in self._workers:
             worker.close()
 
-    def map(self, ask: Callable[[Worker, T], R], items: Iterable[T]) -> Iterator[R]:
-        """Yield the result of ``ask(worker, item)`` for each item, in order; each is asked of an idle worker.
+    def map(self, work: Callable[[Worker, T], R], items: Iterable[T]) -> Iterator[R]:
+        """Yield the result of ``work(worker, item)`` for each item, in order; each is done by an idle worker.
 
         Items are begun in order. Raises what a worker raised, TransduceError if one was killed.
         """
@@ -90,19 +90,19 @@ class WorkerPool:
         for item in items:
             if len(under_way) == self._max_under_way:
                 yield under_way.popleft().result()
-            under_way.append(self._threads.submit(self._ask_idle_worker, ask, item))
+            under_way.append(self._threads.submit(self._with_idle_worker, work, item))
         while under_way:
             yield under_way.popleft().result()
 
-    def ask_each(self, request: Message) -> list[list[bytes]]:
+    def submit_to_each(self, request: Message) -> list[list[bytes]]:
         """Send all workers the same request and return their replies. Raises as ``map``."""
-        replies = [self._threads.submit(worker.ask, request) for worker in self._workers]
+        replies = [self._threads.submit(worker.submit, request) for worker in self._workers]
         return [reply.result() for reply in replies]
 
-    def _ask_idle_worker(self, ask: Callable[[Worker, T], R], item: T) -> R:
+    def _with_idle_worker(self, work: Callable[[Worker, T], R], item: T) -> R:
         worker = self._idle.get()
         try:
-            return ask(worker, item)
+            return work(worker, item)
         finally:
             self._idle.put(worker)
 
@@ -125,7 +125,7 @@ class Worker:
         self._replies = open(self._process.stdout.fileno(), "rb", closefd=False)  # noqa: SIM115  (buffered)
         self._unsent = pack_message(*description)
 
-    def ask(self, request: Message) -> list[bytes]:
+    def submit(self, request: Message) -> list[bytes]:
         """Send a request and return the reply. Raises the worker's error, TransduceError if it was killed."""
         unsent, self._unsent = self._unsent + pack_message(*request), b""
         try:

@@ -23,12 +23,13 @@ import torch
 from forks import Forks, Process
 from said import naming, says
 from talking_model import write_talking_model
-from transduce.bulk import BulkJob, find_shards, translate_shards
+from transduce.bulk import TranslationJob, find_shards, translate_shards
 from transduce.bulk import driver as driver_module
 from transduce.bulk.driver import BulkReport, ExecutorDied, LocalExecutor
 from transduce.bulk.job import Shard, digest_of_folder, open_job
 from transduce.bulk.shards import STALE_S, Claims, part_path
 from transduce.bulk.worker import ShardTranslator
+from transduce.config.decoding import DecodingOptions, LoadingOptions
 from transduce.errors import ConfigError, DataError, TransduceError
 from transduce.files import MAX_LINE_BYTES
 
@@ -64,10 +65,14 @@ def contents(out: Path) -> dict[str, bytes]:
     return {path.relative_to(out).as_posix(): path.read_bytes() for path in sorted(out.rglob("*")) if path.is_file()}
 
 
+def job_of(model: Path, *options: Any) -> TranslationJob:
+    return TranslationJob(LoadingOptions([model]), *options)
+
+
 class InProcess:
     """A worker in this process, which starts at once."""
 
-    def __init__(self, job: BulkJob) -> None:
+    def __init__(self, job: TranslationJob) -> None:
         n_threads = torch.get_num_threads()
         self._translator = ShardTranslator(job)
         torch.set_num_threads(n_threads)  # of other tests; models this small have one thread anyway
@@ -82,7 +87,7 @@ class InProcess:
 @pytest.fixture(scope="module")
 def undisturbed(model: Path, shards: Path) -> dict[str, bytes]:
     out = shards.parent / "undisturbed"
-    job, found = BulkJob([model]), find_shards(f"{shards}/part*", out)
+    job, found = job_of(model), find_shards(f"{shards}/part*", out)
     report = translate_shards(job, found, out, n_workers=1, make_executor=InProcess)
     assert (report.n_shards, report.n_translated) == (6, 6)
     assert sum(map(bool, (out / "part002").read_text().splitlines())) > 30  # empty are only those of empty lines
@@ -133,7 +138,7 @@ def test_links_and_the_longest_names_are_translated(model: Path, tmp_path: Path)
     (folder / ("n" * longest)).write_text("the dog\n")
     (folder / "zz").symlink_to("n" * longest)
     found = find_shards(f"{folder}/*", out)
-    translate_shards(BulkJob([model]), found, out, n_workers=1, make_executor=InProcess)
+    translate_shards(job_of(model), found, out, n_workers=1, make_executor=InProcess)
     assert (out / "zz").read_bytes() == (out / ("n" * longest)).read_bytes() != b""
     assert not list(out.glob(".*"))
     for more in ("n", "ü"):
@@ -151,7 +156,7 @@ def test_lines_that_are_changed_or_cut_are_told(model: Path, tmp_path: Path) -> 
     (folder / "c").write_bytes(("the dog\n" * 9).encode("utf-16"))
     (folder / "d").write_bytes(b"dog\n" + b" " * MAX_LINE_BYTES + b"dog\nthe dog\n")
     found = find_shards(f"{folder}/[ab]", out)
-    report = translate_shards(BulkJob([model]), found, out, n_workers=1, make_executor=InProcess, log=told.append)
+    report = translate_shards(job_of(model), found, out, n_workers=1, make_executor=InProcess, log=told.append)
     assert len(told) == 2
     assert says(told[0], "a", 1, 4, "lines", 3, "cut off")
     assert says(told[1], "a", 1, 4, "lines", 2, "UTF-8")
@@ -162,7 +167,7 @@ def test_lines_that_are_changed_or_cut_are_told(model: Path, tmp_path: Path) -> 
     other = tmp_path / "other"
     found = find_shards(f"{folder}/[cd]", other)
     with pytest.raises(DataError, match=naming(1, 2, "shards", "UTF-16")):
-        translate_shards(BulkJob([model]), found, other, n_workers=1, make_executor=InProcess)
+        translate_shards(job_of(model), found, other, n_workers=1, make_executor=InProcess)
     assert json.loads((other / "done" / "d.json").read_text())["truncated_lines"] == 1
 
 
@@ -171,7 +176,13 @@ def test_the_command_counts_what_was_changed(transduce: Callable[..., Any], mode
     folder.mkdir()
     (folder / "a").write_bytes(b"th\xff dog\n")
     (folder / "b").write_bytes(b"the dog\n")
-    translate_shards(BulkJob([model]), find_shards(f"{folder}/*", out), out, n_workers=1, make_executor=InProcess)
+    translate_shards(
+        job_of(model),
+        find_shards(f"{folder}/*", out),
+        out,
+        n_workers=1,
+        make_executor=InProcess,
+    )
     outcome = transduce("translate", model, "--in", f"{folder}/*", "--out", out, "--device", "cpu")
     assert outcome.code == 0
     assert says(outcome.err.splitlines()[-1], "warning", 1, "invalid", out / "manifest.json")
@@ -185,7 +196,7 @@ def test_a_resume_trusts_content_not_sizes(model: Path, tmp_path: Path) -> None:
 
     def translate() -> BulkReport:
         found = find_shards(f"{folder}/*", out)
-        return translate_shards(BulkJob([model]), found, out, n_workers=1, make_executor=InProcess)
+        return translate_shards(job_of(model), found, out, n_workers=1, make_executor=InProcess)
 
     def linked(path: Path, to: Path) -> None:
         path.unlink()
@@ -225,13 +236,13 @@ def test_what_killed_workers_leave_is_removed(model: Path, tmp_path: Path) -> No
             seen.append({path.name for path in out.glob(".*.part")})
             super().translate(shard, out)
 
-    open_job(BulkJob([model]), found, out)
+    open_job(job_of(model), found, out)
     of_a, of_b = (part_path(out, name).with_suffix(".77.part") for name in "ab")
     older = out / ".a.host.4711.part"  # as earlier versions named it
     (out / "done").mkdir()
     for path in (of_a, of_b, older, out / "done" / ".0123.tmp"):
         path.write_text("half")
-    translate_shards(BulkJob([model]), found, out, n_workers=1, make_executor=Watching)
+    translate_shards(job_of(model), found, out, n_workers=1, make_executor=Watching)
     assert [{of_a.name, of_b.name} & names for names in seen] == [{of_b.name}, set()]
     assert not list(out.rglob(".*"))
 
@@ -290,13 +301,13 @@ def test_a_worker_that_dies_is_replaced(
                 self._worker.end()
             super().translate(shard, out)
 
-    def make(job: BulkJob) -> LocalExecutor:
+    def make(job: TranslationJob) -> LocalExecutor:
         made.append(Mortal(job))
         return made[-1]
 
     out = tmp_path / "out"
     found = find_shards(f"{shards}/part*", out)
-    report = translate_shards(BulkJob([model]), found, out, n_workers=1, make_executor=make, log=lines.append)
+    report = translate_shards(job_of(model), found, out, n_workers=1, make_executor=make, log=lines.append)
     assert report.n_translated == 6
     assert contents(out) == undisturbed
     assert [says(line, "worker", "part000.gz", "SIGKILL") for line in lines] == [True] * 2
@@ -313,7 +324,7 @@ def test_a_shard_that_kills_every_worker_ends_the_command(model: Path, shards: P
     out = tmp_path / "out"
     with pytest.raises(TransduceError, match=naming("part000.gz", 3)):
         translate_shards(
-            BulkJob([model]),
+            job_of(model),
             find_shards(f"{shards}/*", out),
             out,
             n_workers=1,
@@ -340,7 +351,7 @@ def test_a_killed_command_goes_on_where_it_was(
     process.communicate()
     assert not (out / "manifest.json").exists()
     found = find_shards(f"{shards}/part*", out)
-    report = translate_shards(BulkJob([model]), found, out, n_workers=1, make_executor=InProcess)
+    report = translate_shards(job_of(model), found, out, n_workers=1, make_executor=InProcess)
     assert 0 < report.n_translated < 6
     assert contents(out) == undisturbed
 
@@ -361,7 +372,7 @@ def test_a_full_disk_is_one_line_and_leaves_no_part_of_a_shard(forks: Forks, mod
     assert {name for name in contents(out) if name.startswith("part")} == {"part000.gz", "part001.xz"}
     for place in (out, tmp_path / "once"):
         found = find_shards(f"{folder}/part*", place)
-        translate_shards(BulkJob([model]), found, place, n_workers=1, make_executor=InProcess)
+        translate_shards(job_of(model), found, place, n_workers=1, make_executor=InProcess)
     assert contents(out) == contents(tmp_path / "once")
     assert len(contents(out)["part002"]) > room
 
@@ -407,13 +418,13 @@ def test_ray_gives_the_same_bytes_though_an_actor_is_killed(
                     ray.kill(self._actor)
                 super().translate(shard, out)
 
-        def make(job: BulkJob) -> RayExecutor:
+        def make(job: TranslationJob) -> RayExecutor:
             made.append(Mortal(job))
             return made[-1]
 
         out = tmp_path / "out"
         found = find_shards(f"{shards}/part*", out)
-        translate_shards(BulkJob([model]), found, out, n_workers=2, make_executor=make, log=lines.append)
+        translate_shards(job_of(model), found, out, n_workers=2, make_executor=make, log=lines.append)
         assert contents(out) == undisturbed
         assert any("worker" in line for line in lines)
     finally:
@@ -429,7 +440,7 @@ def test_what_cannot_be_read_does_not_stop_the_others(
     (folder / "part002").write_bytes((shards / "part002").read_bytes())
     found = find_shards(f"{folder}/*", out)
     with pytest.raises(DataError, match=naming(1, 2, "part000.gz")):
-        translate_shards(BulkJob([model]), found, out, n_workers=1, make_executor=InProcess)
+        translate_shards(job_of(model), found, out, n_workers=1, make_executor=InProcess)
     assert (out / "part002").read_bytes() == undisturbed["part002"]
     assert not (out / "part000.gz").exists()
     assert not (out / "manifest.json").exists()
@@ -442,14 +453,14 @@ def test_another_model_does_not_continue_a_job(
     out = shards.parent / "undisturbed"
     found = find_shards(f"{shards}/part*", out)
     with pytest.raises(ConfigError, match=naming("bulk.json", "alpha", "beam")):
-        translate_shards(BulkJob([model], beam=2, alpha=0.5), found, out, n_workers=1)
+        translate_shards(job_of(model, DecodingOptions(beam_size=2, alpha=0.5)), found, out, n_workers=1)
     manifest = json.loads((own_model / "manifest.json").read_text())
     manifest["files"]["config.json"]["sha256"] = "0" * 64
     (own_model / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(ConfigError, match=naming("models")):
-        translate_shards(BulkJob([own_model]), found, out, n_workers=1)
+        translate_shards(job_of(own_model), found, out, n_workers=1)
     with pytest.raises(ConfigError, match=naming("shards")):
-        translate_shards(BulkJob([model]), found[1:], out, n_workers=1)
+        translate_shards(job_of(model), found[1:], out, n_workers=1)
     assert contents(out) == undisturbed
 
 
@@ -531,6 +542,12 @@ def test_the_heartbeat_touches_claims(
             super().translate(shard, out)
 
     out = tmp_path / "out"
-    translate_shards(BulkJob([model]), find_shards(f"{shards}/part002", out), out, n_workers=1, make_executor=Slow)
+    translate_shards(
+        job_of(model),
+        find_shards(f"{shards}/part002", out),
+        out,
+        n_workers=1,
+        make_executor=Slow,
+    )
     assert ages
     assert max(ages) < 10

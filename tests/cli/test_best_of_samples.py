@@ -14,10 +14,10 @@ from sacrebleu.metrics import CHRF
 
 from said import naming, says
 from transduce.config import SearchConfig
+from transduce.config.decoding import sampling_like
 from transduce.corpora.responses import Ranking, read_rankings
 from transduce.errors import ConfigError
 from transduce.inference import BestOfSamples, RankedCounts, RewardModel, Translator, ranked_translations
-from transduce.inference.search_options import sampling_like
 from transduce.inference.translation.best_of_samples import rewards_of_translations, seeds_of_draws
 from transduce.inference.translation.ranked_translations import ranked_by_chrf
 from transduce.recipes import preset, with_settings

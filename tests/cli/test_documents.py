@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from said import naming, says
-from transduce.config import TextFormat
+from transduce.config import SearchConfig, TextFormat
 from transduce.errors import ConfigError
 from transduce.files import MAX_LINE_BYTES
 from transduce.inference import ScoredText, Translation
@@ -35,7 +35,7 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 class Found:
     """A translator that makes text upper-case, and finds something wrong with it."""
 
-    search = src_language = None
+    search, src_language = SearchConfig(), None
     max_source_tokens = 50
 
     def translate_lines(self, lines: list[str], *, format: TextFormat, **_: object) -> list[Translation]:
@@ -46,7 +46,6 @@ class Found:
 @pytest.fixture
 def found(monkeypatch: pytest.MonkeyPatch, model: Path) -> Path:
     monkeypatch.setattr(VERB, "load_translator", lambda *_, **__: Found())
-    monkeypatch.setattr(VERB, "requested_search", lambda *_, **__: None)
     return model
 
 
@@ -78,8 +77,6 @@ def test_the_document_is_told_of_as_one(transduce: CommandLine, found: Path) -> 
         (["--n-best", 2, "--json"], ["--n-best"]),
         (["--alignment", "--buffer", 3], ["--alignment", "--buffer"]),
         (["--workers", 2], ["--workers"]),
-        (["--in", "shards/*.html", "--out", "translated"], ["--format"]),
-        (["--ray", "local", "--in", "a", "--out", "b"], ["--format"]),
     ],
     ids=str,
 )

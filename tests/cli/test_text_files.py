@@ -16,6 +16,7 @@ import pytest
 
 from said import naming, says
 from transduce.cli.text_output import line_writer, part_path
+from transduce.config import SearchConfig
 from transduce.errors import DataError
 from transduce.files import write_text
 from transduce.inference import ScoredText, Translation
@@ -93,7 +94,7 @@ def test_an_evaluation_does_not_overwrite_what_it_reads(
 class Interrupted:
     """A translator that is interrupted by Ctrl-C after three lines."""
 
-    src_language, search, max_source_tokens = "en", None, 9
+    src_language, search, max_source_tokens = "en", SearchConfig(), 9
 
     def translate_lines(self, lines: Iterator[str], **options: object) -> Iterator[Translation]:
         for number, line in enumerate(lines, start=1):
@@ -106,7 +107,6 @@ def test_a_part_of_a_translation_does_not_look_whole(
     transduce: CommandLine, micro_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(VERB, "load_translator", lambda *arguments, **options: Interrupted())
-    monkeypatch.setattr(VERB, "requested_search", lambda *arguments, **options: None)
     out = tmp_path / "out.de"
     out.write_text("of before\n")
     outcome = transduce("translate", micro_model, "--out", out, stdin=b"a\nb\nc\nd\n")

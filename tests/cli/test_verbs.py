@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from said import says
-from transduce.cli.models import requested_search
 from transduce.config import SearchConfig
+from transduce.config.decoding import DecodingOptions
 from transduce.files import write_manifest
 from transduce.model import has_int8_products
 
@@ -244,11 +244,10 @@ def test_translate_replaces_what_is_not_utf8(transduce: CommandLine, micro_model
 
 
 def test_a_bigger_n_best_widens_the_beam() -> None:
-    assert requested_search(SearchConfig(beam_size=4), n_best=6, beam=None, alpha=None).beam_size == 6
-    assert requested_search(SearchConfig(beam_size=4), n_best=2, beam=None, alpha=None).beam_size == 4
-    assert requested_search(SearchConfig(beam_size=4, alpha=0.6), n_best=None, beam=1, alpha=0.0) == SearchConfig(
-        beam_size=1, alpha=0.0
-    )
+    assert DecodingOptions(n_best=6).applied_to(SearchConfig(beam_size=4)).beam_size == 6
+    assert DecodingOptions(n_best=2).applied_to(SearchConfig(beam_size=4)).beam_size == 4
+    changed = DecodingOptions(beam_size=1, alpha=0.0).applied_to(SearchConfig(beam_size=4, alpha=0.6))
+    assert changed == SearchConfig(beam_size=1, alpha=0.0)
 
 
 def test_model(transduce: CommandLine, micro_model: Path) -> None:
@@ -589,6 +588,8 @@ def test_every_verb_and_flag_is_known() -> None:
             "--seed",
             "--shortlist",
             "--temperature",
+            "--top-k",
+            "--top-p",
             "--warnings",
             "--workers",
         ],

@@ -38,8 +38,8 @@ def test_the_losses_of_as_many_updates_as_heads_are_those_of_all_heads() -> None
     none = [0, 0, 0]
     targets = [[11, 12, 13], [12, 13, 14], [13, 14, 2], [14, 2, 0], [2, 0, 0], none, [2, 0, 0], none, none]
     all_heads = MultiHeadOutput(model.output, 32, n_heads=4).double()
-    assert model.further_heads is not None
-    all_heads.w_1, all_heads.w_2 = model.further_heads.w_1, model.further_heads.w_2
+    assert model.lookahead_heads is not None
+    all_heads.w_1, all_heads.w_2 = model.lookahead_heads.w_1, model.lookahead_heads.w_2
     first = torch.zeros(9, 1, dtype=torch.int64)  # the first head has its own loss
     expected = all_heads.loss(states_ND, torch.cat((first, torch.tensor(targets)), dim=1), LossConfig(eps_ls=0.1))
     torch.testing.assert_close(sum(losses), expected.loss_nats)
@@ -69,14 +69,14 @@ def test_heads_read_the_state_of_the_last_kept_token() -> None:
     tgt_NT = torch.tensor([[1, 7, 8, 9], [1, 10, 11, 12]])
     _, state = decoder.extend(tgt_NT, state, torch.tensor([4, 3]))
     state = state.rewind(torch.tensor([2, 1]))
-    assert model.further_heads is not None
+    assert model.lookahead_heads is not None
     for selected, rows in ((state, [0, 1]), (state.select(torch.tensor([[1]])), [1])):
         logits_NPV = decoder.ahead(selected)
         assert logits_NPV is not None
         assert logits_NPV.shape == (len(rows), 2, 30)
         for row, got_PV in zip(rows, logits_NPV, strict=True):
             states_ND = model(src_BS[row : row + 1], tgt_NT[row : row + 1, :2])
-            torch.testing.assert_close(got_PV, model.logits(model.further_heads.ahead(states_ND[-1:]))[0])
+            torch.testing.assert_close(got_PV, model.logits(model.lookahead_heads.ahead(states_ND[-1:]))[0])
 
 
 def test_blocks_change_no_output_and_need_fewer_passes_once_the_heads_have_learned() -> None:

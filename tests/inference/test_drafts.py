@@ -10,11 +10,11 @@ import torch
 
 from said import naming
 from transduce.config import GreedySearchConfig, ModelConfig, SampledSearchConfig, SearchConfig
+from transduce.config.decoding import greedy_unless_sampled, sampling_like
 from transduce.errors import ConfigError
 from transduce.inference import Translator
-from transduce.inference.batch_search import BatchSearch
+from transduce.inference.engine import Constraints, Request
 from transduce.inference.run_search import run_search
-from transduce.inference.search_options import greedy_unless_sampled, sampling_like
 from transduce.model import Ensemble, Transformer
 from transduce.model.shortlist import Shortlist
 from transduce.search import DraftLength, ModelDrafter, PassCounts
@@ -169,9 +169,9 @@ def test_what_does_not_go_with_a_draft_is_refused(translator: Translator, small:
         translator.with_draft(Translator(small.model, small.tokenizers, GREEDY, direction="de-en"))
     with pytest.raises(ConfigError, match=naming("'sampling'", "beam_size 3")):
         translator.translate(["the dog"], search=SampledSearchConfig(), beam_size=3)
-    search = BatchSearch([translator.model], translator.tokenizers.src)
+    request = Request(9, [5, EOS_ID], constraints=Constraints(prefix=[5]))
     with pytest.raises(ConfigError, match=naming("constraints")):
-        search(["the dog"], SampledSearchConfig(), processor=lambda *_: lambda log_probs, prefixes: log_probs)
+        translator.engine.hypotheses([request], SampledSearchConfig())
 
 
 def test_an_ensemble_can_be_rewound() -> None:

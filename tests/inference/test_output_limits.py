@@ -20,10 +20,11 @@ from transduce.config import (
     SearchConfig,
     config_from_mapping,
 )
+from transduce.config.decoding import DecodingOptions
 from transduce.errors import ConfigError
 from transduce.inference import Translator
-from transduce.inference.batch_search import BatchSearch, SearchResult
-from transduce.inference.search_options import search_with
+from transduce.inference.engines import make_engine
+from transduce.inference.text_search import SearchResult, TextSearch
 from transduce.inference.translation.word_loops import is_repetitive
 from transduce.model import make_model
 from transduce.search import MAX_UNIT, n_repeats
@@ -35,45 +36,45 @@ SEARCHES = [BeamSearchConfig(beam_size=3), GreedySearchConfig()]
 
 
 @pytest.fixture(scope="module")
-def batch_search() -> BatchSearch:
+def text_search() -> TextSearch:
     """An untrained model, which writes long and repeats itself."""
     torch.manual_seed(5)
     tokenizer = byte_tokenizer()
     config = ModelConfig(**SIZES, src_vocab_size=tokenizer.size, tgt_vocab_size=tokenizer.size)
-    return BatchSearch([make_model(config).double().eval()], tokenizer)
+    return TextSearch(make_engine(make_model(config).double().eval()), tokenizer)
 
 
-def outputs(batch_search: BatchSearch, search: SearchConfig, texts: Sequence[str] = TEXTS) -> list[tuple[int, ...]]:
-    results = batch_search(texts, search)
+def outputs(text_search: TextSearch, search: SearchConfig, texts: Sequence[str] = TEXTS) -> list[tuple[int, ...]]:
+    results = text_search(texts, search)
     assert results is not None
     return [result.hypotheses[0].ids for result in results]
 
 
-def with_limits(search: SearchConfig, **limits: int) -> SearchConfig:
-    return search_with(search, beam_size=search.beam_size, limits=limits)
+def with_limits(search: SearchConfig, **limits: Any) -> SearchConfig:
+    return DecodingOptions(**limits).applied_to(search)
 
 
 @pytest.mark.parametrize("search", SEARCHES, ids=lambda search: search.kind)
-def test_lengths(batch_search: BatchSearch, search: SearchConfig) -> None:
-    free = outputs(batch_search, search)
+def test_lengths(text_search: TextSearch, search: SearchConfig) -> None:
+    free = outputs(text_search, search)
     assert max(map(len, free)) > 9
-    assert max(map(len, outputs(batch_search, with_limits(search, max_length=9)))) <= 9
+    assert max(map(len, outputs(text_search, with_limits(search, max_length=9)))) <= 9
     least = max(map(len, free)) + 2
-    assert min(map(len, outputs(batch_search, with_limits(search, min_length=least, max_extra_tokens=90)))) >= least
+    assert min(map(len, outputs(text_search, with_limits(search, min_length=least, max_extra_tokens=90)))) >= least
 
 
 @pytest.mark.parametrize("search", SEARCHES, ids=lambda search: search.kind)
 @pytest.mark.parametrize("n", [1, 2, 3])
-def test_no_ngram_twice(batch_search: BatchSearch, search: SearchConfig, n: int) -> None:
+def test_no_ngram_twice(text_search: TextSearch, search: SearchConfig, n: int) -> None:
     def has_one_twice(ids: tuple[int, ...]) -> bool:
         grams = [ids[start : start + n] for start in range(len(ids) - n + 1)]
         return len(grams) > len(set(grams))
 
-    assert any(map(has_one_twice, outputs(batch_search, search)))
+    assert any(map(has_one_twice, outputs(text_search, search)))
     limited = with_limits(search, no_repeat_ngram=n)
-    found = outputs(batch_search, limited)
+    found = outputs(text_search, limited)
     assert not any(map(has_one_twice, found))
-    assert found == [outputs(batch_search, limited, [text])[0] for text in TEXTS]  # whatever else is in the batch
+    assert found == [outputs(text_search, limited, [text])[0] for text in TEXTS]  # whatever else is in the batch
 
 
 def test_settings_that_contradict_each_other_are_refused() -> None:
@@ -106,11 +107,11 @@ def test_limits_on_the_command_line(transduce: Any, micro_model: Path) -> None:
 
 
 @pytest.mark.parametrize("search", SEARCHES, ids=lambda search: search.kind)
-def test_no_loops(batch_search: BatchSearch, search: SearchConfig) -> None:
+def test_no_loops(text_search: TextSearch, search: SearchConfig) -> None:
     texts = [*TEXTS, "a a a a a a a"]
-    free, results = batch_search(texts, search), batch_search(texts, search, has_loops=False)
+    free, results = text_search(texts, search), text_search(texts, search, has_loops=False)
     assert free is not None and results is not None  # noqa: PT018
-    sources = batch_search.source_ids(texts)
+    sources = text_search.source_ids(texts)
 
     def repeats(ids: Sequence[int]) -> list[int]:
         return [n_repeats(ids, unit) for unit in range(1, MAX_UNIT + 1)]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from transduce.config.decoding import DecodingOptions
 from transduce.inference import Translator, evaluate
-from transduce.inference.search_options import search_with
 
 WORDS = "old small young red big dog cat bird house tree".split()
 LINES = [
@@ -26,7 +26,7 @@ def translator(micro_model: Path) -> Translator:
 @pytest.mark.parametrize("chunk_lines", [1, 10, 100])
 def test_lines_are_counted_within_a_chunk(translator: Translator, split: bool, chunk_lines: int) -> None:
     told: list[int] = []
-    search = search_with(translator.search, beam_size=1, max_tokens_per_batch=64)
+    search = DecodingOptions(beam_size=1, max_tokens_per_batch=64).applied_to(translator.search)
     translated = list(
         translator.translate_lines(LINES, search=search, split=split, chunk_lines=chunk_lines, report=told.append)
     )
@@ -38,7 +38,7 @@ def test_lines_are_counted_within_a_chunk(translator: Translator, split: bool, c
 
 def test_evaluation_counts_them_too(translator: Translator) -> None:
     told: list[int] = []
-    search = search_with(translator.search, beam_size=1, max_tokens_per_batch=64)
+    search = DecodingOptions(beam_size=1, max_tokens_per_batch=64).applied_to(translator.search)
     evaluate(translator, LINES, LINES, search=search, report=told.append)
     assert len(set(told)) > 3
     assert told[-1] == len(LINES)

@@ -11,12 +11,13 @@ import torch
 import transduce
 from said import naming
 from transduce.config import BeamSearchConfig, GreedySearchConfig, ModelConfig, SearchConfig
+from transduce.config.decoding import DecodingOptions
 from transduce.corpora import generate_pairs
 from transduce.errors import CheckpointError, ConfigError
 from transduce.files import write_manifest
 from transduce.inference import Translator
-from transduce.inference.batch_search import BatchSearch
-from transduce.inference.search_options import search_with
+from transduce.inference.engines import make_engine
+from transduce.inference.text_search import TextSearch
 from transduce.model import Ensemble, Transformer
 from transduce.text import EOS_ID, Tokenizers, train_bpe
 
@@ -90,7 +91,7 @@ def test_the_output_is_at_most_input_plus_fifty_tokens(random_translator: Transl
     with torch.no_grad():  # the EOS row of the tied matrix: no state is similar to it
         ends_never.target.embedding.weight[EOS_ID] = 0
         ends_never.decoder[-1].feed_forward_residual.norm.bias += ends_never.target.embedding.weight[4] * 100
-    search_all = BatchSearch([ends_never.eval()], random_translator.tokenizers.src)
+    search_all = TextSearch(make_engine(ends_never.eval()), random_translator.tokenizers.src)
     for search in (SearchConfig(), SearchConfig(beam_size=1), SearchConfig(beam_size=1, max_extra_tokens=3)):
         results = search_all(["the dog"], search)
         assert results is not None
@@ -101,12 +102,18 @@ def test_the_output_is_at_most_input_plus_fifty_tokens(random_translator: Transl
 
 def test_greedy_search_becomes_beam_search_where_more_is_asked_for(random_translator: Translator) -> None:
     greedy = GreedySearchConfig(alpha=0.3, max_extra_tokens=8)
-    assert search_with(greedy) == greedy
-    assert search_with(greedy, beam_size=1, n_best=1, alpha=1) == GreedySearchConfig(alpha=1.0, max_extra_tokens=8)
-    assert search_with(greedy, n_best=3) == BeamSearchConfig(beam_size=3, n_best=3, alpha=0.3, max_extra_tokens=8)
-    assert search_with(greedy, beam_size=2) == BeamSearchConfig(beam_size=2, alpha=0.3, max_extra_tokens=8)
+    assert DecodingOptions().applied_to(greedy) == greedy
+    assert DecodingOptions(beam_size=1, n_best=1, alpha=1).applied_to(greedy) == GreedySearchConfig(
+        alpha=1.0, max_extra_tokens=8
+    )
+    assert DecodingOptions(n_best=3).applied_to(greedy) == BeamSearchConfig(
+        beam_size=3, n_best=3, alpha=0.3, max_extra_tokens=8
+    )
+    assert DecodingOptions(beam_size=2).applied_to(greedy) == BeamSearchConfig(
+        beam_size=2, alpha=0.3, max_extra_tokens=8
+    )
     with pytest.raises(ConfigError, match="search: n_best must be at most beam_size, got 3 > 1"):
-        search_with(greedy, beam_size=1, n_best=3)
+        DecodingOptions(beam_size=1, n_best=3).applied_to(greedy)
     texts = sentences(6)
     beam_of_one = BeamSearchConfig(beam_size=1, alpha=0.3, max_extra_tokens=8)
     one, other = (list(random_translator.translate_lines(texts, search=each)) for each in (greedy, beam_of_one))

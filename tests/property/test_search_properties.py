@@ -15,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from transduce.inference.parser import TreeConstraint
 from transduce.search import Constrained, Hypothesis, beam_search, greedy_search
 
 PAD, BOS, EOS = 0, 1, 2
@@ -132,8 +131,7 @@ class Case:
     def processor(self) -> dict[str, Any]:
         if not self.is_constrained:
             return {}
-        share = self.marginalised_ids
-        return {"process": TreeConstraint(self.constraint, share) if share else Constrained(self.constraint)}
+        return {"process": Constrained(self.constraint, self.marginalised_ids)}
 
     def penalty(self, length: int) -> float:
         return ((5 + length) / 6) ** self.alpha

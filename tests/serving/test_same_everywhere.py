@@ -15,9 +15,10 @@ import torch
 from serving_tools import serving, translator
 from starlette.testclient import TestClient
 
-from transduce.bulk import BulkJob
+from transduce.bulk import TranslationJob
 from transduce.bulk.worker import ShardTranslator
 from transduce.config import TextFormat
+from transduce.config.decoding import LoadingOptions
 from transduce.inference import Translation, Translator
 
 LINES = [
@@ -126,10 +127,29 @@ def test_in_bulk(folder: Path, expected: list[Translation], tmp_path: Path) -> N
     (tmp_path / "in").write_bytes("".join(f"{line}\n" for line in LINES).encode())
     (tmp_path / "out" / "done").mkdir(parents=True)
     n_threads = torch.get_num_threads()
-    result = ShardTranslator(BulkJob([folder])).translate(tmp_path / "in", tmp_path / "out", "in")
+    result = ShardTranslator(TranslationJob(LoadingOptions([folder]))).translate(
+        tmp_path / "in", tmp_path / "out", "in"
+    )
     torch.set_num_threads(n_threads)
     assert (tmp_path / "out" / "in").read_bytes() == "".join(f"{each.text}\n" for each in expected).encode()
     assert result.truncated_lines == sum(each.is_truncated for each in expected) == 1
+
+
+def test_documents_in_bulk_and_as_a_stream(folder: Path, transduce: Callable[..., Any], tmp_path: Path) -> None:
+    documents = {"a.html": "<p>a <b>dog</b></p>\r\n<br>", "b.html": "", "c.html": "\ufeff<p>the cat sleeps.\n the dog"}
+    (tmp_path / "in").mkdir()
+    for name, document in documents.items():
+        (tmp_path / "in" / name).write_bytes(document.encode())
+    expected = Translator.load(folder).translate(list(documents.values()), format="html")
+    assert list(Translator.load(folder).translate_iter(iter(documents.values()), format="html")) == expected
+    options = ("--in", tmp_path / "in" / "*.html", "--out", tmp_path / "out", "--format", "html", "--device", "cpu")
+    assert transduce("translate", folder, *options).code == 0
+    assert [(tmp_path / "out" / name).read_bytes().decode() for name in documents] == expected
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert manifest.keys() == {  # without --format, those of every version: a folder may have been begun by an earlier
+        "format", "models", "shortlist", "precision", "beam", "alpha", "prefix", "split", "threads_per_worker",
+        "chunk_lines", "shards", "format_of_shards",
+    }  # fmt: skip
 
 
 def test_what_never_happens(expected: list[Translation]) -> None:

@@ -160,7 +160,7 @@ def test_what_is_read_in_part_is_told(transduce: CommandLine, run: Path, images:
 
 def test_a_text_that_is_cut_off_is_told(run: Path, images: Path) -> None:
     reader = Reader.load(run / "model")
-    reader._search._max_output = 1
+    reader._engine.max_positions = 1  # type: ignore[misc]
     [cut] = reader.find_texts([images / "test-0.png"])
     assert any(says(warning, images / "test-0.png", "cut off", 1) for warning in cut.warnings)
 

@@ -182,6 +182,6 @@ def test_a_run_that_starts_from_a_translator(
     assert once.code == more.code == 0
     assert len(once.out.splitlines()) == len(more.out.splitlines()) == 2
     refused = transduce("translate", micro_model, "--iterations", 3, stdin=text)
-    assert (refused.code, says(refused.err, "--iterations", "'beam'")) == (1, True)
+    assert (refused.code, says(refused.err, "n_iterations", "'beam'")) == (1, True)
     examined = transduce("doctor", result.model_folder)
     assert examined.code == 0

@@ -330,7 +330,7 @@ def test_what_is_parsed_from_trees_is_judged_against_them(
 
 def test_a_line_of_any_length_has_all_its_words(model: Path) -> None:
     parser = Parser.load(model)
-    parser._batch_search._max_positions = 12  # as with learned positions
+    parser._text_search.engine.max_positions = 12  # type: ignore[misc]  # as with learned positions
     (parse,) = parser.parse_lines(["word " * 40], search=SearchConfig(beam_size=1, max_extra_tokens=3))
     assert parse.is_truncated
     assert parse.tree is not None

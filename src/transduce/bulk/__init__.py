@@ -1,6 +1,7 @@
-"""Translation of a large collection: files are the unit of work, on the cores of one machine, of several, or on Ray."""
+"""Translation by worker processes: of a stream of lines, or of a collection of files, on one machine or several."""
 
 from transduce.bulk.driver import BulkReport, translate_shards
-from transduce.bulk.job import BulkJob, find_shards
+from transduce.bulk.job import TranslationJob, find_shards
+from transduce.bulk.workers import TranslationWorkers
 
-__all__ = ["BulkJob", "BulkReport", "find_shards", "translate_shards"]
+__all__ = ["BulkReport", "TranslationJob", "TranslationWorkers", "find_shards", "translate_shards"]

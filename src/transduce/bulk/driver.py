@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from transduce.bulk.job import BulkJob, Shard, open_job
+from transduce.bulk.job import Shard, TranslationJob, open_job
 from transduce.bulk.shards import (
     Claims,
     ShardResult,
@@ -21,6 +21,7 @@ from transduce.bulk.shards import (
     remove_parts,
     write_final_manifest,
 )
+from transduce.bulk.workers import WORKER
 from transduce.errors import DataError, TransduceError
 from transduce.worker_pool import Worker, WorkerDied
 
@@ -49,15 +50,15 @@ class Executor(Protocol):
 class LocalExecutor:
     """A worker process of this machine."""
 
-    def __init__(self, job: BulkJob) -> None:
+    def __init__(self, job: TranslationJob) -> None:
         environment = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-        self._worker = Worker("transduce.bulk.worker", [job.as_message().encode()], environment)
+        self._worker = Worker(WORKER, [job.as_message()], environment)
 
     def translate(self, shard: Shard, out: Path) -> None:
         """Translate a shard. Raises ExecutorDied, or what the worker raised."""
         parts = [str(each).encode("utf-8", "surrogateescape") for each in (shard.path, out, shard.name)]
         try:
-            self._worker.ask(parts)
+            self._worker.submit(parts)
         except WorkerDied as error:
             raise ExecutorDied(str(error)) from error
 
@@ -77,12 +78,12 @@ class BulkReport:
 
 
 def translate_shards(
-    job: BulkJob,
+    job: TranslationJob,
     shards: Sequence[Shard],
     out: Path,
     *,
     n_workers: int,
-    make_executor: Callable[[BulkJob], Executor] = LocalExecutor,
+    make_executor: Callable[[TranslationJob], Executor] = LocalExecutor,
     on_progress: Callable[[int], None] = lambda n_done: None,
     log: Callable[[str], None] = lambda line: None,
 ) -> BulkReport:
@@ -98,10 +99,10 @@ def translate_shards(
 class _Driver:
     def __init__(
         self,
-        job: BulkJob,
+        job: TranslationJob,
         shards: Sequence[Shard],
         out: Path,
-        make_executor: Callable[[BulkJob], Executor],
+        make_executor: Callable[[TranslationJob], Executor],
         on_progress: Callable[[int], None],
         log: Callable[[str], None],
     ) -> None:

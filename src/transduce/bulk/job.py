@@ -7,16 +7,19 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Self
 
+from transduce.config import TextFormat
+from transduce.config.decoding import NO_CHANGES, DecodingOptions, LoadingOptions
 from transduce.errors import CheckpointError, ConfigError, DataError, shown
 from transduce.files import MANIFEST_NAME, migrated, read_json, write_json
 
 __all__ = [
-    "CLAIMS", "DONE", "JOB_FILE", "RESULT_ENDING", "BulkJob", "Shard", "digest_of_folder", "find_shards", "open_job",
+    "CLAIMS", "DONE", "JOB_FILE", "RESULT_ENDING", "Shard", "TranslationJob", "digest_of_folder", "find_shards",
+    "open_job",
 ]  # fmt: skip
 
 JOB_FILE = "bulk.json"
@@ -36,38 +39,48 @@ class Shard:
 
 
 @dataclass(frozen=True, slots=True)
-class BulkJob:
-    """The models and how they search. Paths may differ between machines, the content of the folders may not."""
+class TranslationJob:
+    """What every worker does: the models to load, and how they translate.
 
-    folders: Sequence[Path]
-    precision: str = "fp32"
-    device: str = "cpu"
-    beam: int | None = None
-    alpha: float | None = None
+    Paths may differ between machines, the content of the folders may not.
+    """
+
+    loading: LoadingOptions
+    decoding: DecodingOptions = NO_CHANGES
     prefix: str = ""
     split: bool = True
-    shortlist: Path | None = None
-    limits: Mapping[str, int] = field(default_factory=dict)  # of outputs: max_length, ...
+    format: TextFormat = "text"  # a shard in another one is a document
+    is_scored: bool = False
+    is_linked: bool = False
+    chunk_lines: int = CHUNK_LINES
+    n_sharing: int | None = None  # workers that share the cores; None: each has ``THREADS``
 
     def as_json(self) -> dict[str, Any]:
         """Return what decides the bytes of the translations; no paths."""
+        loading, changes = self.loading, dict(self.decoding.changes)
+        if changes.get("kind") != "sampling":
+            changes.pop("seed", None)  # nothing is drawn
         return {
-            "models": [digest_of_folder(folder) for folder in self.folders],
-            "shortlist": None if self.shortlist is None else digest_of_folder(self.shortlist),
-            "precision": self.precision, "beam": self.beam, "alpha": self.alpha, "prefix": self.prefix,
-            "split": self.split, "threads_per_worker": THREADS, "chunk_lines": CHUNK_LINES, **self.limits,
+            "models": [digest_of_folder(folder) for folder in loading.folders],
+            "shortlist": None if loading.shortlist is None else digest_of_folder(loading.shortlist),
+            "precision": loading.precision, "beam": changes.pop("beam_size", None),
+            "alpha": changes.pop("alpha", None), "prefix": self.prefix, "split": self.split,
+            "threads_per_worker": THREADS, "chunk_lines": self.chunk_lines,
+            **({} if self.format == "text" else {"format_of_shards": self.format}), **changes,
         }  # fmt: skip
 
-    def as_message(self) -> str:
+    def as_message(self) -> bytes:
         """Return a description for workers on this machine or others."""
-        return json.dumps(asdict(self), default=str)
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        values |= {"loading": asdict(self.loading), "decoding": self.decoding.changes}
+        return json.dumps(values, default=str).encode()
 
     @classmethod
-    def from_message(cls, message: str) -> Self:
+    def from_message(cls, message: bytes) -> Self:
         """Return the job that ``as_message`` described."""
         values = json.loads(message)
-        shortlist = values["shortlist"] and Path(values["shortlist"])
-        return cls(**values | {"folders": [Path(each) for each in values["folders"]], "shortlist": shortlist})
+        loading, decoding = LoadingOptions.from_json(values["loading"]), DecodingOptions(**values["decoding"])
+        return cls(**values | {"loading": loading, "decoding": decoding})
 
 
 def digest_of_folder(folder: Path) -> str:
@@ -129,7 +142,7 @@ def _longest_name(out: Path) -> int:
     return most - len(RESULT_ENDING)
 
 
-def open_job(job: BulkJob, shards: Sequence[Shard], out: Path) -> None:
+def open_job(job: TranslationJob, shards: Sequence[Shard], out: Path) -> None:
     """Write ``bulk.json``, or compare with that of an earlier start or of another machine.
 
     Raises ConfigError if the folder was begun with other models, settings or shards, DataError if it holds other files.

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from transduce.bulk.driver import Executor, ExecutorDied
-from transduce.bulk.job import THREADS, BulkJob, Shard
+from transduce.bulk.job import THREADS, Shard, TranslationJob
 from transduce.errors import ConfigError, DataError, TransduceError
 
 __all__ = ["connect"]
@@ -16,7 +16,7 @@ __all__ = ["connect"]
 LOCAL = "local"  # in place of an address: a cluster of this machine only
 
 
-def connect(address: str, n_local: int | None) -> tuple[int, Callable[[BulkJob], Executor]]:
+def connect(address: str, n_local: int | None) -> tuple[int, Callable[[TranslationJob], Executor]]:
     """Connect to a cluster; return its number of processors, and what makes a worker.
 
     ``n_local``: processors of a ``local`` cluster. Raises ConfigError if Ray is not installed, or does not answer.
@@ -45,10 +45,10 @@ def _ray() -> Any:
 class _Actor:
     """Runs on a node of the cluster: text in, text out."""
 
-    def __init__(self, message: str) -> None:
+    def __init__(self, message: bytes) -> None:
         from transduce.bulk.worker import ShardTranslator
 
-        self._translator = ShardTranslator(BulkJob.from_message(message))
+        self._translator = ShardTranslator(TranslationJob.from_message(message))
 
     def translate(self, source: str, out: str, name: str) -> list[str]:
         """Translate a shard; return the kind and message of an error, nothing if it is done."""
@@ -62,7 +62,7 @@ class _Actor:
 class RayExecutor:
     """A worker of the cluster."""
 
-    def __init__(self, job: BulkJob) -> None:
+    def __init__(self, job: TranslationJob) -> None:
         ray = _ray()
         environment = {"env_vars": {"OMP_NUM_THREADS": str(THREADS), "MKL_NUM_THREADS": str(THREADS)}}
         remote = ray.remote(num_cpus=1, max_restarts=0, runtime_env=environment)(_Actor)

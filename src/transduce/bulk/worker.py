@@ -1,21 +1,25 @@
-"""One worker: it holds the models and translates one shard after another, with one thread."""
+"""One worker: it holds the models of a job, and translates lines or shards."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from itertools import repeat
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from transduce.bulk.job import CHUNK_LINES, THREADS, BulkJob
+from transduce.bulk.job import CHUNK_LINES, THREADS, TranslationJob
 from transduce.bulk.shards import ShardResult, part_path, read_result, record_result
 from transduce.errors import DataError, TransduceError
-from transduce.files import LineFault, compressing, open_binary, remove, repaired_lines, sha256_of_file
+from transduce.files import LineFault, compressing, open_binary, remove, repaired_lines, sha256_of_file, whole_text
+from transduce.machine_limits import keep_freed_memory
 from transduce.worker_pool import Answer, serve
+
+if TYPE_CHECKING:
+    from transduce.inference import Translation
 
 __all__ = ["ShardTranslator", "main"]
 
@@ -23,19 +27,26 @@ __all__ = ["ShardTranslator", "main"]
 class ShardTranslator:
     """The models of a job, loaded."""
 
-    def __init__(self, job: BulkJob, *, should_stop: Callable[[], bool] = lambda: False) -> None:
+    def __init__(self, job: TranslationJob, *, should_stop: Callable[[], bool] = lambda: False) -> None:
         """``should_stop`` is asked between chunks; if it is true, ``translate`` raises TransduceError."""
         import torch
 
-        from transduce.inference import Translator
-        from transduce.inference.search_options import search_with
+        from transduce.inference.translation.loading import load_translator
 
-        torch.set_num_threads(THREADS)
+        n_threads = THREADS if job.n_sharing is None else max(1, torch.get_num_threads() // job.n_sharing)
+        torch.set_num_threads(n_threads)
         self._job, self._should_stop = job, should_stop
-        self._translator = Translator.load(
-            *job.folders, device=job.device, precision=job.precision, shortlist=job.shortlist,  # type: ignore[arg-type]
+        self._translator = load_translator(job.loading)
+        self._search = job.decoding.applied_to(self._translator.search)
+        self.max_source_tokens = self._translator.max_source_tokens
+
+    def translate_lines(self, lines: Iterable[str]) -> Iterator[Translation]:
+        """Translate lines, or documents, in order."""
+        job = self._job
+        return self._translator.translate_lines(
+            lines, search=self._search, chunk_lines=job.chunk_lines, split=job.split, format=job.format,
+            is_scored=job.is_scored, prefixes=repeat(job.prefix), is_linked=job.is_linked,
         )  # fmt: skip
-        self._search = search_with(self._translator.search, beam_size=job.beam, alpha=job.alpha, limits=job.limits)
 
     def translate(self, source: Path, out: Path, name: str) -> ShardResult:
         """Translate a shard to ``out / name``, whole or not at all.
@@ -51,14 +62,12 @@ class ShardTranslator:
         try:
             input_bytes, input_sha256 = source.stat().st_size, sha256_of_file(source, may_be_link=True)
             with open_binary(source) as text, part.open("wb") as raw, compressing(raw, source.suffix) as stream:
-                lines = self._translator.translate_lines(
-                    repaired_lines(text, str(source), observe), search=self._search, chunk_lines=CHUNK_LINES,
-                    split=self._job.split, is_scored=False, prefixes=repeat(self._job.prefix),
-                )  # fmt: skip
-                for translation in lines:
+                is_document = self._job.format != "text"
+                lines = [whole_text(text, str(source))] if is_document else repaired_lines(text, str(source), observe)
+                for translation in self.translate_lines(lines):
                     if n_lines % CHUNK_LINES == 0 and self._should_stop():
                         raise TransduceError("the process that started this worker has ended")
-                    stream.write(translation.text.encode("utf-8") + b"\n")
+                    stream.write(translation.text.encode("utf-8") + (b"" if is_document else b"\n"))
                     n_lines += 1
                     if translation.is_truncated:
                         truncated.add(n_lines)
@@ -86,15 +95,20 @@ def main() -> None:
 
 
 def _start(description: list[bytes]) -> Answer:
-    """Load the models; an empty request is answered when they are loaded, a shard by its result."""
-    parent = os.getppid()
-    translator = ShardTranslator(
-        BulkJob.from_message(description[0].decode()), should_stop=lambda: os.getppid() != parent
-    )
+    """Load the models. An empty request is answered by their maximum source length, lines by their translations.
+
+    A request of three parts (source, output folder, name) is a shard, and is answered by its result.
+    """
+    parent, job = os.getppid(), TranslationJob.from_message(description[0])
+    if job.loading.device in ("auto", "cpu"):
+        keep_freed_memory()
+    translator = ShardTranslator(job, should_stop=lambda: os.getppid() != parent)
 
     def answer(request: list[bytes]) -> list[bytes]:
         if not request:
-            return []
+            return [b"%d" % translator.max_source_tokens]
+        if len(request) == 1:
+            return [json.dumps([asdict(each) for each in translator.translate_lines(json.loads(request[0]))]).encode()]
         source, out, name = (part.decode("utf-8", "surrogateescape") for part in request)
         result: dict[str, Any] = asdict(translator.translate(Path(source), Path(out), name))
         return [json.dumps(result).encode()]

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from transduce.cli.machine import chosen_device, chosen_precision
 from transduce.cli.output import STANDARD
 from transduce.cli.progress import ShardProgress
 from transduce.errors import ConfigError
 from transduce.files import MANIFEST_NAME
+
+if TYPE_CHECKING:
+    from transduce.bulk import TranslationJob
 
 __all__ = ["is_pattern", "translate_pattern"]
 
@@ -21,26 +26,13 @@ def is_pattern(source: Path) -> bool:
 
 
 def translate_pattern(
-    folders: Sequence[Path],
-    source: Path | None,
-    out: Path | None,
-    *,
-    n_workers: int,
-    ray: str | None,
-    beam: int | None,
-    alpha: float | None,
-    limits: Mapping[str, int],
-    prefix: str,
-    split: bool,
-    shortlist: Path | None,
-    device: str,
-    precision: str,
+    job: TranslationJob, source: Path | None, out: Path | None, *, n_workers: int, ray: str | None
 ) -> None:
     """Translate each file of a pattern to a file of the same name in the folder ``out``.
 
     What is done already is not done again. Raises ConfigError, DataError or CheckpointError.
     """
-    from transduce.bulk import BulkJob, find_shards, translate_shards
+    from transduce.bulk import find_shards, translate_shards
     from transduce.bulk.driver import Executor, LocalExecutor
     from transduce.bulk.on_ray import connect
 
@@ -49,13 +41,18 @@ def translate_pattern(
     if out is None or out == STANDARD or (out.exists() and not out.is_dir()):
         raise ConfigError(f"--in {source} names several files; name a folder for their translations with --out")
     shards = find_shards(str(source), out)
-    device = chosen_device(device)
-    job = BulkJob(
-        [folder.resolve() for folder in folders], chosen_precision(precision, device), device, beam, alpha, prefix,
-        split, None if shortlist is None else shortlist.resolve(), limits,
-    )  # fmt: skip
+    loading = job.loading
+    device = chosen_device(loading.device)
+    resolved = replace(
+        loading,
+        device=device,
+        precision=chosen_precision(loading.precision, device),
+        folders=[folder.resolve() for folder in loading.folders],
+        shortlist=None if loading.shortlist is None else loading.shortlist.resolve(),
+    )
+    job = replace(job, loading=resolved)
     job.as_json()  # a folder without a manifest is reported before anything is started
-    make_executor: Callable[[BulkJob], Executor] = LocalExecutor
+    make_executor: Callable[[TranslationJob], Executor] = LocalExecutor
     if ray is not None:
         n_of_cluster, make_executor = connect(ray, n_workers)
         n_workers = n_workers if n_workers > 1 else n_of_cluster

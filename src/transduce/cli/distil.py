@@ -9,14 +9,15 @@ from typing import Annotated
 from typer import Option
 
 from transduce.cli import options
+from transduce.cli.decoding import decoding_options
 from transduce.cli.model_folders import require_model_folders
-from transduce.cli.models import SearchOptions, load_translator, requested_search
+from transduce.cli.models import load_translator
 from transduce.cli.output import STANDARD, print_json, print_line
 from transduce.cli.paths import require_writable
 from transduce.cli.progress import LineProgress
 from transduce.cli.stdin import input_lines, number_of_lines
 from transduce.cli.text_output import line_writer, require_not_read
-from transduce.cli.translation_workers import TranslationJob, TranslationWorkers
+from transduce.config.decoding import NO_CHANGES, DecodingOptions, LoadingOptions
 from transduce.errors import ConfigError
 from transduce.files import open_binary
 
@@ -25,6 +26,7 @@ __all__ = ["distil"]
 CHUNK_LINES, MAX_WORKERS = 2000, 256
 
 
+@decoding_options("kind", "seed", "beam_size", "alpha")
 def distil(
     folders: options.Models,
     src: Annotated[
@@ -37,10 +39,7 @@ def distil(
             show_default=False,
         ),
     ],
-    sample: options.Sample = False,
-    seed: options.SampleSeed = 1,
-    beam: options.Beam = None,
-    alpha: options.Alpha = None,
+    decoding: DecodingOptions = NO_CHANGES,
     workers: Annotated[
         int, Option(min=1, max=MAX_WORKERS, help="Translate in this many processes, which share the cores.")
     ] = 1,
@@ -53,27 +52,24 @@ def distil(
     A recipe reads it with data.corpus = "files" and data.train_tsv. Lines are not split.
     """
     require_model_folders(folders, text_usage="--src {}")
-    sample_seed = options.sample_seed(is_sampled=sample, seed=seed, beam=beam, n_best=None)
     if out == STANDARD:
         raise ConfigError("--out should be a file: stdout has the counts")
     if src != STANDARD:
         open_binary(src).close()  # checked before the model is loaded
     require_writable("--out", out)
     require_not_read(out, src, option="--src")
+    loading = LoadingOptions(folders, device, precision)
     with ExitStack() as stack:
         if workers > 1:
-            job = TranslationJob(
-                folders, device, precision, rerank=None, rerank_weight=0.0,
-                search_options=SearchOptions(beam=beam, alpha=alpha, sample_seed=sample_seed), shortlist=None,
-                prefix="", split=False, is_scored=False, is_linked=False, chunk_lines=max(1, CHUNK_LINES // workers),
-                n_workers=workers,
-            )  # fmt: skip
-            team = stack.enter_context(TranslationWorkers(job))
+            from transduce.bulk import TranslationJob, TranslationWorkers
+
+            job = TranslationJob(loading, decoding, split=False, chunk_lines=max(1, CHUNK_LINES // workers))
+            team = stack.enter_context(TranslationWorkers(job, workers))
             team.wait_until_loaded()
             translations = team.translate_lines(input_lines(src))
         else:
-            translator = load_translator(folders, device=device, precision=precision, rerank=None, weight=0.0)
-            search = requested_search(translator.search, n_best=None, beam=beam, alpha=alpha, sample_seed=sample_seed)
+            translator = load_translator(loading)
+            search = decoding.applied_to(translator.search)
             translations = translator.translate_lines(
                 input_lines(src), search=search, chunk_lines=CHUNK_LINES, split=False, is_scored=False,
                 report=lambda n_lines: progress.reach(n_lines),

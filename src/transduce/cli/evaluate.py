@@ -10,17 +10,19 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Option
 
 from transduce.cli import options
+from transduce.cli.decoding import decoding_options
 from transduce.cli.imports import command_imports
 from transduce.cli.line_warnings import LineWarnings
 from transduce.cli.machine import chosen_device, chosen_precision
 from transduce.cli.model_folders import require_model_folders
-from transduce.cli.models import load_translator, requested_search
+from transduce.cli.models import load_translator
 from transduce.cli.output import STANDARD, echo, print_json, print_scores
 from transduce.cli.paths import require_writable
 from transduce.cli.progress import LineProgress
 from transduce.cli.scoring import Tokenizer, named_references, warn_of_moses_rules, warn_of_tokenised_text
 from transduce.cli.stdin import aligned_lines, name_of, require_stdin_once
 from transduce.cli.text_output import require_not_read
+from transduce.config.decoding import NO_CHANGES, DecodingOptions, LoadingOptions
 from transduce.errors import ConfigError, DataError
 from transduce.files import write_lines
 
@@ -32,6 +34,7 @@ __all__ = ["evaluate"]
 MAX_WARNINGS = 5  # about files of a list; the others are counted
 
 
+@decoding_options("beam_size", "alpha")
 def evaluate(
     folders: options.Models,
     src: Annotated[
@@ -67,8 +70,7 @@ def evaluate(
     paper_bleu: options.PaperBleu = False,
     multi30k_bleu: options.Multi30kBleu = False,
     tokenize: Tokenizer = None,
-    beam: options.Beam = None,
-    alpha: options.Alpha = None,
+    decoding: DecodingOptions = NO_CHANGES,
     rerank: options.Rerank = None,
     rerank_weight: options.RerankWeight = options.DEFAULT_RERANK_WEIGHT,
     device: options.Device = "auto",
@@ -88,7 +90,7 @@ def evaluate(
 
     if media is not None:
         _evaluate_media(
-            folders, media, out, has_other=any((src, ref, text, rerank, tokenize)), beam=beam, alpha=alpha,
+            folders, media, out, has_other=any((src, ref, text, rerank, tokenize)), decoding=decoding,
             device=device, precision=precision, json=json,
         )  # fmt: skip
         return
@@ -104,7 +106,7 @@ def evaluate(
     require_stdin_once({"--src": src, **named_references(ref)})
     require_model_folders(folders, rerank, text_usage="--src {}")
     texts = None if src is None else aligned_lines(src, *ref)  # checked before the model is loaded
-    translator = load_translator(folders, device=device, precision=precision, rerank=rerank, weight=rerank_weight)
+    translator = load_translator(LoadingOptions(folders, device, precision, rerank=rerank, rerank_weight=rerank_weight))
     also = options.requested_bleus(paper=paper_bleu, multi30k=multi30k_bleu)
     if text is not None:
         searched, languages = data_folders(data), (translator.src_language, translator.tgt_language)
@@ -116,7 +118,7 @@ def evaluate(
         also += [name for name in customary_bleus(f"{known.folder}/{known.stem}") if name not in also]
     assert texts is not None
     sources, *references = texts
-    search = requested_search(translator.search, n_best=None, beam=beam, alpha=alpha)
+    search = decoding.applied_to(translator.search)
     warn_of_moses_rules(translator.tgt_language, also)
     with LineProgress("translating", len(sources)) as progress:
         line_warnings = LineWarnings(progress.log, max_source_tokens=translator.max_source_tokens)
@@ -136,8 +138,7 @@ def _evaluate_media(
     out: Path | None,
     *,
     has_other: bool,
-    beam: int | None,
-    alpha: float | None,
+    decoding: DecodingOptions,
     device: str,
     precision: str,
     json: bool,
@@ -158,7 +159,7 @@ def _evaluate_media(
         raise DataError(f"{media} has no lines; each should be a file name TAB its text")
     device = chosen_device(device)
     model = MediaModel.load(folders[0], device=device, precision=chosen_precision(precision, device))
-    search = requested_search(model.search, n_best=None, beam=beam, alpha=alpha)
+    search = decoding.applied_to(model.search)
     found, warnings = list[str](), list[str]()
     for each in model.find_texts((path for path, _ in listed), search=search):
         found.append(each.text)

@@ -8,13 +8,14 @@ from typing import Annotated
 from typer import Option
 
 from transduce.cli import options
+from transduce.cli.decoding import decoding_options
 from transduce.cli.imports import command_imports
 from transduce.cli.machine import chosen_device
 from transduce.cli.model_folders import require_model_folders
 from transduce.cli.output import STANDARD, print_json
 from transduce.cli.paths import require_writable
 from transduce.cli.stdin import is_interactive, piped_lines, typed_lines
-from transduce.config import MAX_BEAM_SIZE, MAX_SEED
+from transduce.config.decoding import NO_CHANGES, DecodingOptions
 from transduce.errors import ConfigError
 
 __all__ = ["generate"]
@@ -23,29 +24,23 @@ MAX_TOKENS = 1_000_000
 PROMPTS_PER_CHUNK = 32
 
 
+@decoding_options(
+    "temperature",
+    "top_k",
+    "top_p",
+    "beam_size",
+    "seed",
+    temperature="Divide the logits by this; 0 always takes the most probable token. Default: 1.",
+    beam_size="Search with this many beams instead of sampling.",
+    seed="Use this random seed; the same gives the same text.",
+)
 def generate(
     folder: options.Model,
     max_tokens: Annotated[int, Option(min=1, max=MAX_TOKENS, help="Stop after this many new tokens.")] = 100,
-    temperature: Annotated[
-        float, Option(min=0.0, max=1000.0, help="Divide the logits by this; 0 always takes the most probable token.")
-    ] = 1.0,
-    top_k: Annotated[
-        int | None, Option(min=1, help="Sample from this many most probable tokens only.", show_default=False)
-    ] = None,
-    top_p: Annotated[
-        float | None,
-        Option(
-            min=0.0, max=1.0, help="Sample from the fewest tokens with at least this probability.", show_default=False
-        ),
-    ] = None,
-    beam: Annotated[
-        int | None,
-        Option(min=1, max=MAX_BEAM_SIZE, help="Search with this many beams instead of sampling.", show_default=False),
-    ] = None,
+    decoding: DecodingOptions = NO_CHANGES,
     samples: Annotated[int, Option(min=1, max=options.MAX_SAMPLES, help="Write this many texts for each prompt.")] = 1,
     best_of: options.BestOf = None,
     reward_model: options.RewardModelFolder = None,
-    seed: Annotated[int, Option(min=0, max=MAX_SEED, help="Use this random seed; the same gives the same text.")] = 1,
     device: options.Device = "auto",
     json: options.Json = False,
 ) -> None:
@@ -59,7 +54,9 @@ def generate(
         from transduce.text.chunks import chunks
 
     require_writable("stdout", STANDARD)
-    sampling = Sampling(temperature, top_k, top_p)
+    given = decoding.changes
+    sampling = Sampling(given.get("temperature", 1.0), given.get("top_k"), given.get("top_p"))
+    beam, seed = given.get("beam_size"), given["seed"]
     options.require_best_of(best_of, reward_model, {"--beam": beam, "--samples": samples > 1})
     require_model_folders([folder], reward_model, text_usage="transduce generate MODEL < {}")
     model = LanguageModel.load(folder, device=chosen_device(device))

@@ -7,32 +7,25 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from transduce.cli.models import requested_search
 from transduce.cli.output import STANDARD, echo, echo_error, print_json
 from transduce.cli.paths import require_writable
+from transduce.config.decoding import DecodingOptions
 
 if TYPE_CHECKING:
     from transduce.inference import MediaModel
 
-__all__ = ["print_texts"]
+__all__ = ["N_BEST_OF_FILES", "print_texts"]
+
+N_BEST_OF_FILES = "Print n-best lists: number TAB score TAB text."
 
 
-def print_texts(
-    model: MediaModel,
-    files: Sequence[Path],
-    *,
-    n_best: int | None,
-    beam: int | None,
-    alpha: float | None,
-    sample_seed: int | None,
-    json: bool,
-) -> int:
+def print_texts(model: MediaModel, files: Sequence[Path], decoding: DecodingOptions, *, json: bool) -> int:
     """Print the text of each file: a line, an n-best list (number TAB score TAB text), or a JSON object.
 
     A file that cannot be used has an empty line, or its error in the object. Returns the exit code: 1 if there was one.
     """
     require_writable("stdout", STANDARD)
-    search = requested_search(model.search, n_best=n_best, beam=beam, alpha=alpha, sample_seed=sample_seed)
+    search = decoding.applied_to(model.search)
     code = 0
     texts = model.find_texts(files, n_best=search.n_best, search=search, keep_going=True)
     for number, found in enumerate(texts, start=1):
@@ -47,7 +40,7 @@ def print_texts(
             best = [{"text": each.text, "score": each.score} for each in found.n_best]
             values = {"file": found.source, "text": found.text, "score": found.score, "n_best": best}
             print_json(values | {"warnings": list(found.warnings)})
-        elif n_best is not None:
+        elif "n_best" in decoding.changes:
             for each in found.n_best:
                 print(f"{number}\t{each.score:.4f}\t{each.text}")
         else:

@@ -12,7 +12,7 @@ import typer
 from typer import Argument, Option
 
 from transduce.cli.paths import require_utf8_name
-from transduce.config import MAX_ALPHA, MAX_BEAM_SIZE, MAX_MINUTES, MAX_SEED
+from transduce.config import MAX_MINUTES
 from transduce.errors import ConfigError, shown
 
 if TYPE_CHECKING:
@@ -22,8 +22,6 @@ __all__ = [
     "DEFAULT_RERANK_WEIGHT",
     "MAX_BUFFER_LINES",
     "MAX_SAMPLES",
-    "Alpha",
-    "Beam",
     "BestOf",
     "Data",
     "Device",
@@ -36,16 +34,12 @@ __all__ = [
     "Rerank",
     "RerankWeight",
     "RewardModelFolder",
-    "Sample",
-    "SampleSeed",
     "Settings",
-    "Temperature",
     "Treebank",
     "check_minutes",
     "requested_bleus",
     "require_alone",
     "require_best_of",
-    "sample_seed",
     "set_once",
     "treebank_settings",
 ]  # fmt: skip
@@ -55,14 +49,6 @@ def requested_bleus(*, paper: bool, multi30k: bool) -> list[TokenisedBleu]:
     """Return the scores requested by ``--paper-bleu`` and ``--multi30k-bleu``."""
     flags: dict[TokenisedBleu, bool] = {"paper_bleu": paper, "multi30k_bleu": multi30k}
     return [name for name, is_set in flags.items() if is_set]
-
-
-def sample_seed(*, is_sampled: bool, seed: int, beam: int | None, n_best: int | None) -> int | None:
-    """Return the seed of ``--sample``, None without it. Raises ConfigError for a beam beside it."""
-    for option, value in (("--beam", beam), ("--n-best", n_best)):
-        if is_sampled and value is not None:
-            raise ConfigError(f"--sample writes one translation of each line; leave out {option} {value}")
-    return seed if is_sampled else None
 
 
 def require_best_of(best_of: int | None, reward_model: Path | None, others: Mapping[str, object]) -> None:
@@ -108,12 +94,6 @@ def check_minutes(minutes: float | None) -> float | None:
     return minutes
 
 
-def output_limits(*, min_length: int | None, max_length: int | None, no_repeat_ngram: int | None) -> dict[str, int]:
-    """Return the search settings that the options for outputs change."""
-    given = {"min_length": min_length, "max_length": max_length, "no_repeat_ngram": no_repeat_ngram}
-    return {name: value for name, value in given.items() if value is not None}
-
-
 DEFAULT_RERANK_WEIGHT, MAX_RERANK_WEIGHT = 0.3, 1000.0
 MAX_BUFFER_LINES = 10**7
 
@@ -152,48 +132,6 @@ Settings = Annotated[
     list[str] | None,
     Option("--set", help="Override a recipe field, as in training.max_updates=1000; may be repeated."),
 ]
-Beam = Annotated[
-    int | None,
-    Option("--beam", min=1, max=MAX_BEAM_SIZE, help="Search with this beam size; 1 is greedy. Default: the model's."),
-]
-NBestOfFiles = Annotated[
-    int | None, Option("--n-best", min=1, max=MAX_BEAM_SIZE, help="Print n-best lists: number TAB score TAB text.")
-]
-Alpha = Annotated[
-    float | None,
-    Option("--alpha", min=0, max=MAX_ALPHA, help="Use this length penalty exponent. Default: the model's."),
-]
-MAX_OUTPUT_TOKENS = 10_000
-MinLength = Annotated[
-    int | None,
-    Option(
-        "--min-length",
-        min=0,
-        max=MAX_OUTPUT_TOKENS,
-        help="Write at least this many tokens for each sentence.",
-        show_default=False,
-    ),
-]
-MaxLength = Annotated[
-    int | None,
-    Option(
-        "--max-length",
-        min=1,
-        max=MAX_OUTPUT_TOKENS,
-        help="Write at most this many tokens for each sentence, its end included.",
-        show_default=False,
-    ),
-]
-NoRepeatNgram = Annotated[
-    int | None,
-    Option(
-        "--no-repeat-ngram",
-        min=1,
-        max=MAX_OUTPUT_TOKENS,
-        help="Write no sequence of this many tokens twice in a sentence.",
-        show_default=False,
-    ),
-]
 Rerank = Annotated[
     Path | None,
     Option(
@@ -203,20 +141,7 @@ Rerank = Annotated[
         show_default=False,
     ),
 ]
-Sample = Annotated[
-    bool, Option("--sample", help="Draw each token from the model's distribution instead of searching for the best.")
-]
-SampleSeed = Annotated[
-    int,
-    Option("--seed", min=0, max=MAX_SEED, help="Draw with this seed; the same gives the same text."),
-]
 MAX_SAMPLES = 1000
-Temperature = Annotated[
-    float | None,
-    Option(
-        "--temperature", min=0.0, max=1000.0, help="Divide the logits of draws by this. Default: 1.", show_default=False
-    ),
-]
 BestOf = Annotated[
     int | None,
     Option(

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Option
 
 from transduce.cli import options
+from transduce.cli.decoding import decoding_options
 from transduce.cli.imports import command_imports
 from transduce.cli.machine import chosen_device, chosen_precision
 from transduce.cli.model_folders import require_model_folder
-from transduce.cli.models import requested_search
 from transduce.cli.output import STANDARD, echo, print_json
 from transduce.cli.paths import require_writable
 from transduce.cli.stdin import is_interactive, piped_lines, plain_trees, typed_lines
+from transduce.config.decoding import NO_CHANGES, DecodingOptions
 from transduce.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ __all__ = ["parse"]
 NO_TREE = "()"
 
 
+@decoding_options("beam_size", "alpha")
 def parse(
     folder: options.Model,
     raw: Annotated[bool, Option("--raw", help="Read raw text and tokenize it as treebanks do.")] = False,
@@ -42,8 +44,7 @@ def parse(
     unconstrained: Annotated[
         bool, Option("--unconstrained", help="Search without the tree constraint and repair invalid output.")
     ] = False,
-    beam: options.Beam = None,
-    alpha: options.Alpha = None,
+    decoding: DecodingOptions = NO_CHANGES,
     buffer: Annotated[
         int,
         Option(
@@ -78,7 +79,7 @@ def parse(
     device = chosen_device(device)
     precision = chosen_precision(precision, device)
     parser = Parser.load(folder, device=device, precision=precision, is_constrained=not unconstrained)
-    search = requested_search(parser.search, n_best=None, beam=beam, alpha=alpha)
+    search = decoding.applied_to(parser.search)
     is_typed = trees is None and is_interactive()
     lines = typed_lines("en", history="parse") if is_typed else piped_lines()
     sentences = _sentences(trees, lines, is_raw=raw)

@@ -9,19 +9,22 @@ from typing import Annotated
 from typer import Option
 
 from transduce.cli import options
+from transduce.cli.decoding import decoding_options
 from transduce.cli.imports import command_imports
 from transduce.cli.model_folders import require_model_folders
-from transduce.cli.models import load_translator, requested_search
+from transduce.cli.models import load_translator
 from transduce.cli.output import STANDARD, json_line, print_json, print_line
 from transduce.cli.paths import require_writable
 from transduce.cli.progress import LineProgress
 from transduce.cli.text_output import line_writer, require_not_read
 from transduce.config import MAX_BEAM_SIZE
+from transduce.config.decoding import NO_CHANGES, DecodingOptions, LoadingOptions
 from transduce.errors import ConfigError
 
 __all__ = ["rank"]
 
 
+@decoding_options("temperature", "seed")
 def rank(
     folders: options.Models,
     src: Annotated[Path, Option(help="Translate this text line by line (plain, .gz or .xz).", show_default=False)],
@@ -38,8 +41,7 @@ def rank(
     samples: Annotated[
         int, Option(min=2, max=options.MAX_SAMPLES, help="Draw this many translations of each line.")
     ] = 4,
-    temperature: options.Temperature = None,
-    seed: options.SampleSeed = 1,
+    decoding: DecodingOptions = NO_CHANGES,
     beam: Annotated[
         int | None,
         Option(
@@ -65,17 +67,15 @@ def rank(
     require_model_folders(folders, text_usage="--src {}")
     if out == STANDARD or not is_json_lines(out):
         raise ConfigError(f"--out should be a file of JSON Lines, as in rankings.jsonl, got {out}")
-    if beam is not None and temperature is not None:
+    if beam is not None and "temperature" in decoding.changes:
         raise ConfigError("--beam does not draw; leave out --temperature")
     require_writable("--out", out)
     require_not_read(out, src, option="--src")
     require_not_read(out, ref, option="--ref")
     n_pairs = sum(1 for _ in read_aligned_files(src, ref))  # checked before the model is loaded
-    translator = load_translator(folders, device=device, precision=precision, rerank=None, weight=0.0)
-    search = requested_search(
-        translator.search, n_best=None, beam=beam, alpha=None, sample_seed=None if beam is not None else seed,
-        temperature=temperature,
-    )  # fmt: skip
+    translator = load_translator(LoadingOptions(folders, device, precision))
+    searched = decoding.changed(kind="sampling") if beam is None else decoding.changed(beam_size=beam)
+    search = searched.applied_to(translator.search)
     from transduce.inference import RankedCounts, Translator, ranked_translations
 
     assert isinstance(translator, Translator)

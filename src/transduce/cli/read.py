@@ -8,24 +8,23 @@ from typing import Annotated
 from typer import Argument
 
 from transduce.cli import options
+from transduce.cli.decoding import decoding_options
 from transduce.cli.imports import command_imports
 from transduce.cli.machine import chosen_device, chosen_precision
-from transduce.cli.media import print_texts
+from transduce.cli.media import N_BEST_OF_FILES, print_texts
 from transduce.cli.model_folders import require_model_folder
+from transduce.config.decoding import NO_CHANGES, DecodingOptions
 
 __all__ = ["read"]
 
 
+@decoding_options("n_best", "beam_size", "alpha", "kind", "seed", n_best=N_BEST_OF_FILES)
 def read(
     folder: options.Model,
     images: Annotated[
         list[Path], Argument(metavar="IMAGE", help="Images of one line of text each.", show_default=False)
     ],
-    n_best: options.NBestOfFiles = None,
-    beam: options.Beam = None,
-    alpha: options.Alpha = None,
-    sample: options.Sample = False,
-    seed: options.SampleSeed = 1,
+    decoding: DecodingOptions = NO_CHANGES,
     device: options.Device = "auto",
     precision: options.Precision = "fp32",
     json: options.Json = False,
@@ -35,7 +34,6 @@ def read(
         from transduce.inference import Reader
 
     require_model_folder(folder)
-    sample_seed = options.sample_seed(is_sampled=sample, seed=seed, beam=beam, n_best=n_best)
     device = chosen_device(device)
     model = Reader.load(folder, device=device, precision=chosen_precision(precision, device))
-    return print_texts(model, images, n_best=n_best, beam=beam, alpha=alpha, sample_seed=sample_seed, json=json)
+    return print_texts(model, images, decoding, json=json)

@@ -11,11 +11,13 @@ from typing import Annotated
 from typer import Argument, BadParameter, Option
 
 from transduce.cli import options
+from transduce.cli.decoding import decoding_options
 from transduce.cli.imports import command_imports
 from transduce.cli.machine import chosen_device, chosen_precision
 from transduce.cli.model_folders import require_model_folders
 from transduce.cli.output import echo, print_line
 from transduce.cli.signals import HANGUP, heeded_signals
+from transduce.config.decoding import NO_CHANGES, DecodingOptions
 from transduce.errors import ConfigError
 
 __all__ = ["serve"]
@@ -23,6 +25,7 @@ __all__ = ["serve"]
 MAX_BATCH, MAX_QUEUE, MAX_WAIT_MS, MAX_SECONDS = 1024, 10**6, 10_000.0, 86_400.0
 
 
+@decoding_options("beam_size")
 def serve(
     folders: Annotated[
         list[Path],
@@ -61,7 +64,7 @@ def serve(
     prefix: Annotated[
         str, Option(help="Answer under this path, as in /translator, where a proxy has others.", show_default=False)
     ] = "",
-    beam: options.Beam = None,
+    decoding: DecodingOptions = NO_CHANGES,
     device: options.Device = "auto",
     precision: options.Precision = "fp32",
 ) -> None:
@@ -100,7 +103,7 @@ def serve(
     bound = bound_socket(host, port)
     device = chosen_device(device)
     serving = ServingOptions(
-        device=device, precision=chosen_precision(precision, device), beam=beam, max_batch=batch,
+        device=device, precision=chosen_precision(precision, device), decoding=decoding, max_batch=batch,
         max_wait_s=wait_ms / 1000, capacity=queue,
     )  # fmt: skip
     metrics, compute = Metrics(), ComputeThread()

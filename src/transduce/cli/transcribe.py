@@ -8,25 +8,24 @@ from typing import Annotated
 from typer import Argument
 
 from transduce.cli import options
+from transduce.cli.decoding import decoding_options
 from transduce.cli.imports import command_imports
 from transduce.cli.machine import chosen_device, chosen_precision
-from transduce.cli.media import print_texts
+from transduce.cli.media import N_BEST_OF_FILES, print_texts
 from transduce.cli.model_folders import require_model_folder
+from transduce.config.decoding import NO_CHANGES, DecodingOptions
 
 __all__ = ["transcribe"]
 
 
+@decoding_options("n_best", "beam_size", "alpha", "kind", "seed", n_best=N_BEST_OF_FILES)
 def transcribe(
     folder: options.Model,
     audio: Annotated[
         list[Path],
         Argument(metavar="AUDIO", help="Recordings of a sentence each: wav, flac, ogg, mp3.", show_default=False),
     ],
-    n_best: options.NBestOfFiles = None,
-    beam: options.Beam = None,
-    alpha: options.Alpha = None,
-    sample: options.Sample = False,
-    seed: options.SampleSeed = 1,
+    decoding: DecodingOptions = NO_CHANGES,
     device: options.Device = "auto",
     precision: options.Precision = "fp32",
     json: options.Json = False,
@@ -36,7 +35,6 @@ def transcribe(
         from transduce.inference import Transcriber
 
     require_model_folder(folder)
-    sample_seed = options.sample_seed(is_sampled=sample, seed=seed, beam=beam, n_best=n_best)
     device = chosen_device(device)
     model = Transcriber.load(folder, device=device, precision=chosen_precision(precision, device))
-    return print_texts(model, audio, n_best=n_best, beam=beam, alpha=alpha, sample_seed=sample_seed, json=json)
+    return print_texts(model, audio, decoding, json=json)

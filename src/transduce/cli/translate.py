@@ -4,24 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
+from transduce.bulk import TranslationJob, TranslationWorkers
 from transduce.cli import options
 from transduce.cli.bulk import is_pattern, translate_pattern
+from transduce.cli.decoding import decoding_options, flags_of
 from transduce.cli.line_warnings import LineWarnings
 from transduce.cli.model_folders import require_model_folders
-from transduce.cli.models import SearchOptions, load_translator, requested_search
+from transduce.cli.models import load_translator
 from transduce.cli.output import STANDARD, json_line
 from transduce.cli.paths import require_writable
 from transduce.cli.progress import LineProgress
 from transduce.cli.stdin import input_document, input_lines, is_interactive, number_of_lines, typed_lines
 from transduce.cli.text_output import is_terminal, line_writer, require_not_read
-from transduce.cli.translation_workers import TranslationJob, TranslationWorkers
-from transduce.config import MAX_BEAM_SIZE, MAX_ITERATIONS, MIN_DRAFT_PROBABILITY, N_DRAFTED, TextFormat
+from transduce.config import MIN_DRAFT_PROBABILITY, N_DRAFTED, TextFormat
+from transduce.config.decoding import NO_CHANGES, DecodingOptions, LoadingOptions
 from transduce.errors import ConfigError
 from transduce.files import open_binary
 from transduce.text.normalise import normalise
@@ -36,6 +39,7 @@ MAX_WORKERS = 256
 MAX_DRAFT_TOKENS = 32
 
 
+@decoding_options()
 def translate(
     folders: options.Models,
     source: Annotated[
@@ -58,15 +62,7 @@ def translate(
             "this folder. Default: stdout.",
         ),
     ] = None,
-    n_best: Annotated[
-        int | None,
-        Option(min=1, max=MAX_BEAM_SIZE, help="Print n-best lists: line number TAB score TAB translation."),
-    ] = None,
-    beam: options.Beam = None,
-    alpha: options.Alpha = None,
-    min_length: options.MinLength = None,
-    max_length: options.MaxLength = None,
-    no_repeat_ngram: options.NoRepeatNgram = None,
+    decoding: DecodingOptions = NO_CHANGES,
     alignment: Annotated[
         bool,
         Option(
@@ -133,20 +129,8 @@ def translate(
         float,
         Option(min=0, max=1, help="With --draft: a draft ends after a token to which SMALL gives less than this."),
     ] = MIN_DRAFT_PROBABILITY,
-    sample: options.Sample = False,
-    seed: options.SampleSeed = 1,
-    temperature: options.Temperature = None,
     best_of: options.BestOf = None,
     reward_model: options.RewardModelFolder = None,
-    iterations: Annotated[
-        int | None,
-        Option(
-            min=1,
-            max=MAX_ITERATIONS,
-            help="With a model of mask-predict: predict the tokens this many times. Default: the model's.",
-            show_default=False,
-        ),
-    ] = None,
     rerank: options.Rerank = None,
     rerank_weight: options.RerankWeight = options.DEFAULT_RERANK_WEIGHT,
     warnings: Annotated[
@@ -169,36 +153,38 @@ def translate(
     options.require_best_of(
         best_of,
         reward_model,
-        {
-            "--sample": sample, "--beam": beam, "--n-best": n_best, "--draft": draft, "--rerank": rerank,
-            "--prefix": prefix, "--iterations": iterations, "--workers": workers > 1, "--ray": ray,
-        },
-    )  # fmt: skip
-    if temperature is not None and not sample and best_of is None:
+        flags_of(decoding, "kind", "beam_size", "n_best", "n_iterations")
+        | {"--draft": draft, "--rerank": rerank, "--prefix": prefix, "--workers": workers > 1, "--ray": ray},
+    )
+    if best_of is not None:
+        decoding = decoding.changed(kind="sampling")
+    if "temperature" in decoding.changes and decoding.changes.get("kind") != "sampling":
         raise ConfigError("--temperature is for --sample and --best-of")
-    is_document = format != "text"
-    limits = options.output_limits(min_length=min_length, max_length=max_length, no_repeat_ngram=no_repeat_ngram)
+    is_document, is_n_best = format != "text", "n_best" in decoding.changes
+    loading = LoadingOptions(
+        folders, device, precision, shortlist, draft, draft_tokens, draft_probability, rerank, rerank_weight, best_of,
+        reward_model,
+    )  # fmt: skip
+    job_of = partial(TranslationJob, loading, decoding, prefix, not no_split, format)
     if ray is not None or (source is not None and is_pattern(source)):
-        if any((rerank, draft, sample, best_of, iterations, json, n_best, buffer, warnings, alignment, is_document)):
-            raise ConfigError(
-                "files of a pattern are translated without --rerank, --draft, --sample, --best-of, --iterations,"
-                " --json, --n-best, --buffer, --warnings, --alignment and --format"
-            )
-        translate_pattern(
-            folders, source, out, n_workers=workers, ray=ray, beam=beam, alpha=alpha, limits=limits, prefix=prefix,
-            split=not no_split, shortlist=shortlist, device=device, precision=precision,
+        options.require_alone(
+            "files of a pattern are translated by themselves",
+            flags_of(decoding, "kind", "n_best", "n_iterations")
+            | {
+                "--rerank": rerank, "--draft": draft, "--best-of": best_of, "--json": json, "--buffer": buffer,
+                "--warnings": warnings, "--alignment": alignment,
+            },
         )  # fmt: skip
+        translate_pattern(job_of(), source, out, n_workers=workers, ray=ray)
         return
     if is_document:
         options.require_alone(
             f"--format {format} translates one document",
-            {"--n-best": n_best, "--alignment": alignment, "--buffer": buffer, "--workers": workers > 1},
+            flags_of(decoding, "n_best") | {"--alignment": alignment, "--buffer": buffer, "--workers": workers > 1},
         )
         if is_interactive(source):
             raise ConfigError(f"--format {format} translates a document; name it with --in, or redirect it: < FILE")
-    is_sampled = sample or best_of is not None
-    sample_seed = options.sample_seed(is_sampled=is_sampled, seed=seed, beam=beam, n_best=n_best)
-    _require_one_hypothesis(draft, sample, beam=beam, n_best=n_best, rerank=rerank)
+    _require_one_hypothesis(loading, decoding)
     if draft is not None and prefix:
         raise ConfigError("--prefix cannot be used with --draft; leave one of them out")
     if source is not None and source != STANDARD:
@@ -212,39 +198,24 @@ def translate(
         require_not_read(warnings, source, written="--warnings")
     documents = [input_document(source)] if is_document else None  # also before the model is loaded
     shows_bar = not is_interactive(source) and not is_terminal(out) and not is_document
-    is_scored = json or n_best is not None
-    search_options = SearchOptions(
-        n_best=n_best, beam=beam, alpha=alpha, limits=limits, sample_seed=sample_seed, temperature=temperature,
-        n_iterations=iterations,
-    )  # fmt: skip
-    if alignment and n_best is not None and not json:
+    is_scored = json or is_n_best
+    if alignment and is_n_best and not json:
         raise ConfigError("--alignment is of the best translation; leave out --n-best, or add --json")
     with ExitStack() as stack:
         if workers > 1 and not is_interactive(source):
-            job = TranslationJob(
-                folders, device, precision, rerank, rerank_weight, search_options, shortlist, prefix,
-                split=not no_split, is_scored=is_scored, is_linked=alignment,
-                chunk_lines=buffer or BUFFER_LINES_OF_WORKER, n_workers=workers, draft=draft,
-                n_drafted=draft_tokens, draft_probability=draft_probability,
-            )  # fmt: skip
-            team = stack.enter_context(TranslationWorkers(job))
+            job = job_of(is_scored=is_scored, is_linked=alignment, chunk_lines=buffer or BUFFER_LINES_OF_WORKER)
+            team = stack.enter_context(TranslationWorkers(job, workers))
             max_source_tokens = team.wait_until_loaded()
             translations = team.translate_lines(input_lines(source))
         else:
-            translator = load_translator(
-                folders, device=device, precision=precision, rerank=rerank, weight=rerank_weight, shortlist=shortlist,
-                draft=draft, n_drafted=draft_tokens, draft_probability=draft_probability, best_of=best_of,
-                reward_model=reward_model,
-            )  # fmt: skip
-            search = requested_search(translator.search, **search_options)
+            translator = load_translator(loading)
             max_source_tokens = translator.max_source_tokens
             is_typed = is_interactive(source)
             lines = typed_lines(translator.src_language, history="translate") if is_typed else input_lines(source)
-            chunk = 1 if is_typed else buffer or BUFFER_LINES
             translations = translator.translate_lines(
                 documents or lines,
-                search=search,
-                chunk_lines=chunk,
+                search=decoding.applied_to(translator.search),
+                chunk_lines=1 if is_typed else buffer or BUFFER_LINES,
                 split=not no_split,
                 format=format,
                 is_scored=is_scored,
@@ -263,7 +234,7 @@ def translate(
         )
         for number, translation in enumerate(translations, start=1):
             line_warnings.observe(translation)
-            output = _output_lines(number, translation, is_n_best=n_best is not None, is_json=json, is_linked=alignment)
+            output = _output_lines(number, translation, is_n_best=is_n_best, is_json=json, is_linked=alignment)
             for line in output:
                 write(line)
             progress.advance()
@@ -280,15 +251,14 @@ def translate(
                 )
 
 
-def _require_one_hypothesis(
-    draft: Path | None, is_sampled: bool, *, beam: int | None, n_best: int | None, rerank: Path | None
-) -> None:
+def _require_one_hypothesis(loading: LoadingOptions, decoding: DecodingOptions) -> None:
     """Raise ConfigError for a beam beside ``--draft``, or reranking beside ``--draft`` or ``--sample``."""
-    if draft is not None and max(beam or 1, n_best or 1) > 1:
-        option, value = ("--beam", beam) if (beam or 1) > 1 else ("--n-best", n_best)
-        raise ConfigError(f"--draft is for greedy search and --sample; leave out {option} {value}")
-    if rerank is not None and (draft is not None or is_sampled):
-        raise ConfigError(f"--rerank chooses from a beam; leave out {'--draft' if draft is not None else '--sample'}")
+    beams = [(option, value) for option, value in flags_of(decoding, "beam_size", "n_best").items() if value > 1]
+    if loading.draft is not None and beams:
+        raise ConfigError("--draft is for greedy search and --sample; leave out {} {}".format(*beams[0]))
+    others = {"--draft": loading.draft, **flags_of(decoding, "kind")}
+    if loading.rerank is not None:
+        options.require_alone("--rerank chooses from a beam", others)
 
 
 def _output_lines(

@@ -1,8 +1,13 @@
-"""Search settings: beam search, greedy search, sampling, mask-predict."""
+"""Search settings: beam search, greedy search, sampling, mask-predict.
+
+A field is a setting of recipes and model folders. A ``Flag`` makes it an option of the command line, and its line in
+``SearchKeywords`` one of Python; all else follows (``decoding.py``).
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypedDict
 
 from pydantic import BeforeValidator, Discriminator, Field, model_validator
 
@@ -20,6 +25,20 @@ InferencePrecision = Literal["fp32", "bf16", "int8"]
 TextFormat = Literal["text", "html", "xml"]  # of what is translated
 
 
+MAX_OUTPUT_TOKENS = 10_000  # of limits on the command line
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """The option of the command line that sets a field."""
+
+    name: str
+    help: str
+    max: int | None = None  # if it is below that of the field
+    default: int | None = None  # None: the model's
+    value: str | None = None  # what the option, which takes no value, sets
+
+
 class SearchConfig(Tagged):
     """The fields that all searches share. Calling it creates the record of the given ``kind``."""
 
@@ -27,10 +46,22 @@ class SearchConfig(Tagged):
     default_tag: ClassVar[str] = "beam"
     members: ClassVar[dict[str, type[Tagged]]] = {}
 
-    kind: str
-    alpha: PenaltyExponent = 0.6  # exponent of the length penalty ((5 + length) / 6) ^ alpha
+    kind: Annotated[
+        str,
+        Flag(
+            "--sample",
+            "Draw each token from the model's distribution instead of searching for the best.",
+            value="sampling",
+        ),
+    ]
+    alpha: Annotated[PenaltyExponent, Flag("--alpha", "Use this length penalty exponent. Default: the model's.")] = (
+        0.6  # exponent of the length penalty ((5 + length) / 6) ^ alpha
+    )
     max_extra_tokens: ExtraTokens = 50  # an output has at most input length + this many tokens
-    max_length: Count | None = None  # nor more than this many, EOS included
+    max_length: Annotated[
+        Count | None,
+        Flag("--max-length", "Write at most this many tokens for each sentence, its end included.", MAX_OUTPUT_TOKENS),
+    ] = None  # nor more than this many, EOS included
     max_tokens_per_batch: Count = 4000  # rows x longest source sentence of a search batch
 
     if TYPE_CHECKING:  # calling the base accepts the fields of its members; all members have these properties
@@ -54,8 +85,15 @@ class SearchConfig(Tagged):
 class _ProcessedSearchConfig(SearchConfig):
     """The fields of searches in which the log-probabilities of each step may be changed."""
 
-    min_length: Annotated[int, Field(ge=0, le=10_000)] = 0  # an output has at least this many tokens, EOS left out
-    no_repeat_ngram: Count | None = None  # no n-gram of this many tokens occurs twice in an output
+    min_length: Annotated[
+        int,
+        Field(ge=0, le=MAX_OUTPUT_TOKENS),
+        Flag("--min-length", "Write at least this many tokens for each sentence."),
+    ] = 0  # an output has at least this many tokens, EOS left out
+    no_repeat_ngram: Annotated[
+        Count | None,
+        Flag("--no-repeat-ngram", "Write no sequence of this many tokens twice in a sentence.", MAX_OUTPUT_TOKENS),
+    ] = None  # no n-gram of this many tokens occurs twice in an output
 
     @model_validator(mode="after")
     def _lengths_are_in_order(self) -> Self:
@@ -68,8 +106,12 @@ class BeamSearchConfig(_ProcessedSearchConfig):
     """Beam search. Section 6.1."""
 
     kind: Literal["beam"] = "beam"
-    beam_size: BeamSize = 4  # 1 is greedy search
-    n_best: BeamSize = 1  # hypotheses returned per sentence
+    beam_size: Annotated[BeamSize, Flag("--beam", "Search with this beam size; 1 is greedy. Default: the model's.")] = (
+        4  # 1 is greedy search
+    )
+    n_best: Annotated[BeamSize, Flag("--n-best", "Print n-best lists: line number TAB score TAB translation.")] = (
+        1  # hypotheses returned per sentence
+    )
 
     @model_validator(mode="after")
     def _beam_holds_n_best(self) -> Self:
@@ -91,10 +133,16 @@ class SampledSearchConfig(SearchConfig):
     """Sampling: each token is drawn from the model's distribution; the seed and the source decide the draws."""
 
     kind: Literal["sampling"] = "sampling"
-    temperature: Temperature = 1.0  # divides the logits
-    top_k: Count | None = None  # draw from the k most probable tokens
-    top_p: TopP | None = None  # draw from the fewest tokens with at least this probability
-    seed: Seed = 1
+    temperature: Annotated[Temperature, Flag("--temperature", "Divide the logits of draws by this. Default: 1.")] = (
+        1.0  # divides the logits
+    )
+    top_k: Annotated[Count | None, Flag("--top-k", "Sample from this many most probable tokens only.")] = (
+        None  # draw from the k most probable tokens
+    )
+    top_p: Annotated[TopP | None, Flag("--top-p", "Sample from the fewest tokens with at least this probability.")] = (
+        None  # draw from the fewest tokens with at least this probability
+    )
+    seed: Annotated[Seed, Flag("--seed", "Draw with this seed; the same gives the same text.", default=1)] = 1
     beam_size: ClassVar[int] = 1
     n_best: ClassVar[int] = 1
 
@@ -103,7 +151,11 @@ class MaskPredictSearchConfig(SearchConfig):
     """Mask-predict (Ghazvininejad et al., 2019), for models of the task of that name."""
 
     kind: Literal["mask-predict"] = "mask-predict"
-    n_iterations: Annotated[int, Field(ge=1, le=MAX_ITERATIONS)] = 10  # 1: plain non-autoregressive decoding
+    n_iterations: Annotated[
+        int,
+        Field(ge=1, le=MAX_ITERATIONS),
+        Flag("--iterations", "With a model of mask-predict: predict the tokens this many times. Default: the model's."),
+    ] = 10  # 1: plain non-autoregressive decoding
     n_lengths: BeamSize = 5  # lengths that are tried for each sentence
     beam_size: ClassVar[int] = 1
     n_best: ClassVar[int] = 1
@@ -115,3 +167,23 @@ AnySearchConfig = Annotated[
     Discriminator("kind"),
     BeforeValidator(SearchConfig.with_tag),
 ]
+
+
+class SearchKeywords(TypedDict, total=False):
+    """The fields of all searches but ``n_best``, as keyword arguments; None, or a missing one, keeps the model's."""
+
+    kind: Literal["beam", "greedy", "sampling", "mask-predict"] | None
+    beam_size: int | None
+    alpha: float | None
+    max_extra_tokens: int | None
+    min_length: int | None
+    max_length: int | None
+    max_tokens_per_batch: int | None
+    no_repeat_ngram: int | None
+    block_size: int | None
+    temperature: float | None
+    top_k: int | None
+    top_p: float | None
+    seed: int | None
+    n_iterations: int | None
+    n_lengths: int | None

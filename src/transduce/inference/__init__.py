@@ -1,11 +1,12 @@
 """Using models: what is loaded from a model folder, and what it does. Neither tasks nor training are needed.
 
-``folder.py`` reads and writes model folders; ``batch_search.py`` runs search over batches. Above them is what users
+``folder.py`` reads and writes model folders; ``engine.py`` is what computes, whatever it is. Above them is what users
 call: ``translation/``, ``language_models/``, parsers, readers of images and audio.
 """
 
 from __future__ import annotations
 
+from transduce.config.decoding import DecodingOptions, LoadingOptions, greedy_unless_sampled, sampling_like
 from transduce.inference.folder import WEIGHTS_FILE, read_model_folder, read_saved_weights
 from transduce.inference.language_models import masked, spans  # noqa: F401  (they register themselves)
 from transduce.inference.language_models.language_model import (
@@ -17,12 +18,11 @@ from transduce.inference.language_models.language_model import (
 )
 from transduce.inference.language_models.pixels import PixelModel
 from transduce.inference.language_models.responses import ResponseModel, RewardModel, best_of_n, encode_prompt
-from transduce.inference.language_models.rollouts import rewards_of, sample_responses
-from transduce.inference.language_models.sequences import policy_outputs, sequences_of
+from transduce.inference.language_models.rollouts import sample_responses
+from transduce.inference.language_models.sequences import policy_outputs, rewards_of, sequences_of
 from transduce.inference.loading import load
 from transduce.inference.media_model import FoundText, MediaModel, Reader, Transcriber
 from transduce.inference.parser import Parse, Parser, tagged_words
-from transduce.inference.search_options import greedy_unless_sampled, sampling_like
 from transduce.inference.translation.best_of_samples import (
     BestOfSamples,
     drawn_segments,
@@ -38,11 +38,11 @@ from transduce.inference.translation.reranking import Reranker
 from transduce.inference.translation.translator import Translator
 
 __all__ = [
-    "WEIGHTS_FILE", "BestOfSamples", "Continuation", "DistilledCounts", "Evaluation", "FilledText", "ForcedScore",
-    "FoundText", "LanguageModel", "MediaModel", "Parse", "Parser", "PixelModel", "RankedCounts", "Reader",
-    "Reranker", "ResponseModel", "RewardModel", "ScoredText", "SpanFill", "TextScore", "Transcriber", "Translation",
-    "Translator", "best_of_n", "distilled_pairs", "drawn_segments", "encode_prompt", "evaluate", "forced_scores",
-    "greedy_unless_sampled", "load", "log_probabilities", "policy_outputs", "ranked_translations", "read_model_folder",
-    "read_saved_weights", "rewards_of", "rewards_of_translations", "sample_responses", "sampling_like",
-    "seeds_of_draws", "sequences_of", "tagged_words",
+    "WEIGHTS_FILE", "BestOfSamples", "Continuation", "DecodingOptions", "DistilledCounts", "Evaluation", "FilledText",
+    "ForcedScore", "FoundText", "LanguageModel", "LoadingOptions", "MediaModel", "Parse", "Parser", "PixelModel",
+    "RankedCounts", "Reader", "Reranker", "ResponseModel", "RewardModel", "ScoredText", "SpanFill", "TextScore",
+    "Transcriber", "Translation", "Translator", "best_of_n", "distilled_pairs", "drawn_segments", "encode_prompt",
+    "evaluate", "forced_scores", "greedy_unless_sampled", "load", "log_probabilities", "policy_outputs",
+    "ranked_translations", "read_model_folder", "read_saved_weights", "rewards_of", "rewards_of_translations",
+    "sample_responses", "sampling_like", "seeds_of_draws", "sequences_of", "tagged_words",
 ]  # fmt: skip

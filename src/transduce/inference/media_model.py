@@ -6,19 +6,21 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypedDict, Unpack
+from typing import Any, ClassVar, Self, Unpack
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from transduce.config import ImagesData, InferencePrecision, SearchConfig, SpeechData, split_direction
+from transduce.config.decoding import DecodingOptions
+from transduce.config.search import SearchKeywords
 from transduce.errors import DataError
-from transduce.inference.batch_search import require_sequence
+from transduce.inference.arguments import require_sequence
 from transduce.inference.devices import usable_device
+from transduce.inference.engine import PLAIN_RUN, EngineSettings, Request, Run
+from transduce.inference.engines import make_engine
 from transduce.inference.folder import ModelFolder, read_model_folder
-from transduce.inference.media_search import MAX_SOURCE_POSITIONS, MediaSearch
-from transduce.inference.search_options import search_with
 from transduce.inference.trained_model import Capabilities, TrainedModel
 from transduce.inference.translation.parts import ScoredText, distinct_texts
 from transduce.media import Features, MediaKind, reader_of
@@ -31,6 +33,7 @@ from transduce.text.chunks import chunks
 
 __all__ = ["FoundText", "MediaModel", "Reader", "Transcriber"]
 
+MAX_SOURCE_POSITIONS = 4096  # attention is quadratic in them
 FILES_AT_ONCE = 64  # decoded before the first is searched: enough to batch those of similar length
 
 Media = str | Path | NDArray[Any]  # a file, or a decoded image or recording
@@ -39,15 +42,6 @@ Media = str | Path | NDArray[Any]  # a file, or a decoded image or recording
 _LONGEST: Mapping[MediaKind, int] = {
     "image": ImagesData().max_image_width, "audio": int(SpeechData().max_seconds * FRAMES_PER_SECOND),
 }  # fmt: skip
-
-
-class SearchOptions(TypedDict, total=False):
-    """Options that override those of the model's search."""
-
-    beam_size: int | None
-    alpha: float | None
-    max_tokens_per_batch: int | None
-    search: SearchConfig | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +95,7 @@ class MediaModel(TrainedModel):
         self.src_language, self.tgt_language = split_direction(direction)
         self.reader = reader_of(self.kind, width=model.config.source_width)
         self.longest_source = longest_source or _LONGEST[self.kind]
-        self._search = MediaSearch(model, tokenizers.tgt, precision=precision)
+        self._engine = make_engine(model, settings=EngineSettings(precision, tokenizers.tgt.suppressed_ids))
 
     def __repr__(self) -> str:
         config, device = self.model.config, self.model.output_weight.device
@@ -132,23 +126,38 @@ class MediaModel(TrainedModel):
         sources: Iterable[Media],
         *,
         n_best: int | None = None,
+        search: SearchConfig | None = None,
         keep_going: bool = False,
-        **options: Unpack[SearchOptions],
+        **options: Unpack[SearchKeywords],
     ) -> Iterator[FoundText]:
         """Yield the text of each file, or of each decoded image or recording, in order; some files are read ahead.
+
+        ``n_best`` and ``options`` override fields of ``search``, by default the model's.
 
         Raises DataError, naming the file, for one that cannot be read, has nothing in it, or is too long; with
         ``keep_going``, such a file yields an error in place of a text.
         """
-        search = self._search_with(n_best, options)
+        search = DecodingOptions(n_best=n_best, **options).applied_to(search or self.search)
         for chunk in chunks(sources, FILES_AT_ONCE, lambda source: 1):
             read = [self._read(each, keep_going=keep_going) for each in chunk]
-            hypotheses = self._search([each.features for each in read if each.features is not None], search)
+            hypotheses = self._hypotheses([each.features for each in read if each.features is not None], search)
             assert hypotheses is not None  # not interrupted
             remaining = iter(hypotheses)
             for source in read:
                 found = () if source.features is None else next(remaining)
                 yield self._found(source, found)
+
+    def _hypotheses(
+        self, features: Sequence[Features], search: SearchConfig, run: Run = PLAIN_RUN
+    ) -> list[tuple[Hypothesis, ...]] | None:
+        """Return the n-best outputs of each features (Z, X)."""
+        config, limit = self.model.config, self._engine.max_positions
+        lengths = [config.n_source_positions(len(each)) for each in features]
+        requests = [
+            Request(min(search.max_output_tokens(n), limit), source)
+            for n, source in zip(lengths, features, strict=True)
+        ]
+        return self._engine.hypotheses(requests, search, run)
 
     def _read(self, source: Media, *, keep_going: bool) -> _Source:
         read = _Source("" if isinstance(source, np.ndarray) else str(source))
@@ -197,26 +206,23 @@ class MediaModel(TrainedModel):
 
     def texts_of_features(self, should_stop: Callable[[], bool], features: Sequence[Features]) -> list[str] | None:
         """Return the text of each of several features; None if ``should_stop``, checked before each batch, is true."""
-        found = self._search(features, self.search, should_stop=should_stop, is_scored=False)
+        found = self._hypotheses(features, self.search, Run(is_scored=False, should_stop=should_stop))
         return None if found is None else [self._text(each[0].ids) if each else "" for each in found]
 
-    def _texts(self, sources: Sequence[Media], n_best: int | None, options: SearchOptions) -> list[Any]:
-        found = list(self.find_texts(sources, n_best=n_best, **options))
+    def _texts(
+        self,
+        sources: Sequence[Media],
+        n_best: int | None,
+        search: SearchConfig | None,
+        options: SearchKeywords,
+    ) -> list[Any]:
+        found = list(self.find_texts(sources, n_best=n_best, search=search, **options))
         if n_best is None:
             return [each.text for each in found]
         return [[best.text for best in each.n_best] for each in found]
 
     def _text(self, ids: Iterable[int]) -> str:
         return normalise(self.tokenizers.tgt.decode(ids))
-
-    def _search_with(self, n_best: int | None, options: SearchOptions) -> SearchConfig:
-        return search_with(
-            options.get("search") or self.search,
-            n_best=n_best,
-            beam_size=options.get("beam_size"),
-            alpha=options.get("alpha"),
-            max_tokens_per_batch=options.get("max_tokens_per_batch"),
-        )
 
 
 class Reader(MediaModel):
@@ -226,15 +232,20 @@ class Reader(MediaModel):
     kind = "image"
 
     def read(
-        self, images: Sequence[Media], *, n_best: int | None = None, **options: Unpack[SearchOptions]
+        self,
+        images: Sequence[Media],
+        *,
+        n_best: int | None = None,
+        search: SearchConfig | None = None,
+        **options: Unpack[SearchKeywords],
     ) -> list[Any]:
         """Return the text of each image file, or grey image (rows, columns) of bytes; with ``n_best``, several.
 
-        The other options override those of the model's search; ``find_texts`` also tells what was left out. Raises
-        DataError, naming the file, for one that cannot be read, TypeError for anything but a list.
+        ``options`` override fields of ``search``, by default the model's; ``find_texts`` also tells what was left out.
+        Raises DataError, naming the file, for one that cannot be read, TypeError for anything but a list.
         """
         require_sequence(images, "read takes a list of images", "for one image, read([image])[0]")
-        return self._texts(images, n_best, options)
+        return self._texts(images, n_best, search, options)
 
 
 class Transcriber(MediaModel):
@@ -244,12 +255,17 @@ class Transcriber(MediaModel):
     kind = "audio"
 
     def transcribe(
-        self, recordings: Sequence[Media], *, n_best: int | None = None, **options: Unpack[SearchOptions]
+        self,
+        recordings: Sequence[Media],
+        *,
+        n_best: int | None = None,
+        search: SearchConfig | None = None,
+        **options: Unpack[SearchKeywords],
     ) -> list[Any]:
         """Return the text of each audio file, or array of 16,000 samples a second; with ``n_best``, several.
 
-        The other options override those of the model's search; ``find_texts`` also tells what was left out. Raises
-        DataError, naming the file, for one that cannot be read, TypeError for anything but a list.
+        ``options`` override fields of ``search``, by default the model's; ``find_texts`` also tells what was left out.
+        Raises DataError, naming the file, for one that cannot be read, TypeError for anything but a list.
         """
         require_sequence(recordings, "transcribe takes a list of recordings", "for one, transcribe([recording])[0]")
-        return self._texts(recordings, n_best, options)
+        return self._texts(recordings, n_best, search, options)

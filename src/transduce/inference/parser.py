@@ -1,26 +1,27 @@
-"""Constituency parsing with a trained model: a stream of sentences to a stream of trees. Section 6.3.
-
-Shapes: N rows of a decoding batch, V vocabulary.
-"""
+"""Constituency parsing with a trained model: a stream of sentences to a stream of trees. Section 6.3."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import Self, Unpack
 
 import torch
-from torch import Tensor
 
 from transduce.config import InferencePrecision, SearchConfig
-from transduce.inference.batch_search import BatchSearch, SearchResult, require_sequence
+from transduce.config.decoding import DecodingOptions
+from transduce.config.search import SearchKeywords
+from transduce.inference.arguments import require_sequence
 from transduce.inference.devices import usable_device
+from transduce.inference.engine import Constraints, EngineSettings
+from transduce.inference.engines import make_engine
 from transduce.inference.folder import ModelFolder, read_model_folder
+from transduce.inference.text_search import SearchResult, TextSearch
 from transduce.inference.trained_model import Capabilities, TrainedModel
 from transduce.linearisation import ANY_TAG, PUNCTUATION_TAGS, ending_token, repair
 from transduce.model import EncoderDecoder
-from transduce.search import Constrained, Prefixes
 from transduce.text import UNK_ID, Tokenizers
 from transduce.text.bracket_grammar import BracketGrammar, TokenKinds
 from transduce.text.chunks import chunks
@@ -45,32 +46,13 @@ class Parse:
     is_truncated: bool  # the model did not read the end of the sentence; the tree has all words anyway
 
 
-@dataclass(frozen=True, slots=True)
-class TreeConstraint(Constrained):
-    """Constrain outputs to trees over the given words: balanced brackets, every word once, in order.
-
-    The allowed tags are renormalised to the total probability of all tags: the score covers emitting *some* word, not
-    which. (Otherwise a model that expects another word would prefer to open brackets without end: a small half-trained
-    parser had 55 F1 without this, 63 with it.)
-    """
-
-    tags: Sequence[int]
-
-    def __call__(self, log_probs_NV: Tensor, prefixes: Prefixes, /) -> Tensor:
-        """Constrain log-probabilities (N, V) in place."""
-        blocked_NV, tags = self.blocked(log_probs_NV, prefixes), torch.tensor(self.tags, device=log_probs_NV.device)
-        total_N1 = log_probs_NV[:, tags].logsumexp(dim=1, keepdim=True)
-        log_probs_NV.masked_fill_(blocked_NV, -torch.inf)
-        allowed_N1 = log_probs_NV[:, tags].logsumexp(dim=1, keepdim=True)
-        log_probs_NV[:, tags] += torch.where(allowed_N1 > -torch.inf, total_N1 - allowed_N1, 0.0)
-        return log_probs_NV
-
-
 class Parser(TrainedModel):
     """Parse sentences of whitespace-separated words, tokenized as in treebanks.
 
     ``Parser.load(folder).parse(["..."])`` is all that most users need. Search is constrained to balanced brackets and
-    every word once; with ``is_constrained=False`` the output is repaired instead.
+    every word once; with ``is_constrained=False`` the output is repaired instead. The allowed tags have the probability
+    of all tags: the score covers emitting *some* word, not which. (Otherwise a model that expects another word would
+    prefer to open brackets without end: a small half-trained parser had 55 F1 without this, 63 with it.)
     """
 
     capabilities = Capabilities(
@@ -91,11 +73,12 @@ class Parser(TrainedModel):
         self.model, self.tokenizers, self.search, self.is_constrained = model, tokenizers, search, is_constrained
         self.kinds = TokenKinds.from_vocabulary(tokenizers.tgt.vocabulary)
         self._tokens = {id: token for token, id in tokenizers.tgt.vocabulary.items()} | {UNK_ID: ANY_TAG}
-        self._batch_search = BatchSearch([model], tokenizers.src, precision=precision)
+        engine = make_engine(model, settings=EngineSettings(precision))
+        self._text_search = TextSearch(engine, tokenizers.src)
 
     def attend(self, on_step: Callable[[], object]) -> None:
         """Call ``on_step`` before each step of decoding, for instance to let more urgent work pass."""
-        self._batch_search.on_step = on_step
+        self._text_search.engine.on_step = on_step
 
     @classmethod
     def load(
@@ -119,10 +102,16 @@ class Parser(TrainedModel):
         model = loaded.model_as(EncoderDecoder)
         return cls(model, loaded.tokenizers, loaded.search, precision=precision, is_constrained=is_constrained)
 
-    def parse(self, sentences: Sequence[str], *, search: SearchConfig | None = None) -> list[Tree | None]:
-        """Parse a list of sentences; None for one without words. Raises TypeError for a single string."""
+    def parse(
+        self, sentences: Sequence[str], *, search: SearchConfig | None = None, **options: Unpack[SearchKeywords]
+    ) -> list[Tree | None]:
+        """Parse a list of sentences; None for one without words. Raises TypeError for a single string.
+
+        ``options`` override fields of ``search``, by default the model's.
+        """
         require_sequence(sentences, "parse takes a list of sentences", "for one sentence, parse([sentence])[0]")
-        return [parse.tree for parse in self.parse_lines(sentences, search=search)]
+        overridden = DecodingOptions(**options).applied_to(search or self.search)
+        return [parse.tree for parse in self.parse_lines(sentences, search=overridden)]
 
     def parse_lines(
         self, lines: Iterable[str], *, search: SearchConfig | None = None, chunk_lines: int = CHUNK_LINES
@@ -144,19 +133,20 @@ class Parser(TrainedModel):
     ) -> list[Parse] | None:
         """Parse a list of sentences; None if ``should_stop``, checked before each batch, is true."""
 
-        def processor(indices: Sequence[int], max_lengths: Sequence[int]) -> TreeConstraint:
-            tags = [[self._allowed_ids(*pair) for pair in truncated[index]] for index in indices]
-            return TreeConstraint(BracketGrammar(self.kinds, tags, max_lengths), self.kinds.tags)
+        def tree_over(index: int, max_length: int) -> Constraints:
+            tags = [self._allowed_ids(*pair) for pair in truncated[index]]
+            grammar = BracketGrammar(self.kinds, [tags], [max_length])
+            return Constraints(allowed=partial(grammar, 0), pooled=self.kinds.tags)
 
         # Search covers the words that the model can read; ``repair`` adds the others.
-        max_words = self._batch_search.max_source_tokens - 1
+        max_words = self._text_search.max_source_tokens - 1
         truncated = [words[:max_words] for words in sentences]
         texts = [sentence_of_words(word for word, _ in words) for words in sentences]
-        results = self._batch_search(
+        results = self._text_search(
             texts,
             search or self.search,
             should_stop=should_stop,
-            processor=processor if self.is_constrained else None,
+            constrain=tree_over if self.is_constrained else None,
             min_tokens=[len(words) + 1 for words in truncated],
         )
         if results is None:

@@ -1,12 +1,12 @@
 """The search that a configuration asks for, over the functions of a model.
 
-Shapes: B sentences, S source positions, N rows of a decoding batch, T new tokens of a row, V vocabulary.
+Shapes: B sentences, S source positions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, assert_never, cast
+from typing import assert_never, cast
 
 import torch
 from torch import Tensor
@@ -20,6 +20,7 @@ from transduce.config import (
     SearchConfig,
 )
 from transduce.errors import ConfigError
+from transduce.inference.decoders import Decoder
 from transduce.search import (
     Chain,
     Drafter,
@@ -36,22 +37,7 @@ from transduce.search import (
 )
 from transduce.text import BOS_ID, EOS_ID, PAD_ID
 
-__all__ = ["Decoder", "requested_processors", "run_search"]
-
-
-class Decoder(Protocol[RewindableT]):
-    """Incremental decoder of a model or an ensemble."""
-
-    def start(self, src_BS: Tensor, /) -> RewindableT:
-        """Encode the sources and return the initial state, one row per sentence."""
-
-    def step(self, last_ids_N: Tensor, state: RewindableT, /) -> tuple[Tensor, RewindableT]:
-        """Append ``last_ids`` and return the logits of the next token, (N, V), and the new state."""
-
-    def extend(
-        self, ids_NT: Tensor, state: RewindableT, n_new_N: Tensor | None = None, /
-    ) -> tuple[Tensor, RewindableT]:
-        """Append several tokens of each row and return the logits after each, (N, T, V), and the new state."""
+__all__ = ["requested_processors", "run_search"]
 
 
 def run_search(

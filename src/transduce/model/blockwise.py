@@ -45,8 +45,8 @@ class BlockDecoder(IncrementalDecoder[BlockState]):
 
     def __init__(self, model: Transformer, *, block_size: int | None = None) -> None:
         """``block_size``: tokens that are proposed at once; None: all that the model has heads for."""
-        assert model.further_heads is not None
-        n_heads = len(model.further_heads)
+        assert model.lookahead_heads is not None
+        n_heads = len(model.lookahead_heads)
         self.model, self._n_heads = model, n_heads if block_size is None else min(n_heads, block_size - 1)
 
     def start(self, src_BS: Tensor) -> BlockState:
@@ -68,6 +68,6 @@ class BlockDecoder(IncrementalDecoder[BlockState]):
         rows_N = torch.arange(len(state.last_N), device=state.last_N.device)
         # A row that took everything back is finished: what it proposes is not used.
         states_ND = state.states_NTD[rows_N, state.last_N.clamp(min=0)]
-        assert self.model.further_heads is not None
-        heads = [self.model.further_heads.head(index, states_ND) for index in range(self._n_heads)]
+        assert self.model.lookahead_heads is not None
+        heads = [self.model.lookahead_heads.head(index, states_ND) for index in range(self._n_heads)]
         return self.model.logits(torch.stack(heads, dim=1))

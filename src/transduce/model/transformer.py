@@ -77,7 +77,7 @@ class Transformer(EncoderDecoder):
         )
         self.output = make_output(config, tgt_embedding)
         # Blockwise parallel decoding; without it, the paper's one prediction at each position.
-        self.further_heads = (
+        self.lookahead_heads = (
             FurtherHeads(config.d_model, n_heads=config.block_size - 1) if config.block_size > 1 else None
         )
         initialise(self)

@@ -20,6 +20,7 @@ RENAMED = (  # pattern of a model's attribute, name on disk
     (r"(encoder|decoder)\.layers\.", r"\1."),
     (r"(encoder|decoder)\.norm\.", r"\1_norm."),
     (r"output_projections\.", "answers."),
+    (r"lookahead_heads\.", "further_heads."),
     (r"((?:encoder|decoder)\.\d+)\.convolution\.", r"\1.look."),
 )
 

@@ -18,8 +18,8 @@ from torch import Tensor, nn
 
 from transduce.data.responses import RankingBatch
 from transduce.errors import CheckpointError
-from transduce.inference.language_models.rollouts import rewards_of, sample_responses
-from transduce.inference.language_models.sequences import policy_outputs, sequences_of
+from transduce.inference.language_models.rollouts import sample_responses
+from transduce.inference.language_models.sequences import policy_outputs, rewards_of, sequences_of
 from transduce.loss import LossSum
 from transduce.preferences.losses import centring_losses, dpo_losses, pairs_of_ranking, ranking_losses
 from transduce.preferences.measures import Measures

@@ -2,11 +2,14 @@
 
 from transduce.search.beam import beam_search
 from transduce.search.constraint import Constraint
+from transduce.search.continuation import Draws, ReadFunction, sample_continuations
+from transduce.search.drafting import Drafter, DraftLength, Drafts, HeadsDrafter, ModelDrafter
 from transduce.search.forced_prefix import ForcedPrefix
 from transduce.search.greedy import greedy_search
 from transduce.search.hypothesis import Hypothesis
 from transduce.search.length_penalty import length_penalty
 from transduce.search.mask_predict import mask_predict
+from transduce.search.pass_counts import PassCounts
 from transduce.search.processor import Chain, Constrained, LogProbsProcessor, MinLength, Prefixes
 from transduce.search.protocol import (
     DecodingState,
@@ -18,20 +21,12 @@ from transduce.search.protocol import (
 )
 from transduce.search.repetition import MAX_UNIT, NoLoops, NoRepeatNgrams, n_repeats
 from transduce.search.sampling import Sampling
-from transduce.search.speculative import (
-    Drafter,
-    DraftLength,
-    Drafts,
-    HeadsDrafter,
-    ModelDrafter,
-    PassCounts,
-    speculative_search,
-)
+from transduce.search.speculative import speculative_search
 
 __all__ = [
-    "MAX_UNIT", "Chain", "Constrained", "Constraint", "DecodingState", "DraftLength", "Drafter", "Drafts",
+    "MAX_UNIT", "Chain", "Constrained", "Constraint", "DecodingState", "DraftLength", "Drafter", "Drafts", "Draws",
     "ExtendFunction", "ForcedPrefix", "HeadsDrafter", "Hypothesis", "LogProbsProcessor", "MinLength", "ModelDrafter",
-    "NoLoops", "NoRepeatNgrams", "PassCounts", "Prefixes", "RewindableState", "RewindableT", "Sampling", "StateT",
-    "StepFunction", "beam_search", "greedy_search", "length_penalty", "mask_predict", "n_repeats",
-    "speculative_search",
+    "NoLoops", "NoRepeatNgrams", "PassCounts", "Prefixes", "ReadFunction", "RewindableState", "RewindableT",
+    "Sampling", "StateT", "StepFunction", "beam_search", "greedy_search", "length_penalty", "mask_predict",
+    "n_repeats", "sample_continuations", "speculative_search",
 ]  # fmt: skip

@@ -82,7 +82,7 @@ def beam_search(
     ``state`` has one row per sentence. ``max_lengths_B`` (int64, on the model's device) is the maximum length of each
     output, EOS included; it is per sentence, so that no result depends on the rest of the batch. Tokens in
     ``suppressed_ids`` (padding, BOS) are never generated. ``process`` may change the log-probabilities of each step, as
-    a constraint does (``Constrained``). Finished sentences leave the batch (``retirement.py``).
+    a constraint does (``Constrained``). Finished sentences leave the batch (``compaction.py``).
 
     Raises ValueError for invalid arguments, SearchError if a logit is NaN or every allowed token has probability zero.
 

@@ -1,4 +1,4 @@
-"""Retirement: finished sentences leave the decoding batch in steps, so that it takes few sizes (see ``bucketing.py``).
+"""Compaction: finished sentences leave the decoding batch in steps, so that it takes few sizes (see ``bucketing.py``).
 
 Shapes: B sentences of the batch, X those that stay.
 """

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from transduce.search.arguments import no_hypothesis_error
 from transduce.search.hypothesis import Hypothesis
-from transduce.search.speculative import PassCounts
+from transduce.search.pass_counts import PassCounts
 from transduce.search.top_tokens import top_tokens
 
 __all__ = ["mask_predict"]

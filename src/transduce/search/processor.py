@@ -35,7 +35,9 @@ class LogProbsProcessor(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Constrained:
-    """A constraint as a processor: tokens it does not allow get probability zero, without renormalisation.
+    """A constraint as a processor: tokens that it does not allow get probability zero.
+
+    Among the ``pooled`` tokens the allowed ones get the probability of all; nothing else is renormalised.
 
     >>> prefixes = Prefixes(torch.tensor([0, 0]), torch.tensor([[1, 2], [1, 2]]), torch.tensor([True, False]))
     >>> no_repeats = Constrained(lambda sentence, prefix: [token for token in range(3) if token not in prefix])
@@ -44,12 +46,21 @@ class Constrained:
     """
 
     constraint: Constraint
+    pooled: Sequence[int] = ()
 
     def __call__(self, log_probs_NV: Tensor, prefixes: Prefixes, /) -> Tensor:
         """Set the log-probabilities of blocked tokens to -inf, in place."""
-        return log_probs_NV.masked_fill_(self.blocked(log_probs_NV, prefixes), -torch.inf)
+        blocked_NV = self._blocked(log_probs_NV, prefixes)
+        if not self.pooled:
+            return log_probs_NV.masked_fill_(blocked_NV, -torch.inf)
+        pooled = torch.tensor(self.pooled, device=log_probs_NV.device)
+        total_N1 = log_probs_NV[:, pooled].logsumexp(dim=1, keepdim=True)
+        log_probs_NV.masked_fill_(blocked_NV, -torch.inf)
+        allowed_N1 = log_probs_NV[:, pooled].logsumexp(dim=1, keepdim=True)
+        log_probs_NV[:, pooled] += torch.where(allowed_N1 > -torch.inf, total_N1 - allowed_N1, 0.0)
+        return log_probs_NV
 
-    def blocked(self, log_probs_NV: Tensor, prefixes: Prefixes, /) -> Tensor:
+    def _blocked(self, log_probs_NV: Tensor, prefixes: Prefixes, /) -> Tensor:
         """The mask (N, V) of tokens that are not allowed; nothing is blocked in rows that are not alive."""
         is_blocked_NV = torch.ones(log_probs_NV.shape, dtype=torch.bool)
         columns = (prefixes.sentences_N, prefixes.ids_NT, prefixes.is_alive_N)

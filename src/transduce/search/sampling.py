@@ -14,7 +14,7 @@ from torch import Tensor
 
 from transduce.errors import SearchError
 
-__all__ = ["Sampling", "draw", "sampling_log_probs"]
+__all__ = ["Sampling", "draw", "draw_by", "sampling_log_probs"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +63,16 @@ def sampling_log_probs(logits_NV: Tensor, sampling: Sampling) -> Tensor:
 
 
 def draw(log_probs_NV: Tensor, generators: Sequence[torch.Generator]) -> Tensor:
-    """Draw a token of each row, (N,), with a generator of its own: a row's draws do not depend on the other rows.
+    """Draw a token of each row, (N,), with a generator of its own: a row's draws do not depend on the other rows."""
+    return draw_by(log_probs_NV, [float(torch.rand((), generator=each, dtype=torch.float64)) for each in generators])
+
+
+def draw_by(log_probs_NV: Tensor, uniform_N: Sequence[float]) -> Tensor:
+    """Choose a token of each row, (N,), by a random number from 0 to 1, 1 excluded.
 
     By the inverse of the cumulative distribution, in the order of the ids.
     """
-    uniform_N1 = torch.tensor([[torch.rand((), generator=generator, dtype=torch.float64)] for generator in generators])
+    uniform_N1 = torch.tensor(uniform_N, dtype=torch.float64).unsqueeze(1)
     cumulative_NV = log_probs_NV.double().cpu().exp().cumsum(dim=1)
     last_N1 = (
         (log_probs_NV > -math.inf).cpu().long().cumsum(dim=1).argmax(dim=1, keepdim=True)

@@ -6,9 +6,6 @@ own token follows. With greedy choice the output is that of greedy search, whate
 the model's distribution: a draft x of probability q(x) is kept with probability min(1, p(x) / q(x)), and the token
 after the last kept one is drawn from max(0, p - q), normalised. Leviathan, Kalman and Matias (2023).
 
-A draft comes from a smaller model (``ModelDrafter``), or from further output heads of the model itself, which is
-blockwise parallel decoding (``HeadsDrafter``; Stern, Shazeer and Uszkoreit, 2018).
-
 Shapes: N rows of the decoding batch, one for each sentence; P drafted tokens of a row, T = P + 1 tokens of a pass;
 V vocabulary, X rows that are selected.
 """
@@ -16,244 +13,23 @@ V vocabulary, X rows that are selected.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Generic, Protocol, TypeVar
+from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
 from transduce.search.arguments import check_arguments
 from transduce.search.compaction import kept_rows
+from transduce.search.drafting import Choice, Drafter, Drafts
 from transduce.search.greedy import greedy_hypothesis
 from transduce.search.hypothesis import Hypothesis
-from transduce.search.protocol import ExtendFunction, RewindableState, RewindableT
-from transduce.search.sampling import Sampling, draw, sampling_log_probs
+from transduce.search.pass_counts import PassCounts
+from transduce.search.protocol import ExtendFunction, RewindableT
+from transduce.search.sampling import Sampling, draw
 from transduce.search.top_tokens import top_tokens
 
-__all__ = [
-    "Choice", "DraftLength", "Drafter", "Drafts", "HeadsDrafter", "ModelDrafter", "PassCounts", "speculative_search",
-]  # fmt: skip
-
-
-RewindableT_contra = TypeVar("RewindableT_contra", bound=RewindableState, contravariant=True)
-
-
-@dataclass(slots=True)
-class PassCounts:
-    """How many passes of a model a search needed. Searches add to it."""
-
-    sentences: int = 0
-    passes: int = 0  # summed over the sentences that took part in each
-    tokens: int = 0  # written, EOS included
-    drafted: int = 0
-    accepted: int = 0  # of the drafted tokens
-
-    @property
-    def passes_per_sentence(self) -> float:
-        """Passes of the model for a sentence; NaN without sentences."""
-        return self.passes / self.sentences if self.sentences else math.nan
-
-    @property
-    def tokens_per_pass(self) -> float:
-        """Tokens that a pass adds to a sentence: 1 without drafts."""
-        return self.tokens / self.passes if self.passes else math.nan
-
-
-@dataclass(frozen=True, slots=True)
-class Drafts:
-    """Tokens that may follow the last token of each row."""
-
-    ids_NP: Tensor
-    n_N: Tensor  # the drafted tokens of each row; what follows them is ignored
-    log_probs_NPV: Tensor | None = None  # the distributions that they were drawn from; None: not drawn
-
-
-@dataclass(frozen=True, slots=True)
-class DraftLength:
-    """Where the draft of a smaller model ends: after ``n_tokens``, or after a token that it is not sure of.
-
-    That is one with less than ``min_probability``; what would follow it is likely to be rejected. 0: never.
-    Raises ValueError for less than one token, or a probability outside of 0 to 1.
-    """
-
-    n_tokens: int
-    min_probability: float = 0.0
-
-    def __post_init__(self) -> None:
-        if self.n_tokens < 1:
-            raise ValueError(f"a draft should have at least 1 token, got {self.n_tokens}")
-        if not 0 <= self.min_probability <= 1:
-            raise ValueError(f"a probability of drafted tokens is from 0 to 1, got {self.min_probability}")
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """How tokens are chosen from logits: the most probable one, or a draw of each row's own generator."""
-
-    suppressed: Tensor  # ids that are never chosen
-    sampling: Sampling | None = None  # None: the most probable
-    generators: list[torch.Generator] = field(default_factory=list)  # of the rows; on the CPU
-
-    def select(self, rows: Sequence[int]) -> Choice:
-        """The choice of the selected rows."""
-        return replace(self, generators=[self.generators[row] for row in rows] if self.generators else [])
-
-    def log_probs(self, logits_NV: Tensor) -> Tensor | None:
-        """The log-probabilities (N, V) that are drawn from, in float64; None if nothing is drawn."""
-        if self.sampling is None:
-            return None
-        return sampling_log_probs(logits_NV.double().index_fill(1, self.suppressed, -math.inf), self.sampling)
-
-    def __call__(self, logits_NV: Tensor, is_needed_N: Tensor) -> tuple[Tensor, Tensor | None]:
-        """The chosen ids (N,), and the log-probabilities that they were drawn from; only needed rows draw."""
-        log_probs_NV = self.log_probs(logits_NV)
-        if log_probs_NV is None:
-            return top_tokens(logits_NV, 1, suppressed_ids=self.suppressed, is_scored=False)[1][:, 0], None
-        needed_X = is_needed_N.nonzero()[:, 0]
-        ids_N = torch.zeros_like(is_needed_N, dtype=torch.int64)
-        if len(needed_X):
-            ids_N[needed_X] = draw(log_probs_NV[needed_X], [self.generators[row] for row in needed_X.tolist()])
-        return ids_N, log_probs_NV
-
-
-class Drafter(Protocol[RewindableT_contra]):
-    """What drafts tokens. It follows the search from pass to pass."""
-
-    def propose(self, last_N: Tensor, state: RewindableT_contra, limits_N: Tensor, choice: Choice, /) -> Drafts:
-        """Draft at most ``limits_N`` tokens after the last token of each row.
-
-        ``state`` is that of the model, which has read everything before the last token.
-        """
-
-    def accept(self, n_accepted_N: Tensor, is_finished_N: Tensor, /) -> None:
-        """Learn how many drafts of each row were kept; finished rows stay as they were before the pass."""
-
-    def select(self, rows_X: Tensor, /) -> None:
-        """Keep the selected rows."""
-
-
-class ModelDrafter(Generic[RewindableT]):
-    """Drafts by a smaller model, token by token, up to EOS."""
-
-    def __init__(
-        self, extend: ExtendFunction[RewindableT], state: RewindableT, *, length: DraftLength, eos_id: int
-    ) -> None:
-        """``state``: the initial state of the smaller model, one row per sentence."""
-        self._extend, self._state, self._eos_id = extend, state, eos_id
-        self.length = length
-        self._before_last_N: Tensor | None = None  # the last draft of each row, if it was not read and was kept
-        self._n_unread_N: Tensor | None = None  # 1: the last token; 2: the token before it, too; None: 1 in all rows
-        self._drafts = Drafts(torch.empty(0, 0), torch.empty(0))
-        self._n_read = 0  # drafts that were read in this round
-
-    def propose(self, last_N: Tensor, state: RewindableT, limits_N: Tensor, choice: Choice) -> Drafts:
-        """Read what is new in each row, and draft up to EOS, the limit, or an improbable token."""
-        limits_N = limits_N.clamp(max=self.length.n_tokens)
-        n_steps, is_open_N = int(limits_N.max()), limits_N > 0
-        ids, log_probs, n_N = list[Tensor](), list[Tensor](), torch.zeros_like(limits_N)
-        logits_NV = self._read_new(last_N)
-        self._n_read = 0
-        while len(ids) < n_steps:
-            ids_N, log_probs_NV = choice(logits_NV, is_open_N)
-            if log_probs_NV is None:  # the model writes EOS itself, without a draft
-                is_open_N = is_open_N & (ids_N != self._eos_id)
-                if not bool(is_open_N.any()):
-                    break
-                n_N = n_N + is_open_N
-            else:  # a drawn EOS is verified: to leave it out would change the distribution
-                log_probs.append(log_probs_NV)
-                n_N = n_N + is_open_N
-                is_open_N = is_open_N & (ids_N != self._eos_id)
-            ids.append(ids_N)
-            is_open_N = is_open_N & (n_N < limits_N)
-            if self.length.min_probability > 0 and len(ids) < n_steps:
-                is_probable_N = _probabilities(ids_N, logits_NV, log_probs_NV) >= self.length.min_probability
-                is_open_N = is_open_N & is_probable_N
-            if not bool(is_open_N.any()):
-                break
-            logits_NTV, self._state = self._extend(ids_N.unsqueeze(1), self._state)
-            logits_NV = logits_NTV[:, 0]
-            self._n_read += 1
-        ids_NP = torch.stack(ids, dim=1) if ids else last_N.new_zeros(len(last_N), 0)
-        self._drafts = Drafts(ids_NP, n_N, torch.stack(log_probs, dim=1) if log_probs else None)
-        return self._drafts
-
-    def _read_new(self, last_N: Tensor) -> Tensor:
-        """Read the tokens of each row that are new to this model; the logits (N, V) after them."""
-        if self._before_last_N is None or self._n_unread_N is None:
-            logits_NTV, self._state = self._extend(last_N.unsqueeze(1), self._state)
-            return logits_NTV[:, 0]
-        before_N, n_N = self._before_last_N, self._n_unread_N
-        if bool((n_N == 2).all()):
-            logits_NTV, self._state = self._extend(torch.stack((before_N, last_N), dim=1), self._state)
-            return logits_NTV[:, 1]
-        ids_NT = torch.stack((torch.where(n_N == 2, before_N, last_N), last_N), dim=1)
-        logits_NTV, self._state = self._extend(ids_NT, self._state, n_N)
-        return logits_NTV[torch.arange(len(n_N), device=n_N.device), n_N - 1]
-
-    def accept(self, n_accepted_N: Tensor, is_finished_N: Tensor) -> None:
-        """Rewind past the rejected drafts. If all were kept, the last one has not been read yet."""
-        n_kept_N = n_accepted_N.clamp(max=self._n_read)
-        n_first_N = torch.ones_like(n_kept_N) if self._n_unread_N is None else self._n_unread_N
-        n_back_N = self._n_read - n_kept_N
-        # A finished row only fills the batch: it takes back all that it has read, and reads it again.
-        n_back_N = torch.where(is_finished_N, self._n_read + n_first_N, n_back_N)
-        if bool(n_back_N.any()):
-            self._state = self._state.rewind(n_back_N)
-        n_unread_N = 1 + (n_accepted_N > n_kept_N).long()
-        n_unread_N = torch.where(is_finished_N, n_first_N, n_unread_N)
-        if not bool((n_unread_N == 2).any()):
-            self._before_last_N = self._n_unread_N = None
-            return
-        last_draft_N = self._drafts.ids_NP.gather(1, (n_accepted_N - 1).clamp(min=0).unsqueeze(1)).squeeze(1)
-        before_N = last_draft_N if self._before_last_N is None else self._before_last_N
-        self._before_last_N = torch.where(is_finished_N, before_N, last_draft_N)
-        self._n_unread_N = n_unread_N
-
-    def select(self, rows_X: Tensor) -> None:
-        """Keep the selected rows."""
-        self._state = self._state.select(rows_X[:, None])
-        if self._before_last_N is not None and self._n_unread_N is not None:
-            self._before_last_N, self._n_unread_N = self._before_last_N[rows_X], self._n_unread_N[rows_X]
-
-
-def _probabilities(ids_N: Tensor, logits_NV: Tensor, log_probs_NV: Tensor | None) -> Tensor:
-    """The probability (N,) of each row's token: in the distribution that it was drawn from, or in the model's."""
-    probs_NV = logits_NV.softmax(dim=1) if log_probs_NV is None else log_probs_NV.exp()
-    return probs_NV.gather(1, ids_N.unsqueeze(1)).squeeze(1)
-
-
-class HeadsDrafter(Generic[RewindableT]):
-    """Drafts by further output heads of the model itself, which predict the tokens after the next one.
-
-    ``ahead`` gives the logits (N, P, V) of the tokens after the next one from the model's state; None before the first
-    pass.
-    """
-
-    def __init__(self, ahead: Callable[[RewindableT], Tensor | None]) -> None:
-        self._ahead = ahead
-
-    def propose(self, last_N: Tensor, state: RewindableT, limits_N: Tensor, choice: Choice) -> Drafts:
-        """Take the best token, or a draw, of each head."""
-        logits_NPV = self._ahead(state) if bool((limits_N > 0).any()) else None
-        if logits_NPV is None:
-            return Drafts(last_N.new_zeros(len(last_N), 0), torch.zeros_like(limits_N))
-        n_ahead = min(logits_NPV.shape[1], int(limits_N.max()))
-        n_N = limits_N.clamp(max=n_ahead)
-        if choice.sampling is None:
-            flat = logits_NPV[:, :n_ahead].flatten(0, 1)
-            ids_NP = choice(flat, torch.ones(len(flat), dtype=torch.bool))[0].view(-1, n_ahead)
-            return Drafts(ids_NP, n_N)
-        chosen = [choice(logits_NPV[:, index], index < n_N) for index in range(n_ahead)]
-        log_probs = [log_probs_NV for _, log_probs_NV in chosen if log_probs_NV is not None]
-        return Drafts(torch.stack([ids_N for ids_N, _ in chosen], dim=1), n_N, torch.stack(log_probs, dim=1))
-
-    def accept(self, n_accepted_N: Tensor, is_finished_N: Tensor) -> None:
-        """Nothing to do: the model's state has been rewound."""
-
-    def select(self, rows_X: Tensor) -> None:
-        """Nothing to do: the model's state has been selected from."""
+__all__ = ["speculative_search"]
 
 
 @torch.no_grad()
@@ -282,6 +58,7 @@ def speculative_search(
 
     Raises ValueError for invalid arguments, SearchError if a logit is NaN or no allowed token has probability above 0.
 
+    >>> from transduce.search import DraftLength, ModelDrafter
     >>> class NoState:
     ...     def select(self, rows_BW):
     ...         return self

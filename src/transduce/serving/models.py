@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
-from transduce.config import InferencePrecision
+from transduce.config import InferencePrecision, SearchConfig
+from transduce.config.decoding import NO_CHANGES, DecodingOptions
 from transduce.errors import CheckpointError
 from transduce.inference import Continuation, LanguageModel, Parse, Parser, ScoredText, Translator, tagged_words
 from transduce.inference.folder import read_model_config
-from transduce.inference.search_options import search_with
 from transduce.inference.trained_model import ServedAs, TrainedModel
 from transduce.inference.translation.parts import TranslatedSegment
 from transduce.inference.translation.prefixes import NO_PREFIX, Prefix
@@ -45,7 +45,7 @@ class ServingOptions:
 
     device: str = "cpu"
     precision: InferencePrecision = "fp32"
-    beam: int | None = None  # None: the model's
+    decoding: DecodingOptions = NO_CHANGES  # of translators
     max_batch: int = MAX_BATCH  # sentences
     max_wait_s: float = MAX_WAIT_S
     capacity: int = CAPACITY  # sentences that wait
@@ -243,7 +243,7 @@ class ServedTranslator(Served[Translator, TranslatorJob]):
                 return self._align(model, [each for each in jobs if isinstance(each, AlignJob)])
 
     def _translate(self, model: Translator, jobs: Sequence[TranslateJob], n_best: int) -> list[TranslatedSegment]:
-        search = search_with(model.search, n_best=n_best, beam_size=self._beam(model, n_best))
+        search = self._search(model, n_best)
         translated = model.translate_segments(
             [job.text for job in jobs], search, lowers_caps=True, is_scored=n_best > 1,
             prefixes=[job.prefix for job in jobs],
@@ -259,12 +259,11 @@ class ServedTranslator(Served[Translator, TranslatorJob]):
         return aligned
 
     def _alternatives(self, model: Translator, job: AlternativesJob) -> list[ScoredText]:
-        search = search_with(model.search, n_best=1, beam_size=self._beam(model, 1))
-        return model.alternatives(job.text, prefix=job.prefix, n=job.n, search=search)
+        return model.alternatives(job.text, prefix=job.prefix, n=job.n, search=self._search(model, 1))
 
-    def _beam(self, model: Translator, n_best: int) -> int:
-        beam = self.options.beam or model.search.beam_size
-        return max(beam, n_best)
+    def _search(self, model: Translator, n_best: int) -> SearchConfig:
+        """Return the search of the server; its beam grows to ``n_best``."""
+        return DecodingOptions(n_best=n_best).applied_to(self.options.decoding.applied_to(model.search))
 
     def require_same_use(self, model: Translator) -> None:
         """Raise CheckpointError for another direction."""

@@ -54,7 +54,7 @@ class PairObjective:
         if config.ctc_weight and losses.memory is not None:
             of_passes = ctc_loss(model, losses.memory, batch, n_passes=1 + has_two_passes)
             further.append(config.ctc_weight * of_passes / (1 + has_two_passes))
-        if isinstance(model, Transformer) and model.further_heads is not None:
+        if isinstance(model, Transformer) and model.lookahead_heads is not None:
             first_ND = states_ND[0] if has_two_passes else states_ND
             further.append(further_heads_loss(model, first_ND, batch, update, replace(loss_config, r_drop=0.0)))
         return replace(loss, auxiliary_nats=sum(further[1:], further[0])) if further else loss
@@ -83,7 +83,7 @@ def further_heads_loss(
     Each position is given to one of the heads, by its number and that of the update, so that all of them cost as much
     as one. Stern, Shazeer and Uszkoreit (2018) choose one head for each batch.
     """
-    heads = model.further_heads
+    heads = model.lookahead_heads
     assert heads is not None
     lengths_B = (batch.tgt_in_BT != PAD_ID).sum(dim=1).cpu().numpy() if batch.lengths is None else batch.lengths[1]
     ends_N = np.repeat(np.cumsum(lengths_B), lengths_B)  # of the sentence of each position

@@ -99,9 +99,9 @@ class EncodingWorkers:
         """Encode a chunk in a worker. Chunks are begun in order, so ``n_before`` comes from one begun earlier."""
         chunk, n_before, n_after = numbered
         try:
-            [n_kept] = _unpack_counts(worker.ask(_pack_pairs(chunk))[0])
+            [n_kept] = _unpack_counts(worker.submit(_pack_pairs(chunk))[0])
             n_after.set_result(n_before.result() + n_kept)
-            return _unpack_encoded(worker.ask([_pack_counts(n_before.result())]))
+            return _unpack_encoded(worker.submit([_pack_counts(n_before.result())]))
         except BaseException as error:
             if not n_after.done():
                 n_after.set_exception(error)

@@ -7,14 +7,15 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypedDict, Unpack
 
 import torch
-from torch import Tensor
 
 from transduce.errors import CheckpointError, ConfigError, DataError
-from transduce.inference.batch_search import require_sequence
+from transduce.inference.arguments import require_sequence
 from transduce.inference.devices import usable_device
+from transduce.inference.engine import EngineSettings
+from transduce.inference.engines import make_engine
 from transduce.inference.folder import ModelFolder, read_model_folder
 from transduce.inference.trained_model import Capabilities, TrainedModel
 from transduce.model import AttentionHook, TransformerLM
@@ -80,6 +81,18 @@ class TextScore:
         }  # fmt: skip
 
 
+class GenerationOptions(TypedDict, total=False):
+    """How texts are continued, see ``CausalLanguageModel.generate``."""
+
+    max_tokens: int
+    sampling: Sampling
+    beam_size: int | None
+    seed: int
+    first_number: int
+    should_stop: Callable[[], bool]
+    on_text: Callable[[str], None] | None
+
+
 class LanguageModel(TrainedModel):
     """A language model. ``LanguageModel.load(folder).generate(["..."])`` is all that most users need.
 
@@ -94,6 +107,13 @@ class LanguageModel(TrainedModel):
         """``max_length``: the number of positions that the model has been trained on, its window."""
         self.model, self.tokenizer, self.max_length = model.eval(), tokenizer, max_length
         self.codec = DocumentCodec(tokenizer)
+        settings = EngineSettings(
+            suppressed_ids=self._suppressed_ids(),
+            word_start_ids=lambda: tokenizer.word_start_ids,
+            mask_id=next(iter(tokenizer.mask_and_sentinel_ids), None),
+            window=max_length,
+        )
+        self.engine = make_engine(model, settings=settings)
 
     @classmethod
     def load(cls, folder: str | Path, *, device: str | torch.device = "cpu") -> Self:
@@ -114,18 +134,7 @@ class LanguageModel(TrainedModel):
         device: torch.device = self.model.output.weight.device
         return device
 
-    def generate(
-        self,
-        prompts: Sequence[str],
-        *,
-        max_tokens: int = 100,
-        sampling: Sampling = AS_IT_IS,
-        beam_size: int | None = None,
-        seed: int = 1,
-        first_number: int = 0,
-        should_stop: Callable[[], bool] = lambda: False,
-        on_text: Callable[[str], None] | None = None,
-    ) -> list[Continuation]:
+    def generate(self, prompts: Sequence[str], **options: Unpack[GenerationOptions]) -> list[Continuation]:
         """Continue each prompt. Raises ConfigError unless the model is causal."""
         raise ConfigError(f"{self._models} does not continue text; use one for causal-lm, or fill its gaps")
 
@@ -139,7 +148,7 @@ class LanguageModel(TrainedModel):
         Raises TypeError for a single string.
         """
         require_sequence(texts, "log_probs takes a list of texts", "for one text, log_probs([text])[0]")
-        return [self._log_probs(self.codec.encode(lines_of(text)), None).tolist() for text in texts]
+        return [self._log_probs(self.codec.encode(lines_of(text)), None) for text in texts]
 
     def score(self, documents: Iterable[Sequence[str]], *, stride: int | None = None) -> TextScore:
         """Return the cross-entropy of documents, each given by its lines. Raises DataError if there is no text.
@@ -151,7 +160,7 @@ class LanguageModel(TrainedModel):
         for lines in documents:
             ids = self.codec.encode(lines)
             log_probs = self._log_probs(ids, stride)
-            nats -= float(log_probs.sum())
+            nats -= float(torch.tensor(log_probs, dtype=torch.float64).sum())
             n_tokens += len(log_probs)
             n_bytes += self.codec.n_bytes(ids)
         if not n_bytes:
@@ -159,8 +168,8 @@ class LanguageModel(TrainedModel):
         return TextScore(nats, n_tokens, n_bytes)
 
     @abstractmethod
-    def _log_probs(self, ids: Sequence[int], stride: int | None) -> Tensor:
-        """Return the log-probabilities of a document without BOS and EOS, in float64."""
+    def _log_probs(self, ids: Sequence[int], stride: int | None) -> list[float]:
+        """Return the log-probabilities of a document without BOS and EOS."""
 
     @abstractmethod
     def read_and_written(self, text: str) -> tuple[list[int], list[int]]:
@@ -169,6 +178,10 @@ class LanguageModel(TrainedModel):
     @abstractmethod
     def forward(self, read_ids: list[int], written_ids: list[int], attention_hook: AttentionHook) -> None:
         """Run the model over the ids of a text; the hook receives the attention weights."""
+
+    def _suppressed_ids(self) -> list[int]:
+        """Return the ids that are never written."""
+        return self.no_text
 
     @property
     def no_text(self) -> list[int]:

@@ -1,19 +1,15 @@
-"""Using a masked language model: filling gaps, and the probability of each token given all others.
-
-Shapes: B rows of a batch, T positions, N real positions of all rows, M masked positions, V vocabulary.
-"""
+"""Using a masked language model: filling gaps, and the probability of each token given all others."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Self
 
 import torch
-from torch import Tensor
 
 from transduce.errors import ConfigError, DataError
-from transduce.inference.batch_search import require_sequence
+from transduce.inference.arguments import require_sequence
+from transduce.inference.engine import ForcedPair, Request
 from transduce.inference.folder import ModelFolder
 from transduce.inference.language_models.language_model import FilledText, LanguageModel, SpanFill, stack_of
 from transduce.inference.trained_model import Capabilities
@@ -68,7 +64,6 @@ class MaskedLanguageModel(LanguageModel):
         """Run the model over the ids of a text; the hook receives the attention weights."""
         self.model(torch.tensor([read_ids], device=self.device), attention_hook=attention_hook)
 
-    @torch.no_grad()
     def _filled(self, text: str, n_best: int) -> FilledText:
         ids, _ = self.read_and_written(text)
         if len(ids) > self.max_length:
@@ -77,40 +72,26 @@ class MaskedLanguageModel(LanguageModel):
                 f" {text[:50]!r}"
             )
         gaps = [position for position, id in enumerate(ids) if id == self.mask_id]
-        states_ND = self.model(torch.tensor([ids], device=self.device))
-        logits_MV = self.model.output.logits(states_ND[gaps])
-        logits_MV[:, self.no_text] = -math.inf
-        best = logits_MV.double().softmax(dim=1).topk(min(n_best, logits_MV.shape[1] - len(self.no_text)), dim=1)
+        [best] = self.engine.next_tokens([Request(1, ids)], n_best)
         fills = []
-        for position, of_gap, probabilities in zip(gaps, best.indices.tolist(), best.values.tolist(), strict=True):
-            ids[position] = of_gap[0]
-            pieces = self.tokenizer.pieces(of_gap)
-            fills.append(tuple(SpanFill(piece, p) for piece, p in zip(pieces, probabilities, strict=True)))
+        for position, of_gap in zip(gaps, best, strict=True):
+            ids[position] = of_gap[0][0]
+            pieces = self.tokenizer.pieces([id for id, _ in of_gap])
+            fills.append(tuple(SpanFill(piece, p) for piece, (_, p) in zip(pieces, of_gap, strict=True)))
         return FilledText(self.codec.decode(ids).removesuffix("\n"), tuple(fills))
 
-    @torch.no_grad()
-    def _log_probs(self, ids: Sequence[int], stride: int | None) -> Tensor:
-        """Return the log-probability of each of n tokens given all others in its window, (n,), in float64.
+    def _log_probs(self, ids: Sequence[int], stride: int | None) -> list[float]:
+        """Return the log-probability of each of n tokens given all others in its window.
 
         Each token is masked in turn, near the middle of its window; their sum is the pseudo-log-likelihood of Salazar
         et al. (2020). Raises ConfigError for a ``stride``: the window follows the token.
         """
         if stride is not None:
             raise ConfigError("a masked model hides each token in turn, its window does not slide; omit the stride")
-        whole, width = torch.tensor([BOS_ID, *ids]), min(self.max_length, len(ids) + 1)
-        targets = range(1, len(whole))
-        windows = [(position, min(max(0, position - width // 2), len(whole) - width)) for position in targets]
-        result = torch.empty(len(ids), dtype=torch.float64)
-        per_batch = max(1, TOKENS_PER_BATCH // width)
-        for begin in range(0, len(ids), per_batch):
-            of_batch = windows[begin : begin + per_batch]
-            ids_BT = torch.stack([whole[start : start + width] for _, start in of_batch])
-            masked_B = torch.tensor([position - start for position, start in of_batch])
-            rows_B = torch.arange(len(of_batch))
-            targets_B = ids_BT[rows_B, masked_B].clone()
-            ids_BT[rows_B, masked_B] = self.mask_id
-            states_ND = self.model(ids_BT.to(self.device))
-            logits_BV = self.model.output.logits(states_ND[(rows_B * width + masked_B).to(self.device)])
-            chosen_B = logits_BV.double().log_softmax(dim=1).cpu().gather(1, targets_B.unsqueeze(1)).squeeze(1)
-            result[begin : begin + len(of_batch)] = chosen_B
-        return result
+        whole, width = [BOS_ID, *ids], min(self.max_length, len(ids) + 1)
+        pairs = []
+        for position in range(1, len(whole)):
+            start = min(max(0, position - width // 2), len(whole) - width)
+            window = [*whole[start:position], self.mask_id, *whole[position + 1 : start + width]]
+            pairs.append(ForcedPair(window, [whole[position]]))
+        return [each.log_prob for each in self.engine.forced_scores(pairs, max_tokens=TOKENS_PER_BATCH)]

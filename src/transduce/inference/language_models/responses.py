@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import torch
 
 from transduce.errors import DataError
-from transduce.inference.batch_search import require_sequence
+from transduce.inference.arguments import require_sequence
 from transduce.inference.devices import usable_device
+from transduce.inference.engine import ForcedPair
+from transduce.inference.engines import make_engine
 from transduce.inference.folder import ModelFolder, read_model_folder
 from transduce.inference.language_models.causal import CausalLanguageModel
-from transduce.inference.language_models.language_model import AS_IT_IS, Continuation
-from transduce.inference.language_models.rollouts import rewards_of
+from transduce.inference.language_models.language_model import AS_IT_IS, Continuation, GenerationOptions
 from transduce.inference.trained_model import Capabilities, TrainedModel
 from transduce.model import RewardLM
 from transduce.search.sampling import Sampling
@@ -23,8 +24,6 @@ from transduce.text import BOS_ID, EOS_ID, Tokenizer
 from transduce.text.documents import DocumentCodec
 
 __all__ = ["ResponseModel", "RewardModel", "best_of_n", "encode_prompt", "encode_response"]
-
-ROWS_PER_BATCH = 64
 
 
 def encode_prompt(codec: DocumentCodec, prompt: str) -> list[int]:
@@ -46,30 +45,11 @@ class ResponseModel(CausalLanguageModel):
         what="a model that responds to prompts",
     )
 
-    def generate(
-        self,
-        prompts: Sequence[str],
-        *,
-        max_tokens: int = 100,
-        sampling: Sampling = AS_IT_IS,
-        beam_size: int | None = None,
-        seed: int = 1,
-        first_number: int = 0,
-        should_stop: Callable[[], bool] = lambda: False,
-        on_text: Callable[[str], None] | None = None,
-    ) -> list[Continuation]:
+    def generate(self, prompts: Sequence[str], **options: Unpack[GenerationOptions]) -> list[Continuation]:
         """Respond to each prompt; arguments and errors are those of ``CausalLanguageModel.generate``."""
         require_sequence(prompts, "generate takes a list of prompts", "for one prompt, generate([prompt])[0]")
-        continued = super().generate(
-            [prompt if prompt.endswith("\n") else f"{prompt}\n" for prompt in prompts],
-            max_tokens=max_tokens,
-            sampling=sampling,
-            beam_size=beam_size,
-            seed=seed,
-            first_number=first_number,
-            should_stop=should_stop,
-            on_text=on_text,
-        )
+        whole = [prompt if prompt.endswith("\n") else f"{prompt}\n" for prompt in prompts]
+        continued = super().generate(whole, **options)
         return [replace(each, prompt=prompt) for each, prompt in zip(continued, prompts, strict=True)]
 
 
@@ -83,7 +63,7 @@ class RewardModel(TrainedModel):
 
     def __init__(self, model: RewardLM, tokenizer: Tokenizer) -> None:
         self.model, self.tokenizer = model.eval(), tokenizer
-        self.codec = DocumentCodec(tokenizer)
+        self.codec, self.engine = DocumentCodec(tokenizer), make_engine(self.model)
 
     @classmethod
     def load(cls, folder: str | Path, *, device: str | torch.device = "cpu") -> Self:
@@ -96,7 +76,6 @@ class RewardModel(TrainedModel):
         """Return the reward model of a model folder that has been read."""
         return cls(loaded.model_as(RewardLM), loaded.tokenizers.src)
 
-    @torch.no_grad()
     def rate(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
         """Return the reward of each (prompt, response); higher is better.
 
@@ -111,11 +90,7 @@ class RewardModel(TrainedModel):
                     f"a prompt with its response has {len(ids) + len(answer):,} tokens, the model's window"
                     f" {window:,}: {prompt[:50]!r}"
                 )
-        rewards: list[float] = []
-        for start in range(0, len(pairs), ROWS_PER_BATCH):
-            prompts, responses = zip(*encoded[start : start + ROWS_PER_BATCH], strict=True)
-            rewards += rewards_of(self.model, prompts, responses).tolist()
-        return rewards
+        return self.engine.rewards([ForcedPair(*each) for each in encoded])
 
     def has_room_for(self, prompt: str, response: str) -> bool:
         """Return whether a prompt with its response is within the model's window."""

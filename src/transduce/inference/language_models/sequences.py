@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -17,7 +17,10 @@ from torch import Tensor
 from transduce.data import pad_rows
 from transduce.model.output import VocabularyOutput
 
-__all__ = ["Policy", "PolicyOutputs", "Sequences", "log_probs_of", "policy_outputs", "sequences_of"]
+__all__ = [
+    "Policy", "PolicyOutputs", "Sequences", "last_states", "log_probs_of", "policy_outputs", "rewards_of",
+    "sequences_of",
+]  # fmt: skip
 
 
 class Policy(Protocol):
@@ -112,3 +115,20 @@ def policy_outputs(
         values_N = value.scalars(sequences.ids_BT).index_select(0, sequences.positions_N)
         values_BR = sequences.padded(values_N.float())
     return PolicyOutputs(sequences.padded(chosen_N), sequences.padded(entropies_N), values_BR)
+
+
+def last_states(
+    model: Any, prompts: Sequence[Sequence[int]], responses: Sequence[Sequence[int]], device: torch.device
+) -> Tensor:
+    """Return the states of a causal model at the last token of each response, (B, D)."""
+    rows = [[*prompt, *response] for prompt, response in zip(prompts, responses, strict=True)]
+    states_ND: Tensor = model(pad_rows(rows).to(device))
+    ends_B = torch.tensor([len(row) for row in rows], device=device).cumsum(dim=0) - 1
+    return states_ND.index_select(0, ends_B)
+
+
+def rewards_of(model: Any, prompts: Sequence[Sequence[int]], responses: Sequence[Sequence[int]]) -> Tensor:
+    """Return the rewards that a reward model gives at the last token of each response, (B,)."""
+    device = next(model.parameters()).device
+    rewards_B: Tensor = model.output.logits(last_states(model, prompts, responses, device)).float()
+    return rewards_B

@@ -8,18 +8,17 @@ from collections.abc import Sequence
 from typing import Self
 
 import torch
-from torch import Tensor
 
 from transduce.config import BeamSearchConfig, SearchConfig
-from transduce.data import pad_rows
 from transduce.data.spans import restored, spans_of
 from transduce.errors import ConfigError, DataError
-from transduce.inference.batch_search import MAX_SOURCE_TOKENS, max_positions, require_sequence
+from transduce.inference.arguments import require_sequence
+from transduce.inference.engine import Request
 from transduce.inference.folder import ModelFolder
 from transduce.inference.language_models.language_model import FilledText, LanguageModel, SpanFill
-from transduce.inference.run_search import run_search
+from transduce.inference.text_search import MAX_SOURCE_TOKENS
 from transduce.inference.trained_model import Capabilities
-from transduce.model import AttentionHook, EncoderDecoder, Transformer, for_inference
+from transduce.model import AttentionHook, EncoderDecoder, Transformer
 from transduce.search import Hypothesis
 from transduce.text import BOS_ID, EOS_ID, UNK_ID, Tokenizer
 from transduce.text.gaps import GapCodec
@@ -35,7 +34,7 @@ class SpanLanguageModel(LanguageModel):
     def __init__(self, model: EncoderDecoder, tokenizer: Tokenizer, search: SearchConfig, *, max_length: int) -> None:
         super().__init__(model, tokenizer, max_length=max_length)
         self.search = search
-        self._fast = for_inference(model, "fp32")
+        self.max_length = min(max_length, self.engine.max_positions)
 
     @classmethod
     def from_folder(cls, loaded: ModelFolder) -> Self:
@@ -45,8 +44,7 @@ class SpanLanguageModel(LanguageModel):
         """
         loaded.require_language_model_tokens()
         model = loaded.model_as(Transformer)
-        max_length = min(MAX_SOURCE_TOKENS, max_positions(model))
-        return cls(model, loaded.tokenizers.src, loaded.search, max_length=max_length)
+        return cls(model, loaded.tokenizers.src, loaded.search, max_length=MAX_SOURCE_TOKENS)
 
     def fill(self, texts: Sequence[str], *, n_best: int = 5) -> list[FilledText]:
         """Fill the gaps of each text, written ``<mask>``, each with text of any length.
@@ -106,21 +104,19 @@ class SpanLanguageModel(LanguageModel):
             )
         return source, sentinels[:n_gaps]
 
-    @torch.no_grad()
-    def _outputs(self, source: Sequence[int], beam_size: int) -> list[Hypothesis]:
+    def _outputs(self, source: Sequence[int], beam_size: int) -> Sequence[Hypothesis]:
         """Return the outputs of a beam search, the best first."""
-        search = self.search
-        mask_id, *_ = self.tokenizer.mask_and_sentinel_ids
-        (hypotheses,) = run_search(
-            self._fast,
-            pad_rows([[*source, EOS_ID]]).to(self.device),
-            torch.tensor([min(search.max_output_tokens(len(source)), self.max_length)], device=self.device),
-            BeamSearchConfig(beam_size=beam_size, n_best=beam_size, alpha=search.alpha),
-            suppressed_ids=[UNK_ID, mask_id],
-        )
-        return hypotheses
+        request = Request(min(self.search.max_output_tokens(len(source)), self.max_length), [*source, EOS_ID])
+        search = BeamSearchConfig(beam_size=beam_size, n_best=beam_size, alpha=self.search.alpha)
+        found = self.engine.hypotheses([request], search)
+        assert found is not None  # not interrupted
+        return found[0]
 
-    def _log_probs(self, ids: Sequence[int], stride: int | None) -> Tensor:
+    def _suppressed_ids(self) -> list[int]:
+        """Return the ids that are never written, besides padding and BOS."""
+        return [UNK_ID, self.tokenizer.mask_and_sentinel_ids[0]]
+
+    def _log_probs(self, ids: Sequence[int], stride: int | None) -> list[float]:
         raise ConfigError(
             "a model for span-corruption gives no probability to a whole text; use one for causal-lm or masked-lm"
         )

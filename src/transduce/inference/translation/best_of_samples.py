@@ -6,18 +6,18 @@ The reward model reads the source as a prompt and a translation as its response;
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import repeat
+from typing import Unpack
 
 import numpy as np
 
-from transduce.config import SampledSearchConfig, SearchConfig, TextFormat
+from transduce.config import SampledSearchConfig, SearchConfig
+from transduce.config.decoding import sampling_like
 from transduce.errors import ConfigError
 from transduce.inference.language_models.responses import RewardModel
-from transduce.inference.search_options import sampling_like
 from transduce.inference.translation.parts import TranslatedSegment, Translation
-from transduce.inference.translation.translator import CHUNK_LINES, Translator
+from transduce.inference.translation.translator import LineOptions, Translator
 
 __all__ = ["BestOfSamples", "drawn_segments", "rewards_of_translations", "seeds_of_draws"]
 
@@ -44,17 +44,7 @@ class BestOfSamples:
         return [translation.text for translation in self.translate_lines(texts, search=search)]
 
     def translate_lines(
-        self,
-        lines: Iterable[str],
-        *,
-        search: SearchConfig | None = None,
-        chunk_lines: int = CHUNK_LINES,
-        split: bool = True,
-        format: TextFormat = "text",
-        is_scored: bool = True,
-        prefixes: Iterable[str] = repeat(""),
-        is_linked: bool = False,
-        report: Callable[[int], object] = lambda n_lines: None,
+        self, lines: Iterable[str], *, search: SearchConfig | None = None, **options: Unpack[LineOptions]
     ) -> Iterator[Translation]:
         """Translate a stream of lines, in order; empty lines stay empty. Each segment of a line has its own draws.
 
@@ -78,10 +68,7 @@ class BestOfSamples:
                 for of_source, of_texts, of_rewards in zip(candidates, texts, rewards, strict=True)
             ]
 
-        return self.translator.translate_lines(
-            lines, search=_with_seed(config, first), chunk_lines=chunk_lines, split=split, rerank=choose,
-            is_scored=is_scored, prefixes=prefixes, is_linked=is_linked, report=report, format=format,
-        )  # fmt: skip
+        return self.translator.translate_lines(lines, search=_with_seed(config, first), rerank=choose, **options)
 
 
 def seeds_of_draws(seed: int, n: int) -> list[int]:
@@ -116,7 +103,6 @@ def rewards_of_translations(
         (source, text) for source, texts in zip(sources, translations, strict=True) for text in texts
     )  # each once
     short_enough = [pair for pair in pairs if reward_model.has_room_for(*pair)]
-    short_enough.sort(key=lambda pair: sum(map(len, pair)))  # batches of similar length
     rewards = dict(zip(short_enough, reward_model.rate(short_enough), strict=True))
     return [
         [rewards.get((source, text), -math.inf) for text in texts]

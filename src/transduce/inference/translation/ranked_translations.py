@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from transduce.config import SampledSearchConfig, SearchConfig
+from transduce.config.decoding import DecodingOptions
 from transduce.corpora.responses import Ranking
-from transduce.inference.search_options import search_with
 from transduce.inference.translation.best_of_samples import drawn_segments, seeds_of_draws
 from transduce.inference.translation.parts import TranslatedSegment
 from transduce.inference.translation.translator import Translator
@@ -86,6 +86,6 @@ def _translated(
     if isinstance(search, SampledSearchConfig):
         draws = drawn_segments(translator, sources, search, seeds_of_draws(search.seed, n))
         return list(zip(*draws, strict=True))
-    segments = translator.translate_segments(sources, search_with(search, n_best=n))
+    segments = translator.translate_segments(sources, DecodingOptions(n_best=n).applied_to(search))
     assert segments is not None  # not interrupted
     return [(each,) for each in segments]

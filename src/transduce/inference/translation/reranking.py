@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import repeat
+from typing import Unpack
 
-from transduce.config import SearchConfig, TextFormat
+from transduce.config import SearchConfig
 from transduce.errors import CheckpointError
 from transduce.inference.translation.forced_scores import log_probabilities
 from transduce.inference.translation.parts import ScoredText, TranslatedSegment, Translation
-from transduce.inference.translation.translator import CHUNK_LINES, Translator
-from transduce.model import MaskedTransformer
+from transduce.inference.translation.translator import LineOptions, Translator
 
 __all__ = ["Reranker"]
 
@@ -33,7 +32,7 @@ class Reranker:
                 f"the reverse model translates {'-'.join(reverse_languages)}; {'-'.join(languages)} needs one for "
                 f"{'-'.join(languages[::-1])}"
             )
-        if isinstance(reverse.model, MaskedTransformer) or isinstance(translator.model, MaskedTransformer):
+        if not (reverse.engine.is_left_to_right and translator.engine.is_left_to_right):
             raise CheckpointError(
                 "reranking needs models that write from left to right; one of them is for mask-predict"
             )
@@ -46,26 +45,14 @@ class Reranker:
         return [translation.text for translation in self.translate_lines(texts, search=search)]
 
     def translate_lines(
-        self,
-        lines: Iterable[str],
-        *,
-        search: SearchConfig | None = None,
-        chunk_lines: int = CHUNK_LINES,
-        split: bool = True,
-        format: TextFormat = "text",
-        is_scored: bool = True,
-        prefixes: Iterable[str] = repeat(""),
-        is_linked: bool = False,
-        report: Callable[[int], object] = lambda n_lines: None,
+        self, lines: Iterable[str], *, search: SearchConfig | None = None, **options: Unpack[LineOptions]
     ) -> Iterator[Translation]:
         """Translate a stream of lines, in order; empty lines stay empty. Reranking always needs the scores.
 
         Raises ConfigError for a prefix.
         """
-        return self.translator.translate_lines(
-            lines, search=search, chunk_lines=chunk_lines, split=split, rerank=self._rerank, prefixes=prefixes,
-            is_linked=is_linked, report=report, format=format,
-        )  # fmt: skip
+        options["is_scored"] = True
+        return self.translator.translate_lines(lines, search=search, rerank=self._rerank, **options)
 
     def _rerank(
         self, sources: Sequence[str], translated: Sequence[TranslatedSegment], search: SearchConfig

@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import islice
 
 from transduce.errors import DataError, quoted
-from transduce.inference.batch_search import SearchResult
+from transduce.inference.text_search import SearchResult
 from transduce.inference.translation.hypotheses import Candidate, Fault, HypothesisCheck, best_candidates
 from transduce.inference.translation.line_statistics import MIN_RATIO_TOKENS, LineStatistics
 from transduce.inference.translation.parts import Flag, ScoredText, TranslatedSegment, distinct_texts, in_order

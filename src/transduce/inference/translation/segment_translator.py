@@ -1,13 +1,9 @@
-"""Translation of single sentences with a trained model: masks, search in batches, the choice among hypotheses.
-
-Shapes: B sentences, S source positions, N real target positions, D d_model, V vocabulary.
-"""
+"""Translation of single sentences with a trained model: masks, search in batches, the choice among hypotheses."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Self
 
@@ -22,11 +18,13 @@ from transduce.config import (
     SearchConfig,
     split_direction,
 )
+from transduce.config.decoding import DecodingOptions, greedy_unless_sampled
 from transduce.errors import CheckpointError, ConfigError, DataError
-from transduce.inference.batch_search import BatchSearch, SearchResult
 from transduce.inference.devices import usable_device
+from transduce.inference.engine import Constraints, Engine, EngineSettings, Request, never
+from transduce.inference.engines import make_engine
 from transduce.inference.folder import ModelFolder, read_model_folder
-from transduce.inference.search_options import greedy_unless_sampled, search_with
+from transduce.inference.text_search import SearchResult, TextSearch
 from transduce.inference.trained_model import TrainedModel
 from transduce.inference.translation.hypotheses import Candidate
 from transduce.inference.translation.line_statistics import LineStatistics
@@ -37,8 +35,8 @@ from transduce.inference.translation.segment_text import ForcedIds, ReadSegment,
 from transduce.inference.translation.shortlists import read_shortlist
 from transduce.model import EncoderDecoder
 from transduce.model.shortlist import Shortlist
-from transduce.search import DraftLength, ForcedPrefix, PassCounts
-from transduce.text import BOS_ID, EOS_ID, PAD_ID, Tokenizers
+from transduce.search import DraftLength, PassCounts
+from transduce.text import EOS_ID, Tokenizers
 
 __all__ = ["SegmentTranslator"]
 
@@ -61,13 +59,13 @@ class SegmentTranslator(TrainedModel):
     ) -> None:
         self.model, self.tokenizers, self.search, self.statistics = model, tokenizers, search, statistics
         self.precision = precision
-        self._batch_search = BatchSearch(
-            (model, *others),
-            tokenizers.src,
-            precision=precision,
+        settings = EngineSettings(
+            precision,
+            tokenizers.tgt.suppressed_ids,
+            lambda: (EOS_ID, *tokenizers.tgt.word_start_ids),
             shortlist=shortlist,
-            suppressed_ids=tokenizers.tgt.suppressed_ids,
         )
+        self._text_search = TextSearch(make_engine(model, *others, settings=settings), tokenizers.src)
         self._n_models = 1 + len(others)
         self.src_language, self.tgt_language = split_direction(direction)
         masks = statistics.masks if masks is None and statistics is not None else masks
@@ -113,18 +111,23 @@ class SegmentTranslator(TrainedModel):
             length = DraftLength(n_drafted, min_probability)
         except ValueError as error:
             raise ConfigError(str(error)) from None
-        other._batch_search = self._batch_search.with_draft(draft._batch_search, length)
+        other._text_search = TextSearch(self.engine.with_draft(draft.engine, length), self.tokenizers.src)
         other.search = greedy_unless_sampled(self.search)
         return other
 
     def attend(self, on_step: Callable[[], object]) -> None:
         """Call ``on_step`` before each step of decoding, for instance to let more urgent work pass."""
-        self._batch_search.on_step = on_step
+        self.engine.on_step = on_step
+
+    @property
+    def engine(self) -> Engine:
+        """What computes."""
+        return self._text_search.engine
 
     @property
     def passes(self) -> PassCounts:
         """The passes of the model so far, where drafts or draws were made."""
-        return self._batch_search.counts
+        return self.engine.counts
 
     @classmethod
     def load(
@@ -175,11 +178,11 @@ class SegmentTranslator(TrainedModel):
     @property
     def max_source_tokens(self) -> int:
         """Maximum source length, EOS included; longer sources are truncated."""
-        return self._batch_search.max_source_tokens
+        return self._text_search.max_source_tokens
 
     def source_ids(self, text: str) -> list[int]:
         """Encode a text as the model reads it, without EOS. Raises DataError if it has no token."""
-        ids = self._batch_search.source_ids([text])[0][: self.max_source_tokens - 1]
+        ids = self._text_search.source_ids([text])[0][: self.max_source_tokens - 1]
         if not ids:
             raise DataError("there is no word to translate; give a sentence")
         return ids
@@ -189,7 +192,7 @@ class SegmentTranslator(TrainedModel):
         texts: Sequence[str],
         search: SearchConfig,
         *,
-        should_stop: Callable[[], bool] = lambda: False,
+        should_stop: Callable[[], bool] = never,
         lowers_caps: bool = False,
         is_scored: bool = True,
         prefixes: Sequence[Prefix] | None = None,
@@ -213,9 +216,9 @@ class SegmentTranslator(TrainedModel):
         ) -> Iterator[tuple[int, SearchResult, list[Candidate]]]:
             sources = [inputs[index] for index in indices]
             begun = None if forced is None else [forced[index] for index in indices]
-            results = self._batch_search(
+            results = self._text_search(
                 [each.masked.text for each in sources], config, should_stop=should_stop, is_scored=is_scored,
-                processor=None if begun is None else self._forcing(begun),
+                constrain=None if begun is None else _beginning_with(begun),
                 min_tokens=None if begun is None else self._min_tokens(begun, config),
                 has_loops=has_loops,
                 report=report if len(indices) == len(texts) else lambda n_done: None,
@@ -234,7 +237,7 @@ class SegmentTranslator(TrainedModel):
         if len(segments) < len(texts):
             return None
         # Only now, since they take longer: a search for the whole beam, and one that writes no loops.
-        beam = search_with(search, n_best=search.beam_size)
+        beam = DecodingOptions(n_best=search.beam_size).applied_to(search)
         if faulty and search.n_best < search.beam_size:
             for index, result, candidates in found(faulty, beam):
                 segments[index] = self._segment_text.chosen(inputs[index], result, candidates, n_best=search.n_best)
@@ -254,7 +257,6 @@ class SegmentTranslator(TrainedModel):
         )
         return None if segments is None else [each.n_best[0].text for each in segments]
 
-    @torch.no_grad()
     def alternatives(
         self, text: str, *, prefix: str = "", n: int = 5, search: SearchConfig | None = None
     ) -> list[ScoredText]:
@@ -265,21 +267,15 @@ class SegmentTranslator(TrainedModel):
         """
         source = self._segment_text.read(text, lowers_caps=True)
         ids, is_complete = self._prefix_ids(Prefix(prefix), source)
-        encoded = self._batch_search.source_ids([source.masked.text])[0][: self.max_source_tokens - 1]
+        encoded = self._text_search.source_ids([source.masked.text])[0][: self.max_source_tokens - 1]
         if not encoded:
             return []
-        device = self.model.output_weight.device
-        src_BS = torch.tensor([[*encoded, EOS_ID]], device=device)
-        states_ND = self.model(src_BS, torch.tensor([[BOS_ID, *ids]], device=device))
-        logits_V = self.model.logits(states_ND[-1:])[0].float()
-        logits_V[[PAD_ID, BOS_ID, *self.tokenizers.tgt.suppressed_ids]] = -torch.inf
-        if is_complete:
-            logits_V.masked_fill_(self._is_inside_word_V.to(device), -torch.inf)
-        best_ids = logits_V.topk(min(n, len(logits_V))).indices.tolist()
-        forced = [([*ids, id], False) for id in best_ids]
-        config = search_with(search or self.search, n_best=None)
-        results = self._batch_search(
-            [source.masked.text] * len(forced), config, processor=self._forcing(forced),
+        begun = Request(1, [*encoded, EOS_ID], constraints=Constraints(ids, starts_word=is_complete))
+        [[best]] = self.engine.next_tokens([begun], n)
+        forced = [([*ids, id], False) for id, _ in best]
+        config = DecodingOptions().applied_to(search or self.search)
+        results = self._text_search(
+            [source.masked.text] * len(forced), config, constrain=_beginning_with(forced),
             min_tokens=self._min_tokens(forced, config),
         )  # fmt: skip
         assert results is not None  # not interrupted
@@ -289,33 +285,22 @@ class SegmentTranslator(TrainedModel):
         best_of = {each.text: each for each in reversed(found) if each.text}
         return list(best_of.values())[::-1]
 
-    @cached_property
-    def _is_inside_word_V(self) -> torch.Tensor:
-        """Which target tokens continue a word."""
-        is_inside_V = torch.ones(self.tokenizers.tgt.size, dtype=torch.bool)
-        is_inside_V[[EOS_ID, *self.tokenizers.tgt.word_start_ids]] = False
-        return is_inside_V
-
     def _prefix_ids(self, prefix: Prefix, source: ReadSegment) -> ForcedIds:
         return self._segment_text.prefix_ids(prefix, source, max_tokens=self.max_source_tokens - 1)
 
-    def _forcing(self, forced: Sequence[ForcedIds]) -> Callable[[Sequence[int], Sequence[int]], ForcedPrefix]:
-        """Return what makes the processor of a batch."""
-
-        def processor(indices: Sequence[int], _max_lengths: Sequence[int]) -> ForcedPrefix:
-            ids, are_complete = zip(*(forced[index] for index in indices), strict=True)
-            return ForcedPrefix(ids, self._is_inside_word_V, are_complete)
-
-        return processor
-
     def _min_tokens(self, forced: Sequence[ForcedIds], search: SearchConfig) -> list[int]:
         """Return how long each output may at least be: its prefix, some more tokens, EOS."""
-        limit = self._batch_search.max_output_tokens
+        limit = self.engine.max_positions
         return [min(len(ids) + search.max_extra_tokens + 1, limit) if ids else 1 for ids, _ in forced]
 
     def _n_tokens(self, texts: Sequence[str]) -> list[int]:
         """Count the tokens that the model reads, EOS included; a truncated text counts as longer than the maximum."""
         inputs = [self._segment_text.read(text, lowers_caps=True) for text in texts]
-        counts = [len(ids) + 1 for ids in self._batch_search.source_ids([each.masked.text for each in inputs])]
+        counts = [len(ids) + 1 for ids in self._text_search.source_ids([each.masked.text for each in inputs])]
         minimum = self.max_source_tokens + 1
         return [max(n, minimum) if each.is_truncated else n for each, n in zip(inputs, counts, strict=True)]
+
+
+def _beginning_with(forced: Sequence[ForcedIds]) -> Callable[[int, int], Constraints]:
+    """Return what makes the constraints of each output: how it begins."""
+    return lambda index, _max_length: Constraints(forced[index][0], starts_word=forced[index][1])

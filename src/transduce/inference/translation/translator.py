@@ -14,10 +14,11 @@ from itertools import chain, repeat
 from typing import TypedDict, Unpack, overload
 
 from transduce.config import SearchConfig, TextFormat
+from transduce.config.decoding import DecodingOptions, greedy_unless_sampled
+from transduce.config.search import SearchKeywords
 from transduce.errors import ConfigError, quoted
 from transduce.files import MAX_LINE_BYTES
-from transduce.inference.batch_search import require_sequence
-from transduce.inference.search_options import greedy_unless_sampled, search_with
+from transduce.inference.arguments import require_sequence
 from transduce.inference.trained_model import Capabilities
 from transduce.inference.translation.parts import ScoredText, TranslatedSegment, Translation
 from transduce.inference.translation.prefixes import Prefix
@@ -31,7 +32,9 @@ from transduce.text import Segment, n_masks
 from transduce.text.chunks import chunks
 from transduce.text.markup import MarkupRules, rules_of
 
-__all__ = ["CHUNK_LINES", "MaskPredictTranslator", "Prefix", "ScoredText", "Translation", "Translator"]
+__all__ = [
+    "CHUNK_LINES", "LineOptions", "MaskPredictTranslator", "Prefix", "ScoredText", "Translation", "Translator",
+]  # fmt: skip
 
 # Lines read before the first is translated: enough to batch sentences of equal length, few enough for a stream.
 CHUNK_LINES = 2000
@@ -40,12 +43,21 @@ CHUNK_LINES_WITH_PROGRESS = 200
 Rerank = Callable[[Sequence[str], Sequence[TranslatedSegment], SearchConfig], Sequence[TranslatedSegment]]
 
 
-class _Options(TypedDict, total=False):
+class LineOptions(TypedDict, total=False):
+    """Options of ``Translator.translate_lines`` for all that translate lines."""
+
+    chunk_lines: int
+    split: bool
+    format: TextFormat
+    is_scored: bool
+    prefixes: Iterable[str]
+    is_linked: bool
+    report: Callable[[int], object]
+
+
+class _Options(SearchKeywords, total=False):
     """Options of ``Translator.translate`` except ``n_best``."""
 
-    beam_size: int | None
-    alpha: float | None
-    max_tokens_per_batch: int | None
     search: SearchConfig | None
     split: bool
     format: TextFormat
@@ -94,20 +106,18 @@ class Translator(SegmentTranslator):
         texts: Sequence[str],
         *,
         n_best: int | None = None,
-        beam_size: int | None = None,
-        alpha: float | None = None,
-        max_tokens_per_batch: int | None = None,
         search: SearchConfig | None = None,
         split: bool = True,
         format: TextFormat = "text",
         prefix: str | Sequence[str] = "",
         draft: Translator | None = None,
         progress: bool | Progress = False,
+        **options: Unpack[SearchKeywords],
     ) -> list[str] | list[list[str]]:
         """Translate a list of texts; with ``n_best``, return up to so many different translations of each, best first.
 
-        ``n_best``, ``beam_size``, ``alpha`` and ``max_tokens_per_batch`` override those of ``search``, by default the
-        model's search configuration. Texts of several sentences are translated sentence by sentence, with their
+        ``n_best`` and ``options``, such as ``beam_size``, override fields of ``search``, by default the model's search
+        configuration. Texts of several sentences are translated sentence by sentence, with their
         spacing; with ``split=False`` as a whole. ``format="html"`` or ``"xml"``: the texts have tags, which stay; each
         may be a whole document. ``prefix``: how the translations begin, one for all texts or one for each (see
         ``translate_lines``). ``draft`` is a smaller translator for speculative decoding (see ``with_draft``),
@@ -120,21 +130,17 @@ class Translator(SegmentTranslator):
             if prefix:
                 raise ConfigError("a prefix cannot be used with a draft; leave one of them out")
             search = greedy_unless_sampled(search or self.search)
-            return self.with_draft(draft).translate(
-                texts, n_best=n_best, beam_size=beam_size, alpha=alpha, max_tokens_per_batch=max_tokens_per_batch,
-                search=search, split=split, format=format, progress=progress,
-            )  # fmt: skip
+            drafted = self.with_draft(draft)
+            if n_best is None:
+                return drafted.translate(texts, search=search, split=split, format=format, progress=progress, **options)
+            return drafted.translate(
+                texts, n_best=n_best, search=search, split=split, format=format, progress=progress, **options
+            )
         require_sequence(texts, "translate takes a list of texts", "for one text, translate([text])[0]")
         texts = list(texts)
         for _ in _strings(texts):  # check all before the first is translated
             pass
-        overridden = search_with(
-            search or self.search,
-            n_best=n_best,
-            beam_size=beam_size,
-            alpha=alpha,
-            max_tokens_per_batch=max_tokens_per_batch,
-        )
+        overridden = DecodingOptions(n_best=n_best, **options).applied_to(search or self.search)
         prefixes = repeat(prefix, len(texts)) if isinstance(prefix, str) else list(_strings(prefix, name="prefix"))
         if isinstance(prefixes, list) and len(prefixes) != len(texts):
             raise ConfigError(f"there are {len(prefixes):,} prefixes for {len(texts):,} texts; give one for each")
@@ -156,12 +162,11 @@ class Translator(SegmentTranslator):
         self,
         texts: Iterable[str],
         *,
-        beam_size: int | None = None,
-        alpha: float | None = None,
-        max_tokens_per_batch: int | None = None,
         search: SearchConfig | None = None,
         split: bool = True,
+        format: TextFormat = "text",
         chunk_lines: int = CHUNK_LINES,
+        **options: Unpack[SearchKeywords],
     ) -> Iterator[str]:
         """Translate a stream of texts, in order.
 
@@ -169,11 +174,9 @@ class Translator(SegmentTranslator):
         The other options are those of ``translate``.
         """
         require_sequence(texts, "translate_iter takes a stream of texts", "for one text, translate([text])[0]")
-        overridden = search_with(
-            search or self.search, beam_size=beam_size, alpha=alpha, max_tokens_per_batch=max_tokens_per_batch
-        )
+        overridden = DecodingOptions(**options).applied_to(search or self.search)
         lines = self.translate_lines(
-            _strings(texts), search=overridden, chunk_lines=chunk_lines, split=split, is_scored=False
+            _strings(texts), search=overridden, chunk_lines=chunk_lines, split=split, format=format, is_scored=False
         )
         return (translation.text for translation in lines)
 
@@ -207,7 +210,7 @@ class Translator(SegmentTranslator):
             raise ConfigError(f"chunk_lines should be at least 1, got {quoted(chunk_lines)}")
         config = search or self.search
         rules = rules_of(format)
-        beam_config = config if rerank is None else search_with(config, n_best=config.beam_size)
+        beam_config = config if rerank is None else DecodingOptions(n_best=config.beam_size).applied_to(config)
 
         n_done = 0
 

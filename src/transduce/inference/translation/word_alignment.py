@@ -3,7 +3,7 @@
 The model reads the translation as if it wrote it (forced decoding). A target word's weights are the encoder-decoder
 attention of the positions that predict its tokens, averaged over the heads of one layer.
 
-Shapes: B sentences, H heads, T target positions, S source positions, X target words, Y source words, V vocabulary.
+Shapes: T target positions, S source positions, X target words, Y source words.
 """
 
 from __future__ import annotations
@@ -14,13 +14,10 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
-from transduce.data import pad_rows, plan_by_length
-from transduce.model import AttentionKind
-from transduce.text import BOS_ID, EOS_ID, MaskedText, Tokenizer, mask, normalise, word_spans
+from transduce.inference.engine import ForcedPair
+from transduce.text import EOS_ID, MaskedText, Tokenizer, mask, normalise, word_spans
 
 if TYPE_CHECKING:
     from transduce.inference.translation.translator import Translator
@@ -42,7 +39,6 @@ class AlignedSentence:
     log_probs_X: tuple[float, ...]  # of each target word given everything before it, in nats
 
 
-@torch.no_grad()
 def align_words(translator: Translator, pairs: Sequence[tuple[str, str]]) -> list[AlignedSentence]:
     """Align sentences with their translations, each (source, target), in batches.
 
@@ -54,24 +50,30 @@ def align_words(translator: Translator, pairs: Sequence[tuple[str, str]]) -> lis
     tokenizers = translator.tokenizers
     src_ids = [ids[:limit] for ids in tokenizers.src.encode_batch([each.text for each in sources], max_tokens=limit)]
     tgt_ids = [ids[:limit] for ids in tokenizers.tgt.encode_batch([each.text for each in targets], max_tokens=limit)]
-    aligned: dict[int, AlignedSentence] = {}
-    lengths = [max(len(src), len(tgt)) + 1 for src, tgt in zip(src_ids, tgt_ids, strict=True)]
-    for rows in plan_by_length(lengths, max_tokens=translator.search.max_tokens_per_batch):
-        weights, log_probs = _forced(translator, [src_ids[row] for row in rows], [tgt_ids[row] for row in rows])
-        for row, weights_TS, log_probs_T in zip(rows, weights, log_probs, strict=True):
-            source, target = texts[row]
-            source_words, target_words = tuple(word_spans(source)), tuple(word_spans(target))
-            src_word_of = _word_of_tokens(sources[row], src_ids[row], tokenizers.src, source_words)
-            tgt_word_of = _word_of_tokens(targets[row], tgt_ids[row], tokenizers.tgt, target_words)
-            aligned[row] = AlignedSentence(
+    forced = [ForcedPair([*src, EOS_ID], [*tgt, EOS_ID]) for src, tgt in zip(src_ids, tgt_ids, strict=True)]
+    scores = translator.engine.forced_scores(
+        forced, max_tokens=translator.search.max_tokens_per_batch, has_attention=True
+    )
+    aligned = []
+    for (source, target), masked_source, masked_target, src, tgt, found in zip(
+        texts, sources, targets, src_ids, tgt_ids, scores, strict=True
+    ):
+        source_words, target_words = tuple(word_spans(source)), tuple(word_spans(target))
+        src_word_of = _word_of_tokens(masked_source, src, tokenizers.src, source_words)
+        tgt_word_of = _word_of_tokens(masked_target, tgt, tokenizers.tgt, target_words)
+        attention_TS = None if found.attention_TS is None else found.attention_TS[:-1, :-1]  # without EOS
+        log_probs_T = found.log_probs_T[:-1].astype(np.float32)
+        aligned.append(
+            AlignedSentence(
                 source,
                 target,
                 source_words,
                 target_words,
-                _word_weights(weights_TS, tgt_word_of, src_word_of, len(target_words), len(source_words)),
+                _word_weights(attention_TS, tgt_word_of, src_word_of, len(target_words), len(source_words)),
                 _word_log_probs(log_probs_T, tgt_word_of, len(target_words)),
             )
-    return [aligned[row] for row in range(len(pairs))]
+        )
+    return aligned
 
 
 def _masked(source: str, target: str, translator: Translator) -> tuple[MaskedText, MaskedText]:
@@ -83,42 +85,6 @@ def _masked(source: str, target: str, translator: Translator) -> tuple[MaskedTex
     for mask_token, string in sorted(written.items(), key=lambda each: -len(each[1])):
         hidden = hidden.replace(string, mask_token)
     return masked, MaskedText(hidden, written)
-
-
-def _forced(
-    translator: Translator, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
-) -> tuple[list[NDArray[np.float32] | None], list[NDArray[np.float32]]]:
-    """Return the mean weights (T, S) of each pair, None without attention, and the log-probabilities (T) of its tokens.
-
-    The rows are those that predict the tokens of the target, EOS left out; so is the column of the source's EOS.
-    """
-    model, n_layers = translator.model, translator.model.config.layer_counts[-1]
-    device = model.output_weight.device
-    src_BS = pad_rows([[*ids, EOS_ID] for ids in sources]).to(device)
-    tgt_BT = pad_rows([[BOS_ID, *ids] for ids in targets]).to(device)
-    recorded: list[Tensor] = []
-
-    def record(kind: AttentionKind, layer: int, weights_BHTS: Tensor) -> None:
-        if kind == "cross" and layer == _layer_of_alignment(n_layers):
-            recorded.append(weights_BHTS.float().mean(1).cpu())
-
-    states_ND = model(src_BS, tgt_BT, attention_hook=record)
-    log_probs_NV = model.logits(states_ND).float().log_softmax(dim=1)
-    next_ids = [id for ids in targets for id in (*ids, EOS_ID)]
-    log_probs_N = log_probs_NV.gather(1, torch.tensor(next_ids, device=device).unsqueeze(1)).squeeze(1).cpu()
-    log_probs = [part[:-1].numpy() for part in torch.split(log_probs_N, [len(ids) + 1 for ids in targets])]
-    if not recorded:
-        return [None] * len(targets), log_probs
-    weights = [
-        weights_TS[: len(tgt), : len(src)].numpy()
-        for weights_TS, tgt, src in zip(recorded[0], targets, sources, strict=True)
-    ]
-    return weights, log_probs
-
-
-def _layer_of_alignment(n_layers: int) -> int:
-    """Return the decoder layer whose attention aligns best: the last but one; of few layers the last."""
-    return n_layers - 2 if n_layers > 2 else n_layers - 1
 
 
 def _word_of_tokens(

@@ -16,7 +16,7 @@ from transduce.data.responses import PromptBatch, PromptBatches, longest_prompt
 from transduce.errors import ConfigError
 from transduce.inference.folder import read_model_folder, read_tokenizers
 from transduce.inference.language_models.responses import RewardModel
-from transduce.inference.language_models.rollouts import rewards_of
+from transduce.inference.language_models.sequences import rewards_of
 from transduce.model import RewardLM, ValuedLM
 from transduce.preferences.policies import PPO, PolicyObjective, Reinforce
 from transduce.tasks.preparation import Preparation

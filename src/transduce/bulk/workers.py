@@ -1,0 +1,58 @@
+"""Translation of a stream of lines by several worker processes (``translate --workers``), each with its own models.
+
+Each worker has one chunk of lines at a time: memory does not grow with the input.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self
+
+from transduce.bulk.job import TranslationJob
+from transduce.text.chunks import chunks
+from transduce.worker_pool import Worker, WorkerPool
+
+if TYPE_CHECKING:
+    from transduce.inference import Translation
+
+__all__ = ["WORKER", "TranslationWorkers"]
+
+WORKER = "transduce.bulk.worker"  # the module of the workers' program
+
+
+class TranslationWorkers:
+    """Worker processes that translate a stream of lines together, in order; they run within a ``with`` block."""
+
+    def __init__(self, job: TranslationJob, n_workers: int) -> None:
+        self._chunk_lines = job.chunk_lines
+        self._pool = WorkerPool(n_workers, WORKER, [replace(job, n_sharing=n_workers).as_message()])
+
+    def __enter__(self) -> Self:
+        self._pool.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._pool.__exit__(*error)
+
+    def wait_until_loaded(self) -> int:
+        """Wait for all workers; return the model's maximum source length. Raises what a worker raised."""
+        return max(int(maximum) for [maximum] in self._pool.submit_to_each([]))
+
+    def translate_lines(self, lines: Iterable[str]) -> Iterator[Translation]:
+        """Translate a stream of lines, in order. Raises what a worker raised, TransduceError if one was killed."""
+        for translations in self._pool.map(_translate, chunks(lines, self._chunk_lines, len)):
+            yield from translations
+
+
+def _translate(worker: Worker, lines: Sequence[str]) -> list[Translation]:
+    from transduce.inference import ScoredText, Translation
+
+    def translation(result: dict[str, Any]) -> Translation:
+        n_best = tuple(ScoredText(**best) for best in result["n_best"])
+        links = tuple((source, target) for source, target in result["links"])
+        return Translation(**result | {"n_best": n_best, "warnings": tuple(result["warnings"]), "links": links})
+
+    [reply] = worker.submit([json.dumps(lines).encode()])
+    return [translation(result) for result in json.loads(reply)]

@@ -1,0 +1,356 @@
+"""What every engine does: a new one needs an entry in ``ENGINES``. Engines are asked for plain Python only."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from said import naming
+from transduce.config import (
+    GreedySearchConfig,
+    LanguageModelConfig,
+    ModelConfig,
+    SampledSearchConfig,
+    SearchConfig,
+)
+from transduce.errors import ConfigError
+from transduce.inference import Translator
+from transduce.inference.engine import (
+    PLAIN_RUN,
+    Constraints,
+    Engine,
+    EngineSettings,
+    ForcedPair,
+    ForcedScores,
+    Request,
+    Run,
+    in_batches,
+)
+from transduce.inference.engines import ENGINES, make_engine
+from transduce.model import Transformer, TransformerLM
+from transduce.model.shortlist import Shortlist
+from transduce.search import DraftLength, Hypothesis, PassCounts
+from transduce.text import BOS_ID, EOS_ID, Tokenizers, byte_tokenizer
+
+V, UNK_ID = 30, 3
+SOURCES = [[5, 6, 7, EOS_ID], [9, EOS_ID], [8, 8, 4, 20, 21, 22, EOS_ID], [11, 12, EOS_ID]]
+BEAM, GREEDY = SearchConfig(beam_size=3, n_best=3), GreedySearchConfig()
+SAMPLED = SampledSearchConfig(seed=3)
+SEARCHES = [BEAM, GREEDY, SAMPLED]
+
+
+def model(seed: int = 1) -> Transformer:
+    torch.manual_seed(seed)
+    sizes = {
+        "n_encoder_layers": 1,
+        "n_decoder_layers": 2,
+        "d_model": 32,
+        "d_ff": 64,
+        "n_heads": 2,
+        "embeddings": "separate",
+    }
+    made = Transformer(ModelConfig(**sizes, d_k=16, d_v=16, src_vocab_size=V, tgt_vocab_size=V)).eval()
+    with torch.no_grad():
+        made.output_weight.normal_(std=0.5)  # so that no token dominates
+    return made
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def make(request: pytest.FixtureRequest) -> Callable[..., Engine]:
+    """Makes an engine of the kind that is tested, or skips the test if it does not support the settings."""
+
+    def made(seed: int = 1, **settings: Any) -> Engine:
+        engine = ENGINES[request.param]([model(seed)], EngineSettings(**settings))
+        return pytest.skip(f"no engine for {settings}") if engine is None else engine
+
+    return made
+
+
+def requests(constraints: Constraints | None = None, max_length: int = 12) -> list[Request]:
+    return [Request(max_length, source, constraints=constraints or Constraints()) for source in SOURCES]
+
+
+def found(engine: Engine, asked: Sequence[Request], search: SearchConfig, **options: Any) -> list[Any]:
+    results = engine.hypotheses(asked, search, Run(**options))
+    assert results is not None
+    return results
+
+
+def best_ids(engine: Engine, asked: Sequence[Request], search: SearchConfig) -> list[tuple[int, ...]]:
+    return [n_best[0].ids for n_best in found(engine, asked, search)]
+
+
+@pytest.mark.parametrize("search", SEARCHES, ids=lambda search: search.kind)
+def test_hypotheses_are_plain_and_no_longer_than_asked(make: Callable[..., Engine], search: SearchConfig) -> None:
+    for n_best in found(make(), requests(max_length=9), search):
+        assert 1 <= len(n_best) <= search.n_best
+        for each in n_best:
+            assert type(each) is Hypothesis
+            assert all(type(id) is int and UNK_ID <= id < V for id in each.ids)
+            assert len(each.ids) + each.is_finished <= 9
+            assert type(each.log_prob) is type(each.score) is float
+            assert each.is_finished or len(each.ids) == 9
+        assert [each.score for each in n_best] == sorted((each.score for each in n_best), reverse=True)
+
+
+@pytest.mark.parametrize("search", SEARCHES, ids=lambda search: search.kind)
+def test_nothing_depends_on_the_rest_of_the_batch(make: Callable[..., Engine], search: SearchConfig) -> None:
+    engine, asked = make(), requests()
+    together = found(engine, asked, search)
+    one_by_one = search.model_copy(update={"max_tokens_per_batch": 1})
+    for other in (found(engine, asked[::-1], search)[::-1], found(engine, asked, one_by_one)):
+        assert [[each.ids for each in n_best] for n_best in other] == [[each.ids for each in n] for n in together]
+        scores = [[each.score for each in n_best] for n_best in other]
+        for got, n_best in zip(scores, together, strict=True):
+            assert got == pytest.approx([each.score for each in n_best], abs=1e-4)
+
+
+def test_a_beam_finds_at_least_what_greedy_search_finds(make: Callable[..., Engine]) -> None:
+    engine, plain = make(), BEAM.model_copy(update={"alpha": 0.0})
+    for beam, greedy in zip(found(engine, requests(), plain), found(engine, requests(), GREEDY), strict=True):
+        assert beam[0].log_prob >= greedy[0].log_prob - 1e-4 or not beam[0].is_finished
+
+
+def test_ids_may_be_arrays(make: Callable[..., Engine]) -> None:
+    arrays = [Request(12, np.array(source, np.int32)) for source in SOURCES]
+    for search in SEARCHES:
+        assert best_ids(make(), arrays, search) == best_ids(make(), requests(), search)
+
+
+def test_draws_follow_from_the_seed(make: Callable[..., Engine]) -> None:
+    engine = make()
+    one, again, other = (best_ids(engine, requests(), SAMPLED.model_copy(update={"seed": seed})) for seed in (1, 1, 2))
+    assert one == again != other
+    numbered = [Request(12, SOURCES[0], number=number) for number in (1, 1, 2)]
+    first, same, different = best_ids(engine, numbered, SAMPLED)
+    assert first == same != different
+    cold = SAMPLED.model_copy(update={"temperature": 0.0})
+    assert best_ids(engine, requests(), cold) == best_ids(engine, requests(), GREEDY)
+
+
+@pytest.mark.parametrize("search", SEARCHES, ids=lambda search: search.kind)
+def test_suppressed_ids_are_not_written(make: Callable[..., Engine], search: SearchConfig) -> None:
+    free = Counter(id for ids in best_ids(make(), requests(), search) for id in ids)
+    suppressed = [id for id, _ in free.most_common(3)]
+    written = {id for ids in best_ids(make(suppressed_ids=suppressed), requests(), search) for id in ids}
+    assert written
+    assert not written & set(suppressed)
+
+
+@pytest.mark.parametrize("search", [BEAM, GREEDY], ids=lambda search: search.kind)
+def test_a_prefix_is_kept_and_scored_by_the_model(make: Callable[..., Engine], search: SearchConfig) -> None:
+    engine, prefix = make(word_start_ids=lambda: [EOS_ID, *range(20, V)]), [25, 7]
+    for starts_word in (False, True):
+        for n_best in found(engine, requests(Constraints(prefix, starts_word=starts_word)), search):
+            for each in n_best:
+                assert list(each.ids[:2]) == prefix
+                assert not starts_word or len(each.ids) == 2 or each.ids[2] >= 20
+    [best], source = found(engine, [Request(9, SOURCES[0], constraints=Constraints(prefix))], search)[0][:1], SOURCES[0]
+    target = [*best.ids, *[EOS_ID] * best.is_finished]
+    [score] = engine.forced_scores([ForcedPair(source, target)], max_tokens=100)
+    assert best.log_prob == pytest.approx(score.log_prob, abs=1e-3)
+
+
+@pytest.mark.parametrize("search", [BEAM, GREEDY], ids=lambda search: search.kind)
+def test_only_allowed_ids_are_written(make: Callable[..., Engine], search: SearchConfig) -> None:
+    def alternating(prefix: tuple[int, ...]) -> list[int]:
+        return [EOS_ID] if len(prefix) == 5 else [10, 11] if len(prefix) % 2 else [12]
+
+    plain, pooled = (Constraints(allowed=alternating, pooled=ids) for ids in ((), range(4, V)))
+    for of_plain, of_pooled in zip(*(found(make(), requests(each), search) for each in (plain, pooled)), strict=True):
+        for each in (*of_plain, *of_pooled):
+            assert [id in (10, 11) if place % 2 else id == 12 for place, id in enumerate(each.ids)] == [True] * 5
+        assert of_pooled[0].log_prob > of_plain[0].log_prob
+
+
+@pytest.mark.parametrize("search", [BEAM, GREEDY], ids=lambda search: search.kind)
+def test_units_repeat_as_often_as_they_may(make: Callable[..., Engine], search: SearchConfig) -> None:
+    for ids in best_ids(make(), requests(Constraints(max_repeats=[1] * 8)), search):
+        assert all(a != b for a, b in pairwise(ids))
+
+
+def test_a_shortlist_bounds_what_is_written(make: Callable[..., Engine]) -> None:
+    candidates_VR = torch.full((V, 2), 20, dtype=torch.int32)
+    engine = make(shortlist=Shortlist(candidates_VR, torch.tensor([21, 22], dtype=torch.int32)))
+    for search in SEARCHES:
+        assert {id for ids in best_ids(engine, requests(), search) for id in ids} <= {UNK_ID, 20, 21, 22}
+    with pytest.raises(ConfigError, match=naming("prefix", "shortlist")):
+        engine.hypotheses(requests(Constraints([20])), GREEDY)
+
+
+def test_drafts_change_no_output(make: Callable[..., Engine]) -> None:
+    engine = make()
+    drafted = engine.with_draft(make(2), DraftLength(3))
+    assert best_ids(drafted, requests(), GREEDY) == best_ids(engine, requests(), GREEDY)
+    assert drafted.counts.sentences == len(SOURCES)
+    assert engine.counts.sentences == 0
+
+
+def test_it_can_be_interrupted_and_tells_its_progress(make: Callable[..., Engine]) -> None:
+    engine, done, answers = make(), list[int](), iter([False, False, True])
+    one_by_one = GREEDY.model_copy(update={"max_tokens_per_batch": 1})
+    assert engine.hypotheses(requests(), one_by_one, Run(should_stop=lambda: next(answers), report=done.append)) is None
+    assert done == [1, 2]
+    assert engine.hypotheses([], GREEDY) == []
+    steps = list[int]()
+    engine.on_step = lambda: steps.append(1)
+    longest = max(len(n_best[0].ids) + n_best[0].is_finished for n_best in found(engine, requests(), GREEDY))
+    assert len(steps) == longest
+
+
+def test_unscored_greedy_search_writes_the_same(make: Callable[..., Engine]) -> None:
+    scored, unscored = (found(make(), requests(), GREEDY, is_scored=is_scored) for is_scored in (True, False))
+    assert [each.ids for (each,) in scored] == [each.ids for (each,) in unscored]
+
+
+def test_forced_scores(make: Callable[..., Engine]) -> None:
+    engine, targets = make(), [[6, 7, EOS_ID], [EOS_ID], [4, 4, 4, 4, EOS_ID], [9, EOS_ID]]
+    pairs = [ForcedPair(*each) for each in zip(SOURCES, targets, strict=True)]
+    scores = engine.forced_scores(pairs, max_tokens=1000, has_attention=True)
+    for pair, score in zip(pairs, scores, strict=True):
+        assert type(score.log_prob) is float
+        assert score.log_prob == pytest.approx(math.fsum(score.log_probs_T), abs=1e-9)
+        assert score.log_probs_T.shape == (len(pair.target),)
+        assert isinstance(score.attention_TS, np.ndarray)
+        assert score.attention_TS.shape == (len(pair.target), len(pair.source))
+        np.testing.assert_allclose(score.attention_TS.sum(1), 1, atol=1e-5)
+    alone = [engine.forced_scores([pair], max_tokens=1)[0].log_prob for pair in pairs]
+    assert alone == pytest.approx([each.log_prob for each in scores], abs=1e-4)
+
+
+def test_next_tokens_are_the_most_probable(make: Callable[..., Engine]) -> None:
+    engine = make()
+    [[best]] = engine.next_tokens([Request(1, SOURCES[0], constraints=Constraints([8]))], 5)
+    probabilities = [p for _, p in best]
+    assert len(best) == 5
+    assert probabilities == sorted(probabilities, reverse=True)
+    for id, p in best[:2]:
+        [score] = engine.forced_scores([ForcedPair(SOURCES[0], [8, id, EOS_ID])], max_tokens=100)
+        assert p >= math.exp(score.log_probs_T[1]) * (1 - 1e-4)  # renormalised without padding and BOS
+
+
+PROMPTS = [[BOS_ID, 5, 6, 7], [BOS_ID], [BOS_ID, 8, 9], [BOS_ID, 4, 4, 4]]
+
+
+def prompts(max_length: int = 9, **constraints: Any) -> list[Request]:
+    asked = enumerate(PROMPTS)
+    return [Request(max_length, prompt=ids, constraints=Constraints(**constraints), number=n) for n, ids in asked]
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def make_lm(request: pytest.FixtureRequest) -> Callable[..., Engine]:
+    """As ``make``, for a causal language model."""
+
+    def made(**settings: Any) -> Engine:
+        torch.manual_seed(1)
+        sizes = {"n_layers": 1, "d_model": 16, "d_ff": 32, "n_heads": 2, "d_k": 8, "d_v": 8, "vocab_size": V}
+        model = TransformerLM.from_config(LanguageModelConfig(**sizes)).eval()
+        engine = ENGINES[request.param]([model], EngineSettings(**settings))
+        return pytest.skip("no engine for language models") if engine is None else engine
+
+    return made
+
+
+def test_prompts_give_together_what_they_give_alone(make_lm: Callable[..., Engine]) -> None:
+    engine = make_lm(window=6, suppressed_ids=[0, 1, 7])
+    together = best_ids(engine, prompts(20), SAMPLED)
+    assert together == [best_ids(engine, [each], SAMPLED)[0] for each in prompts(20)]
+    assert max(map(len, together)) > 6  # the window slides
+    assert not {id for ids in together for id in ids} & {0, 1, 7}
+    assert together != best_ids(engine, prompts(20), SAMPLED.model_copy(update={"seed": 4}))
+    seen = dict[int, list[int]]()
+    found(engine, prompts(), SAMPLED, on_ids=lambda number, ids: seen.update({number: list(ids)}))
+    ends = [[EOS_ID] * best.is_finished for (best,) in found(engine, prompts(), SAMPLED)]
+    assert [seen[n] for n in range(4)] == [
+        [*ids, *end] for ids, end in zip(best_ids(engine, prompts(), SAMPLED), ends, strict=True)
+    ]
+
+
+def test_samples_that_are_interrupted_are_returned_so_far(make_lm: Callable[..., Engine]) -> None:
+    engine, answers = make_lm(suppressed_ids=[EOS_ID]), iter([False, False, True])
+    cut = found(engine, prompts(), SAMPLED, should_stop=lambda: next(answers))
+    whole = best_ids(engine, prompts(), SAMPLED)
+    assert [each.ids for (each,) in cut] == [ids[:2] for ids in whole]
+    numbers = found(engine, prompts(), SAMPLED, draws=lambda rows: [0.0 for _ in rows])
+    assert {id for (each,) in numbers for id in each.ids} == {0}  # the lowest id
+
+
+def test_prompts_are_continued_by_a_beam_and_scored(make_lm: Callable[..., Engine]) -> None:
+    engine = make_lm(window=12, suppressed_ids=[0, 1], word_start_ids=lambda: [20, 21])
+    beam = SearchConfig(beam_size=3, alpha=0.0)
+    for asked, (best,) in zip(prompts(), found(engine, prompts(), beam), strict=True):
+        [score] = engine.forced_scores(
+            [ForcedPair(asked.prompt, [*best.ids, *[EOS_ID] * best.is_finished])], max_tokens=100
+        )
+        assert best.log_prob == pytest.approx(score.log_prob, abs=1e-3)
+    for search in (beam, SAMPLED):
+        assert {ids[0] for ids in best_ids(engine, prompts(starts_word=True), search)} <= {20, 21}
+
+
+@dataclass
+class EchoEngine:
+    """A whole engine: it writes what it reads."""
+
+    on_step: Callable[[], object] | None = None
+    counts: PassCounts = field(default_factory=PassCounts)
+    max_positions: int = 100
+    is_left_to_right: bool = True
+
+    def with_draft(self, draft: EchoEngine, length: DraftLength, /) -> EchoEngine:
+        return self
+
+    def hypotheses(
+        self, requests: Sequence[Request], search: SearchConfig, run: Run = PLAIN_RUN, /
+    ) -> list[tuple[Hypothesis, ...]] | None:
+        def echoed(batch: Sequence[Request]) -> list[tuple[Hypothesis, ...]]:
+            kept = [[*each.constraints.prefix, *map(int, each.source[:-1])] for each in batch]
+            return [(Hypothesis(tuple(ids), -1.0, -1.0, is_finished=True),) for ids in kept]
+
+        return in_batches(
+            requests, lambda each: len(each.source), echoed, max_tokens=search.max_tokens_per_batch,
+            should_stop=run.should_stop, report=run.report,
+        )  # fmt: skip
+
+    def forced_scores(self, pairs: Sequence[ForcedPair], **_: Any) -> list[ForcedScores]:
+        return [ForcedScores(-1.0, np.full(len(each.target), -1.0)) for each in pairs]
+
+    def next_tokens(self, requests: Sequence[Request], n: int) -> list[list[list[tuple[int, float]]]]:
+        return [[[(65, 0.5)][:n]] for _ in requests]
+
+    def rewards(self, pairs: Sequence[ForcedPair]) -> list[float]:
+        return [0.0 for _ in pairs]
+
+
+def test_an_engine_is_one_class_and_its_entry() -> None:
+    def make_echo(models: Sequence[Any], settings: EngineSettings) -> Engine | None:
+        return EchoEngine() if settings.precision == "fp32" else None
+
+    others = dict(ENGINES)
+    ENGINES.clear()
+    try:
+        ENGINES.update({"echo": make_echo, **others})
+        torch.manual_seed(1)
+        tokenizer = byte_tokenizer()
+        config = ModelConfig(
+            n_encoder_layers=1, n_decoder_layers=1, d_model=8, d_ff=8, n_heads=1, d_k=8, d_v=8,
+            src_vocab_size=tokenizer.size, tgt_vocab_size=tokenizer.size,
+        )  # fmt: skip
+        tokenizers = Tokenizers(tokenizer, tokenizer)
+        translator = Translator(Transformer(config), tokenizers, SearchConfig(), direction="en-en")
+        assert isinstance(translator.engine, EchoEngine)
+        texts = ["The dog sleeps. A cat sees it.", "", "Yes!"]
+        assert translator.translate(texts) == texts
+        assert translator.translate(["dog"], prefix="the ") == ["the dog"]
+        assert translator.translate(["<p>A <b>cat</b> sleeps.</p>"], format="html") == ["<p>A <b>cat</b> sleeps.</p>"]
+        assert not isinstance(make_engine(Transformer(config), settings=EngineSettings("bf16")), EchoEngine)
+    finally:
+        ENGINES.clear()
+        ENGINES.update(others)
