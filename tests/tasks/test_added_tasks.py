@@ -15,10 +15,9 @@ from task_suite import CHECKS, SmallTask, run_once
 from said import naming
 from transduce.config import RunConfig
 from transduce.errors import ConfigError
-from transduce.inference.trained_model import TrainedModel
+from transduce.inference.trained_model import TASK_GROUP, TrainedModel
 from transduce.recipes import with_settings
 from transduce.tasks import TASKS, task_named
-from transduce.tasks.registry import ENTRY_POINTS
 
 PAIRS = """
     '''The task of writing words backwards.'''
@@ -148,7 +147,7 @@ def added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
 
     def install(entry_points: str) -> None:
         path = site / "more_tasks-1.0.dist-info" / "entry_points.txt"
-        path.write_text(f"[{ENTRY_POINTS}]\n{entry_points}\n", encoding="utf-8")
+        path.write_text(f"[{TASK_GROUP}]\n{entry_points}\n", encoding="utf-8")
         importlib.invalidate_caches()
 
     yield install

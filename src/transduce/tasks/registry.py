@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from transduce.config import RunConfig, nearest_name
 from transduce.errors import ConfigError, quoted
+from transduce.inference.trained_model import TASK_GROUP
 
 if TYPE_CHECKING:
     from transduce.tasks.task import Task
 
-__all__ = ["ENTRY_POINTS", "TASKS", "register", "task_named", "task_of"]
+__all__ = ["TASKS", "register", "task_named", "task_of"]
 
-ENTRY_POINTS = "transduce.tasks"
 TASKS: dict[str, Task[Any]] = {}
 
 
@@ -30,7 +30,7 @@ def task_named(name: object, *, where: str = "data.task") -> Task[Any]:
     """Return a task by name. Raises ConfigError for an unknown one, and for one that cannot be imported."""
     if isinstance(name, str) and name in TASKS:
         return TASKS[name]
-    added = {each.name: each for each in entry_points(group=ENTRY_POINTS)}
+    added = {each.name: each for each in entry_points(group=TASK_GROUP)}
     if not isinstance(name, str) or name not in added:
         raise ConfigError(f"{where}: unknown task {quoted(name)}; {nearest_name(str(name), [*TASKS, *added])}")
     _load(added[name])
