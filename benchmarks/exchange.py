@@ -90,7 +90,7 @@ def measured(
     updates = f"--set=training.max_updates={arguments.updates}"
     if not (folder / "model" / "config.json").exists():
         subprocess.run([*transduce, "train", str(RECIPE), *options, updates, "--out", str(folder)], check=True)
-    pairs = list(ParallelText(read_recipe(RECIPE).data).pairs("test"))[: arguments.sentences]
+    pairs = list(ParallelText(read_recipe(RECIPE).data).of("test"))[: arguments.sentences]
     sources, references = [normalise(source) for source, _ in pairs], [target for _, target in pairs]
     text = folder / "sentences.txt"
     text.write_text("\n".join(sources) + "\n", encoding="utf-8")

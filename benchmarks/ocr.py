@@ -89,7 +89,7 @@ def test_lines(recipe: Path, n_lines: int) -> list[TestLine]:
     (name,) = data.weights
     if name not in corpora:
         sys.exit(f"{recipe}: corpus = {name!r} has no generated images")
-    images = corpora[name](data).images("test")
+    images = corpora[name](data).made("test")
     return [TestLine(line.partition("/")[0], text, pixels) for line, text, pixels in islice(images, n_lines)]
 
 

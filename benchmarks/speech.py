@@ -43,7 +43,7 @@ def main() -> None:
     data = read_recipe(arguments.recipe).data
     if data.src_language != data.tgt_language:
         sys.exit(f"{arguments.recipe} has targets in another language; word error rates need those of the speech")
-    recordings = list(islice(SyntheticSpeech(data).recordings("test"), arguments.sentences))
+    recordings = list(islice(SyntheticSpeech(data).made("test"), arguments.sentences))
     names, texts, samples = zip(*recordings, strict=True)
     systems: dict[str, dict[str, Any]] = {}
     if arguments.model is not None:

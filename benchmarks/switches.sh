@@ -56,7 +56,7 @@ p_drop-0.4 model.p_drop=0.4
 further-dropout model.p_drop_attention=0.1 model.p_drop_relu=0.1
 bpe-dropout data.bpe_dropout=0.1
 r_drop training.r_drop=5.0 $half
-both-ways training.both_ways_epochs=$(((updates + 737) / 738))
+both-ways training.bidirectional_epochs=$(((updates + 737) / 738))
 weight-decay training.weight_decay=0.1
 lr_factor-0.5 training.lr_factor=0.5
 lr_factor-2 training.lr_factor=2.0

@@ -13,7 +13,7 @@ from transduce.bulk import TranslationJob
 from transduce.bulk.job import open_job
 from transduce.config.decoding import LoadingOptions
 from transduce.tasks.pairs.shortlists import write_shortlist
-from transduce.tasks.preparation import open_prepared
+from transduce.tasks.prepared import open_prepared
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")

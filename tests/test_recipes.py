@@ -277,14 +277,14 @@ def test_half_of_a_width_is_a_width(system: str) -> None:
 
 def test_both_ways_needs_one_vocabulary() -> None:
     separate = ["model.embeddings=target", "data.shared_vocabulary=false"]
-    with pytest.raises(ConfigError, match=naming("both_ways_epochs", "shared_vocabulary")):
-        with_settings(RunConfig(), [*separate, "training.both_ways_epochs=1"])
+    with pytest.raises(ConfigError, match=naming("bidirectional_epochs", "shared_vocabulary")):
+        with_settings(RunConfig(), [*separate, "training.bidirectional_epochs=1"])
 
 
 @pytest.mark.parametrize("setting", ["data.bpe_dropout=0.1", "data.corpus={multi30k=0.5}"])
 def test_both_ways_needs_epochs_that_read_all_rows_once(setting: str) -> None:
-    with pytest.raises(ConfigError, match=naming("both_ways_epochs", "bpe_dropout")):
-        with_settings(RunConfig(), ["training.both_ways_epochs=1", setting])
+    with pytest.raises(ConfigError, match=naming("bidirectional_epochs", "bpe_dropout")):
+        with_settings(RunConfig(), ["training.bidirectional_epochs=1", setting])
 
 
 def test_files_need_the_corpus_files() -> None:

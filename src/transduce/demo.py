@@ -142,7 +142,7 @@ def _missing_held_out_text(corpus: Corpus, config: DataConfig, folders: Sequence
     languages = config.src_language, config.tgt_language
 
     def missing(split: Split) -> tuple[Text, ...]:
-        if any(config.files_of(split)):
+        if config.names_of(split):
             return ()
         texts = (text for text in corpus.texts(split) if text.is_in(*languages))
         return tuple(text for text in texts if not find_text(text, *languages, folders))

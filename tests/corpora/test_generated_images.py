@@ -57,15 +57,15 @@ def test_many_training_lines_are_short_and_the_test_lines_are_fixed() -> None:
 @needs_fonts
 def test_images_are_a_function_of_the_configuration() -> None:
     for split in SPLITS:
-        first, again = (list(islice(OcrLines(lines_config()).images(split), 8)) for _ in range(2))
+        first, again = (list(islice(OcrLines(lines_config()).made(split), 8)) for _ in range(2))
         assert [(name, text) for name, text, _ in first] == [(name, text) for name, text, _ in again]
         for (_, _, one), (_, _, other) in zip(first, again, strict=True):
             np.testing.assert_array_equal(one, other)
-    parts = [name.partition("/")[0] for name, _, _ in islice(OcrLines(lines_config()).images("test"), 8)]
+    parts = [name.partition("/")[0] for name, _, _ in islice(OcrLines(lines_config()).made("test"), 8)]
     assert parts == ["clean", "noisy"] * 4
     assert len(list(OcrLines(lines_config()).texts("train"))) == 12
     without = OcrLines(lines_config(test_noise=(), training_noise=()))
-    assert {name.partition("/")[0] for name, _, _ in islice(without.images("test"), 4)} == {"clean"}
+    assert {name.partition("/")[0] for name, _, _ in islice(without.made("test"), 4)} == {"clean"}
 
 
 @needs_fonts
@@ -107,7 +107,7 @@ def test_each_digit_is_in_one_split_and_rows_have_their_labels() -> None:
     images = {split: {image.tobytes() for image in digits_of(split)[0]} for split in SPLITS}
     assert not images["train"] & images["test"]
     corpus = OcrDigits(DataConfig(task="image-to-text", corpus="ocr-digits", n_pairs=20))
-    rows = list(corpus.images("train"))
+    rows = list(corpus.made("train"))
     assert [text for _, text, _ in rows] == list(corpus.texts("train"))
     assert all(2 <= len(text) <= 8 and text.isdigit() for _, text, _ in rows)
     assert all(pixels.shape[0] == 32 and pixels.shape[1] >= 32 * len(text) for _, text, pixels in rows)

@@ -61,11 +61,10 @@ def test_quality_counts_words() -> None:
 
 @pytest.mark.parametrize("n", [1, 7])
 def test_max_pairs_reads_the_first_ones(n: int) -> None:
-    whole = DataConfig(corpus="grammar", n_pairs=20)
-    first = whole.model_copy(update={"max_pairs": n})
-    report = CleaningReport()
-    pairs = list(ParallelText(first).clean_train_pairs("grammar", report))
-    assert pairs == list(ParallelText(whole).clean_train_pairs("grammar", CleaningReport()))[:n]
+    first, whole = (ParallelText(DataConfig(corpus="grammar", n_pairs=20, max_pairs=each)) for each in (n, None))
+    assert list(first.train("grammar")) == list(whole.train("grammar"))[:n]
+    report = first.reports["grammar"]
+    assert isinstance(report, CleaningReport)
     assert report.n_read == n
-    trees = {"task": "parsing", "shared_vocabulary": False}
-    assert len(list(TreebankText(first.model_copy(update=trees)).train_trees("grammar"))) == n
+    trees = DataConfig(corpus="grammar", n_pairs=20, max_pairs=n, task="parsing", shared_vocabulary=False)
+    assert len(list(TreebankText(trees).train_trees("grammar"))) == n

@@ -43,7 +43,7 @@ def test_the_grammar_in_both_directions() -> None:
     there = list(ParallelText(DataConfig(n_pairs=20)).train_pairs("grammar"))
     text = ParallelText(DataConfig(n_pairs=20, direction="de-en"))
     assert list(text.train_pairs("grammar")) == [(tgt, src) for src, tgt in there]
-    assert len(list(text.pairs("dev"))) == 500
+    assert len(list(text.of("dev"))) == 500
     with pytest.raises(ConfigError, match=naming("English", "German", "direction", "'en-fr'")):
         ParallelText(DataConfig(direction="en-fr")).train_pairs("grammar")
 
@@ -53,7 +53,7 @@ def test_the_written_corpus_is_the_one_that_is_read(tmp_path: Path) -> None:
     sizes = write_grammar_corpus(tmp_path / "g", n_pairs=30, seed=2)
     assert sizes == {"train": 30, "dev": 500, "test": 1000}
     text = ParallelText(DataConfig(n_pairs=30, corpus_seed=2))
-    read = {"train": text.train_pairs("grammar"), "dev": text.pairs("dev"), "test": text.pairs("test")}
+    read = {"train": text.train_pairs("grammar"), "dev": text.of("dev"), "test": text.of("test")}
     for split, pairs in read.items():
         en, de = tmp_path / "g" / f"{split}.en", tmp_path / "g" / f"{split}.de"
         assert list(read_aligned_files(en, de)) == list(pairs)
@@ -81,9 +81,9 @@ def test_tab_separated_pairs(tmp_path: Path) -> None:
     assert list(text.train_pairs("files")) == [("a", "b"), None]  # left to the cleaning
     dev = ParallelText(DataConfig(dev_tsv=str(path)))
     with pytest.raises(DataError, match=naming("pairs.tsv:2", 0)):
-        list(dev.pairs("dev"))
+        list(dev.of("dev"))
     with pytest.raises(ConfigError, match=naming("dev", "data.dev_src")):
-        text.pairs("dev")
+        text.of("dev")
 
 
 def test_a_named_file_that_is_missing_is_found_at_once(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_a_corpus_of_the_catalogue_is_read_from_a_data_folder(tmp_path: Path) ->
         stream.write("a boy\n")
     text = ParallelText(DataConfig(corpus="multi30k", direction="de-en"), tmp_path / "data")
     assert list(text.train_pairs("multi30k")) == [("zwei Hunde", "two dogs"), ("eine Katze", "a cat")]
-    assert list(text.pairs("dev")) == [("ein Hund", "a dog")]
+    assert list(text.of("dev")) == [("ein Hund", "a dog")]
     assert not text.has("test")  # one side is missing
     assert {path.name for path in text.files} == {"train.en", "train.de"}
 
@@ -154,7 +154,7 @@ def test_a_folder_of_ones_own_is_a_corpus(tmp_path: Path) -> None:
     write_text(tmp_path / "mine", "train.de-en", en=["a"], de=["b"])  # the pair of languages in either order
     write_text(tmp_path / "mine", "dev", en=["c"], de=["d"])
     text = ParallelText(DataConfig(corpus="mine"), tmp_path)
-    assert (list(text.train_pairs("mine")), list(text.pairs("dev")), text.has("test")) == (
+    assert (list(text.train_pairs("mine")), list(text.of("dev")), text.has("test")) == (
         [("a", "b")],
         [("c", "d")],
         False,
@@ -169,12 +169,12 @@ def test_dev_and_test_are_of_the_first_corpus_that_has_them_or_of_named_files(tm
     corpus = {"one": 1.0, "two": 0.5, "grammar": 1.0}
     text = ParallelText(DataConfig(corpus=corpus), tmp_path)
     assert text.corpora == ("one", "two", "grammar")
-    assert list(text.pairs("dev")) == [("dev", "dev de")]
-    assert len(list(text.pairs("test"))) == 1000  # of the grammar
+    assert list(text.of("dev")) == [("dev", "dev de")]
+    assert len(list(text.of("test"))) == 1000  # of the grammar
     tsv = tmp_path / "dev.tsv"
     tsv.write_text("named\tgenannt\n")
     named = ParallelText(DataConfig(corpus=corpus, dev_tsv=str(tsv)), tmp_path)
-    assert list(named.pairs("dev")) == [("named", "genannt")]
+    assert list(named.of("dev")) == [("named", "genannt")]
 
 
 def test_text_that_is_not_there_is_told_with_the_way_to_it(tmp_path: Path) -> None:
@@ -202,9 +202,10 @@ def test_a_corpus_of_several_texts_needs_each_that_has_these_languages(tmp_path:
 
 def test_cleaning_reports_by_corpus(tmp_path: Path) -> None:
     write_text(tmp_path / "mine", "train", en=["a dog", "", "same"], de=["ein Hund", "leer", "same"])
-    report = CleaningReport()
     text = ParallelText(DataConfig(corpus="mine"), tmp_path)
-    assert list(text.clean_train_pairs("mine", report)) == [("a dog", "ein Hund")]
+    assert list(text.train("mine")) == [("a dog", "ein Hund")]
+    report = text.reports["mine"]
+    assert isinstance(report, CleaningReport)
     assert (report.n_read, report.dropped["empty"].first_lines, report.dropped["identical sides"].first_lines) == (
         3,
         [2],

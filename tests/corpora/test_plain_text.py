@@ -28,8 +28,8 @@ def test_files_and_folders_of_documents(tmp_path: Path) -> None:
     (folder / "a.txt.xz").write_bytes(lzma.compress(b"zero\n"))
     (folder / ".hidden").write_text("no", encoding="utf-8")
     text = PlainText(config_of(corpus="files", train_text=str(folder), dev_text=str(folder / "b.txt")))
-    assert list(text.train_documents("files")) == [["zero"], ["one", "two"], ["three"], ["vier"]]
-    assert list(text.documents("dev")) == [["one", "two"], ["three"]]
+    assert list(text.train("files")) == [["zero"], ["one", "two"], ["three"], ["vier"]]
+    assert list(text.of("dev")) == [["one", "two"], ["three"]]
     assert (text.corpora, text.name_of("dev"), text.has("test")) == (("files",), str(folder / "b.txt"), False)
 
 
@@ -38,10 +38,10 @@ def test_one_side_of_a_corpus() -> None:
     english, german = (
         PlainText(config_of(corpus="grammar", n_pairs=3, language=language)) for language in ("en", "de")
     )
-    (one,), (other,) = english.train_documents("grammar"), german.train_documents("grammar")
+    (one,), (other,) = english.train("grammar"), german.train("grammar")
     assert len(one) == len(other) == 3
     assert one != other
-    assert len(next(english.documents("dev"))) == 500
+    assert len(next(english.of("dev"))) == 500
     assert english.name_of("test") == "grammar test"
 
 

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transduce.config import DataConfig
-from transduce.corpora.cleaning import CleaningReport
 from transduce.corpora.subtree_substitution import substitute_subtrees
 from transduce.corpora.treebank_text import TreebankText
 from transduce.tasks import prepare
@@ -92,20 +91,20 @@ def test_a_whole_sentence_stays_where_it_is() -> None:
 
 def test_training_reads_the_trees_and_what_is_made_of_them(tmp_path: Path) -> None:
     config = DataConfig(corpus="grammar", task="parsing", n_pairs=20, shared_vocabulary=False, vocab_size=400)
-    more = config.model_copy(update={"recombination": 0.5, "n_recombined": 3})
+    more = config.model_copy(update={"subtree_substitution": 0.5, "n_recombined": 3})
     text = TreebankText(more)
-    written = list(text.clean_train_pairs("grammar", CleaningReport()))
-    assert written == list(TreebankText(config).clean_train_pairs("grammar", CleaningReport()))
-    made = list(text.augmented_train_pairs("grammar"))
+    written = list(text.train("grammar"))
+    assert written == list(TreebankText(config).train("grammar"))
+    made = list(text.recombined("grammar"))
     assert made[:20] != made[20:40]
     assert (len(written), len(made)) == (20, 60)
-    assert list(TreebankText(config).augmented_train_pairs("grammar")) == []
-    assert list(text.pairs("dev")) == list(TreebankText(config).pairs("dev"))
+    assert list(TreebankText(config).recombined("grammar")) == []
+    assert list(text.of("dev")) == list(TreebankText(config).of("dev"))
     plain, prepared = prepare(config, tmp_path / "plain"), prepare(more, tmp_path / "more")
     assert (len(plain.train), len(prepared.train)) == (20, 80)
     assert plain.tokenizers.fingerprint == prepared.tokenizers.fingerprint  # not trained on synthetic pairs
 
 
 def test_text_cannot_be_recombined() -> None:
-    with pytest.raises(ValueError, match=r"\brecombination\b.*'parsing'.*'translation'"):
-        DataConfig(recombination=0.1)
+    with pytest.raises(ValueError, match=r"\bsubtree_substitution\b.*'parsing'.*'translation'"):
+        DataConfig(subtree_substitution=0.1)

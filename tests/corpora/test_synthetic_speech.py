@@ -27,8 +27,8 @@ def config(**changes: object) -> DataConfig:
 
 @needs_espeak
 def test_recordings_are_a_function_of_the_configuration() -> None:
-    first = list(SyntheticSpeech(config()).recordings("train"))
-    again = list(SyntheticSpeech(config(), n_workers=3).recordings("train"))
+    first = list(SyntheticSpeech(config()).made("train"))
+    again = list(SyntheticSpeech(config(), n_workers=3).made("train"))
     assert len(first) == 3
     assert [each[:2] for each in first] == [each[:2] for each in again]
     for (_, text, one), (_, _, other) in zip(first, again, strict=True):
@@ -39,10 +39,10 @@ def test_recordings_are_a_function_of_the_configuration() -> None:
 
 @needs_espeak
 def test_test_sentences_have_test_voices() -> None:
-    test = list(islice(SyntheticSpeech(config()).recordings("test"), 4))
+    test = list(islice(SyntheticSpeech(config()).made("test"), 4))
     assert [name.partition("/")[0] for name, _, _ in test] == ["clean", "noisy", "clean", "noisy"]
     assert {name.split()[1] for name, _, _ in test} == {"en-gb+m2"}
-    dev = list(islice(SyntheticSpeech(config()).recordings("dev"), 4))
+    dev = list(islice(SyntheticSpeech(config()).made("dev"), 4))
     assert {name.split()[1] for name, _, _ in dev} <= {"en-us", "en-us+f1"}
     items = SyntheticSpeech(config()).items("test", reader_of("audio", width=80))
     assert next(items).features.shape[1] == 80
@@ -61,7 +61,7 @@ def test_voices_that_there_are_not() -> None:
     with pytest.raises(ConfigError, match=naming("nosuch", "en-us+nosuch")):
         SyntheticSpeech(config(training_voices=("en-us+nosuch",)))
     with pytest.raises(DataError, match=naming("zz-nosuch", "--voices")):
-        list(SyntheticSpeech(config(training_voices=("zz-nosuch",))).recordings("train"))
+        list(SyntheticSpeech(config(training_voices=("zz-nosuch",))).made("train"))
     with pytest.raises(ConfigError, match=naming("fr-en", "en-en")):
         SyntheticSpeech(config(direction="fr-en"))
 
@@ -69,7 +69,7 @@ def test_voices_that_there_are_not() -> None:
 def test_without_the_program_one_line_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.which", lambda name: None)
     with pytest.raises(DataError, match=naming("speech-synthetic", "apt install espeak-ng")):
-        list(SyntheticSpeech(config(training_voices=("en-us",), test_voices=("en-gb",))).recordings("train"))
+        list(SyntheticSpeech(config(training_voices=("en-us",), test_voices=("en-gb",))).made("train"))
 
 
 def test_noise_has_the_ratio_that_was_asked_for() -> None:

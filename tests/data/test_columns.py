@@ -68,7 +68,7 @@ def test_what_is_read_is_what_was_written(
     store = open_store(folder)
     rows = [*spoken(7), *spoken(4)]
     assert len(store) == len(rows)
-    assert store.summary.n_pairs_of == {"one": 7, "two": 4}
+    assert store.summary.n_examples_of == {"one": 7, "two": 4}
     assert store.summary.columns == COLUMNS
     assert (store.summary.tokenizer_fingerprint, store.summary.max_length) == (None, None)
     for name, column in store.columns.items():
@@ -114,7 +114,7 @@ def test_what_was_left_out_is_told_by_who_makes_the_rows(tmp_path: Path) -> None
     summary = write_store(
         tmp_path / "store", {"text": rows()}, columns, max_length=4, left_out=left_out, tokenizer_fingerprint="ab" * 32
     )
-    assert (summary.n_read, summary.n_pairs, summary.n_empty, summary.n_too_long) == (4, 2, 1, 1)
+    assert (summary.n_read, summary.n_examples, summary.n_empty, summary.n_too_long) == (4, 2, 1, 1)
     assert open_store(tmp_path / "store", tokenizer_fingerprint="ab" * 32).summary == summary
     with pytest.raises(DataError, match=naming(tmp_path / "store", "tokenizer", "ab" * 6, "cd" * 6)):
         open_store(tmp_path / "store", tokenizer_fingerprint="cd" * 32)
@@ -122,7 +122,7 @@ def test_what_was_left_out_is_told_by_who_makes_the_rows(tmp_path: Path) -> None
 
 def test_several_rows_of_one(tmp_path: Path) -> None:
     summary = write_store(tmp_path / "store", {"one": spoken(6), "two": spoken(3)}, COLUMNS, n_encodings=3)
-    assert (summary.n_pairs_of, summary.n_rows) == ({"one": 2, "two": 1}, 9)
+    assert (summary.n_examples_of, summary.n_rows) == ({"one": 2, "two": 1}, 9)
     with pytest.raises(DataError, match=naming("two", 4, "n_encodings", 3)):
         write_store(tmp_path / "odd", {"one": spoken(6), "two": spoken(4)}, COLUMNS, n_encodings=3)
     assert not (tmp_path / "odd").exists()
@@ -241,13 +241,13 @@ def not_finite(folder: Path) -> None:
         (edit(n_values_of={"sound": 9}), ["store.json", "n_values_of", "columns"]),
         (edit(n_values_of={"sound": 9, "words": 1 << 47}), ["sound.values.npy", "9 vectors", "float32(28, 3)"]),
         (
-            edit(n_pairs=1 << 40, n_read=1 << 40, n_pairs_of={"one": 1 << 40}),
+            edit(n_examples=1 << 40, n_read=1 << 40, n_examples_of={"one": 1 << 40}),
             ["sound.offsets.npy", "1,099,511,627,777 offsets"],
         ),
         (edit(max_length=4), ["words.offsets.npy", 5, 4]),
         (edit(max_length=0), ["store.json", "max_length", 0]),
-        (edit(format=1), ["store.json", "format", 1, "2 to 3"]),
-        (edit(format=2), ["store.json", "n_src_tokens", None]),
+        (edit(format=1), ["store.json", "format", 1, "2 to 4"]),
+        (edit(format=2), ["store.json", "n_pairs", None]),
     ],
 )
 def test_files_that_do_not_fit_each_other_are_refused(
@@ -334,6 +334,7 @@ def test_stores_of_format_2_are_read(tmp_path: Path) -> None:
     kept = {
         name: value for name, value in old.items() if name not in ("format_version", "n_src_tokens", "n_tgt_tokens")
     }
+    kept = {name.replace("n_pairs", "n_examples"): value for name, value in kept.items()}
     assert store.summary.model_dump(include=set(kept)) == kept
     wider = open_store(FORMAT_2, {"src": Ids(vocab_size=60_000)})
     assert wider.columns["src"].kind == Ids(vocab_size=60_000)
@@ -344,8 +345,8 @@ def test_stores_of_format_2_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "facts"),
     [
-        (edit(format_version=1), ["store.json", "format", 1, "2 to 3"]),
-        (edit(format_version="2"), ["store.json", "format", "'2'", "2 to 3"]),
+        (edit(format_version=1), ["store.json", "format", 1, "2 to 4"]),
+        (edit(format_version="2"), ["store.json", "format", "'2'", "2 to 4"]),
         (edit(format_version=3), ["store.json", "columns", "required"]),
         (edit(format=2), ["store.json", "format_version"]),
         (edit(n_src_tokens=10_000), ["src.ids.npy", "9,700 ids", "uint16(9996,)"]),

@@ -10,7 +10,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transduce.data.documents import CausalBatches, cut_into_segments, open_documents, write_documents
+from small_stores import write_documents
+from transduce.data import open_store
+from transduce.data.documents import CausalBatches, cut_into_segments
 from transduce.errors import DataError
 from transduce.text import BOS_ID, EOS_ID, PAD_ID, byte_tokenizer, normalise
 from transduce.text.documents import DocumentCodec
@@ -21,8 +23,8 @@ DOCUMENTS = [["one", "two three"], ["x"], ["a rather long line, longer than a se
 
 def batches(folder: Path, *, max_length: int = 8, seed: int = 1) -> CausalBatches:
     if not folder.exists():
-        write_documents(folder, {"mine": DOCUMENTS}, TOKENIZER, fingerprint="f")
-    store = open_documents(folder, fingerprint="f")
+        write_documents(folder, DOCUMENTS, TOKENIZER)
+    store = open_store(folder)
     return CausalBatches(store, max_length=max_length, max_tokens=64, seed=seed, device=torch.device("cpu"))
 
 
@@ -88,10 +90,10 @@ def test_segments_are_consecutive_and_complete(lengths: list[int], max_length: i
 
 
 def test_documents_without_text_are_left_out(tmp_path: Path) -> None:
-    summary = write_documents(tmp_path / "store", {"mine": [["a"], ["", ""], ["b"]]}, TOKENIZER, fingerprint="f")
-    assert (summary.n_pairs, summary.n_empty) == (2, 1)
+    summary = write_documents(tmp_path / "store", [["a"], ["", ""], ["b"]], TOKENIZER)
+    assert (summary.n_examples, summary.n_empty) == (2, 1)
     with pytest.raises(DataError):
-        write_documents(tmp_path / "empty", {"mine": [[""]]}, TOKENIZER, fingerprint="f")
+        write_documents(tmp_path / "empty", [[""]], TOKENIZER)
 
 
 @given(st.lists(st.text(st.characters(codec="utf-8"), min_size=1), min_size=1, max_size=4))

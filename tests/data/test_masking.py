@@ -11,7 +11,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transduce.data.documents import open_documents, write_documents
+from small_stores import write_documents
+from transduce.data import open_store
 from transduce.data.masking import MaskedBatches, mask_tokens, n_chosen
 from transduce.text import BOS_ID, LANGUAGE_MODEL_TOKENS, PAD_ID, byte_tokenizer
 from transduce.text.documents import DocumentCodec
@@ -23,8 +24,8 @@ DOCUMENTS = [["one", "two three"], ["x"], ["a rather long line, longer than a se
 
 def batches(folder: Path, *, max_length: int = 12, max_tokens: int = 64, seed: int = 1) -> MaskedBatches:
     if not folder.exists():
-        write_documents(folder, {"mine": DOCUMENTS}, TOKENIZER, fingerprint="f")
-    store, device = open_documents(folder, fingerprint="f"), torch.device("cpu")
+        write_documents(folder, DOCUMENTS, TOKENIZER)
+    store, device = open_store(folder), torch.device("cpu")
     return MaskedBatches(store, mask_id=MASK_ID, max_length=max_length, max_tokens=max_tokens, seed=seed, device=device)
 
 

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 import torch
 
-from transduce.data import Store, Vectors, open_store, write_store
-from transduce.data.media import MediaBatches, masked, media_columns, padded_features
-from transduce.text import Tokenizers, byte_tokenizer
+from transduce.data import Ids, Store, Vectors, open_store, write_store
+from transduce.data.media import MediaBatches, masked, padded_features
+from transduce.text import byte_tokenizer
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
     tokenizer, random = byte_tokenizer(), np.random.default_rng(1)
-    columns = media_columns(Vectors(width=6, dtype="uint8"), Tokenizers(tokenizer, tokenizer))
+    columns = {"features": Vectors(width=6, dtype="uint8"), "text": Ids(vocab_size=tokenizer.size)}
     rows = [
         {"features": random.integers(1, 256, (length, 6)), "text": tokenizer.encode("a" * words)}
         for length, words in zip((9, 30, 12, 31, 5), (3, 2, 4, 1, 2), strict=True)

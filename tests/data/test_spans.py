@@ -10,8 +10,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transduce.data import Batch
-from transduce.data.documents import open_documents, write_documents
+from small_stores import write_documents
+from transduce.data import Batch, open_store
 from transduce.data.spans import SpanBatches, corrupt, restored, span_counts, spans_of
 from transduce.text import BOS_ID, EOS_ID, LANGUAGE_MODEL_TOKENS, byte_tokenizer
 from transduce.text.documents import DocumentCodec
@@ -23,8 +23,8 @@ DOCUMENTS = [["one", "two three"], ["x"], ["a rather long line, longer than a se
 
 def batches(folder: Path, *, max_length: int = 20, seed: int = 1) -> SpanBatches:
     if not folder.exists():
-        write_documents(folder, {"mine": DOCUMENTS}, TOKENIZER, fingerprint="f")
-    store, device = open_documents(folder, fingerprint="f"), torch.device("cpu")
+        write_documents(folder, DOCUMENTS, TOKENIZER)
+    store, device = open_store(folder), torch.device("cpu")
     return SpanBatches(store, sentinels=SENTINELS, max_length=max_length, max_tokens=128, seed=seed, device=device)
 
 

@@ -56,7 +56,7 @@ def test_gather_is_the_rows_one_after_the_other(folder: Path) -> None:
 def test_counts_of_what_is_left_out_add_up(tokenizers: Tokenizers, tmp_path: Path) -> None:
     pairs = [*PAIRS, ("", "leer"), ("empty", " \u2028"), ("", ""), ("a dog", "Hund " * 40), ("dog " * 40, "Hund")]
     summary = write_pairs(tmp_path / "store", {"text": pairs}, tokenizers, max_length=30)
-    assert (summary.n_read, summary.n_pairs, summary.n_empty, summary.n_too_long) == (8, 3, 3, 2)
+    assert (summary.n_read, summary.n_examples, summary.n_empty, summary.n_too_long) == (8, 3, 3, 2)
     assert open_pairs(tmp_path / "store").summary == summary
 
 
@@ -103,7 +103,7 @@ def test_pairs_are_read_as_a_stream(tokenizers: Tokenizers, tmp_path: Path, monk
 def test_corpora_stand_one_after_the_other(tokenizers: Tokenizers, tmp_path: Path) -> None:
     corpora = {"one": PAIRS, "empty": [], "two": [("", "leer"), *PAIRS[:1]]}
     summary = write_pairs(tmp_path / "store", corpora, tokenizers, max_length=30)
-    assert summary.n_pairs_of == {"one": 3, "empty": 0, "two": 1}
+    assert summary.n_examples_of == {"one": 3, "empty": 0, "two": 1}
     store = open_pairs(tmp_path / "store")
     assert store.summary == summary
     assert [row.tolist() for row in store.pair(3)] == [row.tolist() for row in store.pair(0)]
@@ -118,7 +118,7 @@ def test_dropout_stores_several_spellings_of_the_same_text(
         return open_pairs(tmp_path / name, tokenizers)
 
     store = write("store", seed=1)
-    assert (store.summary.n_pairs, store.summary.n_encodings, len(store)) == (3, 6, 18)
+    assert (store.summary.n_examples, store.summary.n_encodings, len(store)) == (3, 6, 18)
     assert store.summary.n_values_of["tgt"] + len(store) == store.tgt_lengths.sum()
     for pair, (src, tgt) in enumerate(PAIRS):
         rows = [store.pair(6 * pair + encoding) for encoding in range(6)]
@@ -227,11 +227,11 @@ def edit_summary(**changes: object) -> Callable[[Path], None]:
         (put("tgt.offsets.npy", [0, 9, 5, 20]), ["tgt.offsets.npy", "0 to 21"]),
         (put("tgt.offsets.npy", [1, 2, 3, 4]), ["tgt.offsets.npy", "0 to 21"]),
         (lambda folder: (folder / "src.ids.npy").write_bytes(b"not an array"), ["src.ids.npy", "array file"]),
-        (edit_summary(format=99), ["store.json", "format", 99, "2 to 3"]),
+        (edit_summary(format=99), ["store.json", "format", 99, "2 to 4"]),
         (edit_summary(n_read="3"), ["store.json", "n_read", "'3'"]),
         (edit_summary(n_read=True), ["store.json", "n_read", True]),
         (edit_summary(colour=1), ["store.json", "colour", 1]),
-        (edit_summary(n_pairs_of={"text": 2}), ["store.json", "n_pairs_of", "n_pairs"]),
+        (edit_summary(n_examples_of={"text": 2}), ["store.json", "n_examples_of", "n_examples"]),
         (edit_summary(n_encodings=2), ["src.offsets.npy", "7 offsets", "int64(4,)"]),
     ],
 )

@@ -19,6 +19,7 @@ from transduce.config import (
     ModelConfig,
     SearchConfig,
     TransformerConfig,
+    TreesData,
 )
 from transduce.config.migrations import tables_of_format_1
 from transduce.errors import CheckpointError, DataError
@@ -67,16 +68,16 @@ def test_what_is_written_has_a_number(micro_run: Path) -> None:
         micro_run / "run.json", micro_run / "model" / "config.json", micro_run / "store" / "prepared.json", newest,
     )}  # fmt: skip
     numbers = {name: each["format"] for name, each in values.items()}
-    assert numbers == {"run.json": 2, "config.json": 3, "prepared.json": 2, "state.json": 2}
-    assert values["state.json"]["begun_with"]["format"] == 2
+    assert numbers == {"run.json": 3, "config.json": 3, "prepared.json": 3, "state.json": 2}
+    assert values["state.json"]["begun_with"]["format"] == 3
 
 
 @pytest.mark.parametrize(
     ("file", "newest", "read"),
     [
-        ("run.json", 2, read_run_config),
+        ("run.json", 3, read_run_config),
         ("model/config.json", 3, lambda run: read_model_config(run / "model")),
-        ("store/prepared.json", 2, lambda run: open_prepared(run / "store")),
+        ("store/prepared.json", 3, lambda run: open_prepared(run / "store")),
         ("checkpoints/update-00003000/state.json", 2, lambda run: read_state(run / "checkpoints/update-00003000")),
     ],
 )
@@ -96,8 +97,8 @@ def test_a_copy_of_the_run_file_has_a_number_of_its_own(run: Path) -> None:
     assert changes_since(path.parent, begun) == []
     edited(path, lambda values: values.update(begun_with=begun.as_json()))
     assert changes_since(path.parent, begun) == []
-    edited(path, lambda values: values["begun_with"].update(format=3))
-    with pytest.raises(CheckpointError, match=naming(path, "format", 3, "0 to 2")):
+    edited(path, lambda values: values["begun_with"].update(format=4))
+    with pytest.raises(CheckpointError, match=naming(path, "format", 4, "0 to 3")):
         changes_since(path.parent, begun)
 
 
@@ -171,3 +172,19 @@ def test_the_fields_of_before_are_dealt_to_the_systems_that_have_them() -> None:
     every = dict.fromkeys(set().union(*fields.values()))
     for system in fields:
         assert set(tables_of_format_1({"model": every | {"system": system}})["model"]) == fields[system]
+
+
+def test_keys_of_before_are_read_by_their_names_of_today(tmp_path: Path) -> None:
+    run = Path(shutil.copytree(BEFORE.parent / "named_by_the_record" / "mask-predict" / "run", tmp_path / "run"))
+    written = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    assert written["format"] == 2
+    assert {"n_skippable", "both_ways_epochs"} <= written["config"]["training"].keys()
+    edited(run / "run.json", lambda values: values["config"]["training"].update(n_skippable=7, both_ways_epochs=2))
+    training = read_run_config(run).training
+    assert (training.max_skipped_updates, training.bidirectional_epochs) == (7, 2)
+    trees = {"task": "parsing", "shared_vocabulary": False, "recombination": 0.25}
+    tables = {"model": {"embeddings": "target"}, "data": trees}
+    edited(run / "run.json", lambda values: values.update(config=tables, n_fields=4))
+    data = read_run_config(run).data
+    assert isinstance(data, TreesData)
+    assert data.subtree_substitution == 0.25

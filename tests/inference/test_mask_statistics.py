@@ -13,7 +13,8 @@ from transduce.corpora import generate_pairs
 from transduce.errors import CheckpointError
 from transduce.inference.translation.line_statistics import LineStatistics, line_statistics
 from transduce.inference.translation.mask_statistics import MAX_NAMED, MaskCounts, MaskStatistics, mask_rules
-from transduce.tasks.preparation import open_prepared, prepare
+from transduce.tasks.preparation import prepare
+from transduce.tasks.prepared import open_prepared
 from transduce.text import MASKS, mask
 
 Pairs = list[tuple[str, str]]
@@ -69,7 +70,7 @@ def test_preparation_and_model_folder_have_the_statistics(tmp_path: Path) -> Non
         lines = (f"{'<de> ' * (side == 0)}{pair[side]} {'12.5 kg' if side == 0 else '12,5 kg'}\n" for pair in grammar)
         (tmp_path / f"t.{language}").write_text("".join(lines), encoding="utf-8")
     files = {"train_src": str(tmp_path / "t.en"), "train_tgt": str(tmp_path / "t.de")}
-    config = DataConfig.model_validate({"corpus": "files", "vocab_size": 400, "masks": True, **files})
+    config = DataConfig(**{"corpus": "files", "vocab_size": 400, "masks": True, **files})
     messages: list[str] = []
     prepared = prepare(config, tmp_path / "prepared", log=messages.append)
     assert any(says(line, "control tags", "<de>", 300) for line in messages)

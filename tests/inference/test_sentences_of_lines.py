@@ -295,7 +295,7 @@ def test_statistics_of_a_text_with_paragraphs(tmp_path: Path) -> None:
     )
     prepared = prepare(config, tmp_path / "prepared")
     assert prepared.tokenizers.src.has_masks
-    assert prepared.train.summary.n_pairs > 300  # including those that teach masks
+    assert prepared.train.summary.n_examples > 300  # including those that teach masks
     results = line_statistics(prepared.train, prepared.tokenizers, "en")
     assert results.sentences == 3
     assert results.longest >= results.tokens > 20

@@ -16,8 +16,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from small_stores import write_responses
 from transduce.config import AlignmentConfig, TrainingConfig
-from transduce.data.responses import PromptBatch, PromptBatches, open_responses, write_responses
+from transduce.data import open_store
+from transduce.data.responses import PromptBatch, PromptBatches
 from transduce.preferences import policies
 from transduce.preferences.policies import PPO, PolicyObjective, Reinforce
 from transduce.preferences.rewards import token_rewards
@@ -117,10 +119,7 @@ def share_of_optimum(
     kind: type[PolicyObjective], seed: int, folder: Path, config: AlignmentConfig, *, max_updates: int, lr: float
 ) -> float:
     """Train a table; return how much of the way from the reference to the optimum it has gone."""
-    tokenizer = byte_tokenizer()
-    write_responses(
-        folder / "store", {"one": [([PROMPT], [[]])]}, tokenizer, fingerprint=tokenizer.fingerprint, max_length=20
-    )
+    write_responses(folder / "store", [([PROMPT], [[]])], byte_tokenizer())
     model = Table(seed)
     reference = model.log_probs().detach()
     optimum = BETA * float(torch.logsumexp(reference + SCORES / BETA, dim=0))
@@ -136,7 +135,7 @@ def share_of_optimum(
         blocked_ids=BLOCKED,
     )
     batches = PromptBatches(
-        open_responses(folder / "store"),
+        open_store(folder / "store"),
         rollout_size=config.rollout_size,
         batch_size=config.batch_size,
         n_passes=config.n_passes,

@@ -24,7 +24,7 @@ from transduce.data import open_pairs, write_pairs
 from transduce.inference import Translator
 from transduce.inference.folder import write_model_folder
 from transduce.model import Transformer
-from transduce.tasks.preparation import Prepared, open_prepared
+from transduce.tasks.prepared import Prepared, open_prepared
 from transduce.text import Tokenizers, normalise, train_bpe
 from transduce.text.normalise import without_surrogates
 

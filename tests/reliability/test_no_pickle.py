@@ -25,7 +25,7 @@ from transduce.inference import Translator
 from transduce.model import Transformer
 from transduce.recipes import read_recipe
 from transduce.runs.run_file import read_run_config
-from transduce.tasks.preparation import open_prepared
+from transduce.tasks.prepared import open_prepared
 from transduce.text import load_tokenizer
 from transduce.training import average_weights, checkpoint_folders, make_optimiser
 from transduce.training.checkpoint import load_checkpoint

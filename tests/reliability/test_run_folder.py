@@ -320,7 +320,7 @@ def as_of_an_earlier_version(run: Path) -> None:
         edited(path / "state.json", lambda values: values.pop("begun_with"))
         write_manifest(path)
     edited(run / "run.json", lambda values: values.pop("n_fields"))
-    edited(run / "run.json", lambda values: values["config"]["training"].pop("both_ways_epochs"))
+    edited(run / "run.json", lambda values: values["config"]["training"].pop("bidirectional_epochs"))
 
 
 def test_a_run_of_an_earlier_version_goes_on_and_says_so_once(own_run: Path, micro_run: Path, tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ def recipe(small_runs: SmallRuns) -> Iterator[Path]:
         (("training.r_drop=3",), "r_drop 3"),
         (("training.r_drop=3", "training.r_drop_after=4"), "r_drop_after 4"),
         (("training.decay=linear",), "decay linear"),
-        (("training.both_ways_epochs=1",), "both_ways_epochs 1"),
+        (("training.bidirectional_epochs=1",), "bidirectional_epochs 1"),
         (("model.norm=pre",), "pre-norm"),
         (("data.tokenizer=wordpiece", "data.vocab_size=700"), "1 + 1 layers"),
     ],

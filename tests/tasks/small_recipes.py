@@ -27,7 +27,7 @@ ENCODER_DECODER = f"{SIZES}model.n_encoder_layers = 1\nmodel.n_decoder_layers = 
 DECODER = f'{SIZES}model.system = "language-model"\nmodel.n_layers = 1\n{UPDATES}training.eps_ls = 0.0\n'
 GREEDY = "search.beam_size = 1\nsearch.max_extra_tokens = 2\n"
 GRAMMAR = 'data.corpus = "grammar"\ndata.n_pairs = 40\ndata.vocab_size = 400\n'
-ENGLISH = f'{GRAMMAR}data.language = "en"\ndata.max_length = 32\n'
+ENGLISH = f'{GRAMMAR}data.language = "en"\n'
 RESPONSES = f"{DECODER}{GRAMMAR}model.n_positions = 192\ndata.max_length = 192\nmodel.p_drop = 0.0\n"
 FROM = "training.init_from = '{model}'\ndata.tokenizer_from = '{model}'\n"
 ROLLOUTS = "alignment.reward_model = '{reward_model}'\nalignment.rollout_size = 8\nalignment.max_response = 6\n"
@@ -183,7 +183,7 @@ SMALL_TASKS = [
     ),
     SmallTask(
         name="span-corruption",
-        recipe=f'{ENCODER_DECODER}{GREEDY}{ENGLISH}data.task = "span-corruption"\n',
+        recipe=f'{ENCODER_DECODER}{GREEDY}{ENGLISH}data.task = "span-corruption"\ndata.max_length = 32\n',
         score="perplexity",
         validated=None,
         card=("1 + 1 layers", "perplexity per target"),

@@ -16,14 +16,14 @@ import pytest
 import torch
 
 from said import naming
-from transduce.config import RunConfig
-from transduce.config.task_settings import READ_BY, is_read
+from transduce.config import DataConfig, RunConfig
+from transduce.config.task_settings import is_read, readers_of
 from transduce.diagnostics import examine
 from transduce.errors import CheckpointError, ConfigError
 from transduce.model.weights_file import read_tensors
 from transduce.recipes import read_recipe, with_settings
 from transduce.runs import RunResult, train
-from transduce.tasks import open_prepared, prepare, task_named
+from transduce.tasks import TASKS, open_prepared, prepare, task_named
 from transduce.training import UpdateRecord, checkpoint_folders
 
 N_EVALUATED = 5  # dev and test sentences of the built-in corpus
@@ -179,6 +179,7 @@ def _disturb(seed: int) -> None:
     torch.manual_seed(seed)
 
 
+ALL_READ = DataConfig.model_fields.keys()
 # A value of each setting that only some tasks read, other than its default.
 SAMPLES = {
     **{f"data.{split}_{kind}": "a.txt" for split in ("train", "dev", "test") for kind in
@@ -186,10 +187,11 @@ SAMPLES = {
     **{f"data.{split}_{kind}": '["a"]' for split in ("training", "test") for kind in ("fonts", "voices")},
     **{f"data.{split}_noise": '["blur"]' for split in ("training", "test")},
     "data.masks": "true", "data.also_dev": '["multi30k"]', "data.bpe_dropout": "0.1", "data.treebank": "folder",
-    "data.leaves": "tags", "data.recombination": "0.1", "data.language": "de", "data.image_height": "16",
+    "data.leaves": "tags", "data.subtree_substitution": "0.1", "data.n_recombined": "3", "data.n_encodings": "3",
+    "data.max_dropped_share": "0.5", "data.max_length": "99", "data.language": "de", "data.image_height": "16",
     "data.max_image_width": "99", "data.n_bands": "9", "data.max_seconds": "9.0", "data.max_pairs": "9",
     "data.max_characters": "9", "data.drop_duplicates": "true", "data.max_length_ratio": "2.0",
-    "data.drop_identical": "false", "training.both_ways_epochs": "1", "training.r_drop": "1.0",
+    "data.drop_identical": "false", "training.bidirectional_epochs": "1", "training.r_drop": "1.0",
     "training.r_drop_after": "9", "training.feature_masks": "1", "training.ctc_weight": "0.5",
     "alignment.centring": "0.1", "alignment.beta": "0.3", "alignment.max_response": "9",
     "alignment.reward_model": "folder", "alignment.target_kl": "1.0", "alignment.kl_horizon": "9",
@@ -202,11 +204,13 @@ SAMPLES = {
 
 def check_settings_of_others(run: SmallRun, folder: Path, other: SmallRun) -> None:
     """A setting that the task does not read is refused where it is given, with a task that reads it."""
-    assert SAMPLES.keys() == READ_BY.keys()
-    config, task = run.config(), run.task.name
+    of_some = {f"data.{name}" for task in TASKS.values() for name in {*task.settings.model_fields} - ALL_READ}
+    assert SAMPLES.keys() == of_some.union(*(task.reads for task in TASKS.values()))
+    config, task = run.config(), task_named(run.task.name)
     for setting, value in SAMPLES.items():
         if not is_read(setting, task):
-            with pytest.raises(ConfigError, match=naming(setting, repr(READ_BY[setting][0]), f"task = {task!r}")):
+            facts = naming(setting, repr(readers_of(setting)[0]), f"task = {task.name!r}")
+            with pytest.raises(ConfigError, match=facts):
                 with_settings(config, [f"{setting}={value}"])
 
 
@@ -241,7 +245,7 @@ def check_card(run: SmallRun, folder: Path, other: SmallRun) -> None:
     assert run.result.scored_split is not None
     for fact in (
         f"# A Transformer for {use.what}", f"`transduce {use.verb} <this folder>`", use.call,
-        f"- corpus: {config.data.corpus}", f"{n_rows:,} {task.rows}", "6 updates",
+        f"- corpus: {config.data.corpus}", f"{n_rows:,} {task.example_noun}", "6 updates",
         f"## Scores on {run.result.scored_split}: {run.result.scored_text}", *run.task.card,
     ):  # fmt: skip
         assert fact in card, fact
@@ -263,7 +267,7 @@ def check_evaluation(run: SmallRun, folder: Path, other: SmallRun) -> None:
     split = run.result.scored_split
     assert run.result.scores is not None
     scores = task_named(run.task.name).evaluate(
-        run.model, open_prepared(run.folder / "store"), split, device="cpu", also=()  # type: ignore[arg-type]
+        run.model, open_prepared(run.folder / "store"), split, device="cpu", extra_bleus=()  # type: ignore[arg-type]
     )  # fmt: skip
     assert scores.as_json() == run.result.scores.as_json()
     value = scores.as_json()[run.task.score]

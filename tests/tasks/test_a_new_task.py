@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,16 @@ from task_suite import CHECKS, SmallTask, records, run_once
 
 from said import naming
 from transduce.cli.output import print_scores
-from transduce.data import Batch, Ids, StoreBatches, pad_rows, write_store
+from transduce.config import DataConfig, Split
+from transduce.corpora import Source
+from transduce.data import Batch, ColumnKind, Ids, StoreBatches, pad_rows
 from transduce.errors import ConfigError
 from transduce.inference.folder import read_model_folder
 from transduce.loss import LossSum
 from transduce.model import TransformerLM
 from transduce.recipes import read_recipe
 from transduce.runs import train
-from transduce.tasks import TASKS, Task, new_prepared, prepare, register, task_named
+from transduce.tasks import TASKS, Preparation, Row, Task, prepare, register, task_named
 from transduce.text import BOS_ID, EOS_ID, PAD_ID, Tokenizer, Tokenizers, train_word_level
 from transduce.training import Score, Validation
 
@@ -29,22 +32,48 @@ class Right(dict[str, float]):
     as_json = dict.copy
 
 
+class Digits(Source[list[str]]):
+    """Random digits; the items of every split are others."""
+
+    def __init__(self, config: DataConfig) -> None:
+        super().__init__(config)
+        self.config = config
+
+    def train(self, corpus: str) -> Iterator[list[str]]:
+        return self._drawn("train", self.config.n_pairs)
+
+    def of(self, split: Split) -> Iterator[list[str]]:
+        return self._drawn(split, 40)
+
+    def name_of(self, split: Split) -> str:
+        return "other digits" if split == "dev" else ""
+
+    def _drawn(self, split: Split, n: int) -> Iterator[list[str]]:
+        chance = random.Random(f"{split} {self.config.corpus_seed}")
+        return (chance.choices("0123456789", k=chance.randint(1, 2)) for _ in range(n))
+
+
+class DigitPreparation(Preparation[list[str], Any]):
+    def make_source(self, config: Any) -> Digits:
+        if config.corpus != "grammar":
+            raise ConfigError("task = 'backwards' draws its digits; leave out data.corpus")
+        return Digits(config)
+
+    def make_tokenizers(self) -> Tokenizers:
+        tokens = train_word_level(["0 1 2 3 4 5 6 7 8 9 |"])
+        return Tokenizers(tokens, tokens)
+
+    def columns(self) -> dict[str, ColumnKind]:
+        return {"ids": Ids(vocab_size=self.tokenizers.src.size)}
+
+    def rows(self, item: list[str]) -> Iterator[Row]:
+        yield {"ids": self.tokenizers.src.encode(" ".join([*item, "|", *reversed(item)]))}
+
+
 class Backwards(Task[Batch]):
     """After "5 2 7 |" comes "7 2 5"."""
 
-    name, doing = "backwards", "reversing"
-
-    def prepare(self, config: Any, folder: Path, *, data_folder: Any, log: Any, n_workers: int = 1) -> None:
-        if config.corpus != "grammar":
-            raise ConfigError("task = 'backwards' draws its digits; leave out data.corpus")
-        tokens, chance = train_word_level(["0 1 2 3 4 5 6 7 8 9 |"]), random.Random(config.corpus_seed)
-        tokenizers, columns = Tokenizers(tokens, tokens), {"ids": Ids(vocab_size=tokens.size)}
-        with new_prepared(config, folder, {"dev": "other digits"}) as place:
-            tokenizers.save(place)
-            for name, n in (("train", config.n_pairs), ("dev", 40)):
-                drawn = [chance.choices("0123456789", k=chance.randint(1, 2)) for _ in range(n)]
-                rows = [{"ids": tokens.encode(" ".join([*digits, "|", *reversed(digits)]))} for digits in drawn]
-                write_store(place / name, {config.corpus: rows}, columns, tokenizer_fingerprint=tokenizers.fingerprint)
+    name, progress_verb, preparation = "backwards", "reversing", DigitPreparation
 
     def batches(self, store: Any, config: Any, device: Any) -> StoreBatches[Batch]:
         def collate(rows_B: Any) -> Batch:
@@ -75,8 +104,9 @@ class Backwards(Task[Batch]):
         model = read.model_as(TransformerLM)
         return lambda digits: backwards(model, read.tokenizers.src, digits)
 
-    def evaluate(self, model_folder: Path, prepared: Any, split: str, *, device: Any, also: Any) -> Right:
-        return Right(right=right(read_model_folder(model_folder, device=torch.device(device)).model, prepared))
+    def evaluate(self, model_folder: Path, prepared: Any, split: str, **options: Any) -> Right:
+        device = torch.device(options["device"])
+        return Right(right=right(read_model_folder(model_folder, device=device).model, prepared))
 
 
 @torch.no_grad()
@@ -166,11 +196,20 @@ def test_it_learns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.split()[0] == "right"
 
 
+class Drawn(Digits):
+    def _drawn(self, split: Split, n: int) -> Iterator[list[str]]:
+        return ([random.choice("0123456789")] for _ in range(n))
+
+
+class DrawnPreparation(DigitPreparation):
+    def make_source(self, config: Any) -> Digits:
+        return Drawn(config)
+
+
 class DrawsItsText(Backwards):
     """Its text follows from a global random state."""
 
-    def prepare(self, config: Any, folder: Path, **options: Any) -> None:
-        super().prepare(config.model_copy(update={"corpus_seed": random.randrange(10**6)}), folder, **options)
+    preparation = DrawnPreparation
 
 
 class DrawsItsOrder(Backwards):

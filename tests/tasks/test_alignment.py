@@ -25,7 +25,8 @@ from transduce.preferences.rankings import DirectPreference, RewardObjective
 from transduce.recipes import read_recipe
 from transduce.runs import read_run_config, train
 from transduce.search.sampling import Sampling
-from transduce.tasks import open_prepared
+from transduce.tasks import open_prepared, task_named
+from transduce.tasks.prompts import ppo
 from transduce.tasks.prompts.response_task import blocked_ids
 from transduce.tasks.prompts.reward import margins_of_pairs
 from transduce.text import BOS_ID, EOS_ID
@@ -289,3 +290,15 @@ def test_a_policy_is_trained_in_one_process(stages: Mapping[str, SmallRun], tmp_
     with pytest.raises(ConfigError, match="one process"):
         train(stages["ppo"].config(), tmp_path / "run", distributed=DistributedContext(rank=0, n=2))
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("name", ["ppo", "reinforce"])
+def test_a_start_reads_the_reward_model_and_builds_batches_once(
+    stages: Mapping[str, SmallRun], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    read, built, task = list[Path](), list[object](), task_named(name)
+    model_of, batches_of = ppo.read_model_folder, task.batches
+    monkeypatch.setattr(ppo, "read_model_folder", lambda folder, **on: (read.append(folder), model_of(folder, **on))[1])
+    monkeypatch.setattr(task, "batches", lambda *given: (built.append(given), batches_of(*given))[1])
+    train(stages[name].config(), tmp_path / "run", store=stages[name].folder / "store")
+    assert (len(read), len(built)) == (1, 1)

@@ -13,7 +13,7 @@ from said import says
 from transduce.data import excess_of_targets, pairs
 from transduce.recipes import read_recipe
 from transduce.runs import train
-from transduce.tasks.preparation import open_prepared
+from transduce.tasks.prepared import open_prepared
 
 CommandLine = Callable[..., Any]
 TREE = "(TOP (S (NP (DT The) (JJ old) (NN dog)) (VP (VBZ sees) (NP (DT the) (NN cat))) (. .)))"

@@ -199,7 +199,7 @@ def test_positions_of_words_are_known_in_training_and_in_the_model(tmp_path: Pat
     (tmp_path / "parser.toml").write_text(RECIPE)
     settings = [
         "model.positions=words", "data.leaves=endings", "training.max_updates=20", "training.validate_every_updates=20",
-        "data.recombination=0.1", "data.n_recombined=2",
+        "data.subtree_substitution=0.1", "data.n_recombined=2",
     ]  # fmt: skip
     train(read_recipe(tmp_path / "parser.toml", settings), tmp_path / "run")
     parser = Parser.load(tmp_path / "run" / "model")

@@ -85,7 +85,7 @@ def test_bits_per_dimension_are_those_of_each_pixel_in_turn(run: Path) -> None:
         log_probs = logits.log_softmax(-1)[torch.arange(2, 66), torch.tensor(ids[2:])]
         total -= float(log_probs.sum())
     prepared = open_prepared(run / "store")
-    score = task_named("pixels").evaluate(run / "model", prepared, "test", device="cpu", also=())
+    score = task_named("pixels").evaluate(run / "model", prepared, "test", device="cpu", extra_bleus=())
     assert score.as_json().keys() == {"bits_per_dimension", "images"}
     assert score.as_json()["images"] == 200
     assert score.as_json()["bits_per_dimension"] == pytest.approx(total / math.log(2) / 200 / 64, abs=1e-4)

@@ -14,7 +14,8 @@ from transduce.config import DataConfig
 from transduce.corpora import generate_pairs
 from transduce.errors import ConfigError, DataError
 from transduce.files import write_manifest
-from transduce.tasks.preparation import open_prepared, prepare
+from transduce.tasks.preparation import prepare
+from transduce.tasks.prepared import open_prepared
 
 Pairs = list[tuple[str, str]]
 
@@ -31,7 +32,7 @@ def config_of(folder: Path, *, train: Pairs, dev: Pairs | None = None, **fields:
             (folder / f"{split}.{language}").write_text(lines, encoding="utf-8")
             if pairs:
                 fields[f"{split}_{'src' if side == 0 else 'tgt'}"] = str(folder / f"{split}.{language}")
-    return DataConfig.model_validate({"corpus": "files", "vocab_size": 300, **fields})
+    return DataConfig(**{"corpus": "files", "vocab_size": 300, **fields})
 
 
 def logged(config: DataConfig, folder: Path) -> list[str]:
@@ -141,9 +142,9 @@ def test_prepared_text_without_its_manifest_is_refused(tmp_path: Path) -> None:
 def test_prepared_text_of_a_later_version_is_refused(tmp_path: Path) -> None:
     prepare(config_of(tmp_path, train=grammar(100)), tmp_path / "out")
     path = tmp_path / "out" / "prepared.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 3}))
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 4}))
     write_manifest(tmp_path / "out")
-    with pytest.raises(DataError, match=naming("prepared.json", 3, 0, 2)):
+    with pytest.raises(DataError, match=naming("prepared.json", 4, 0, 3)):
         open_prepared(tmp_path / "out")
 
 

@@ -54,7 +54,7 @@ CONFIGS = {
     "parsing": {"task": "parsing", "corpus": "grammar", "n_pairs": 200, "shared_vocabulary": False},
     "parsing with dropout": {
         "task": "parsing", "corpus": "grammar", "n_pairs": 200, "shared_vocabulary": False, "bpe_dropout": 0.2,
-        "recombination": 0.5,
+        "subtree_substitution": 0.5,
     },
 }  # fmt: skip
 
@@ -67,7 +67,7 @@ def test_every_number_of_workers_writes_the_same_files(tmp_path: Path, name: str
             "".join(f"{src}\t{tgt}\n" for src, tgt in [*PAIRS, *ODD, *PAIRS[:100]]).encode("utf-8", "surrogatepass")
         )
         values["train_tsv"] = str(tmp_path / "train.tsv")
-    config = DataConfig.model_validate(values)
+    config = DataConfig(**values)
     written = []
     for n_workers in (1, 3):
         prepare(config, tmp_path / str(n_workers), n_workers=n_workers)

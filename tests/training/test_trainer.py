@@ -437,7 +437,7 @@ def test_updates_that_are_not_finite_are_left_out_as_often_as_allowed(make_train
     seen: list[Record] = []
     toy = make_trainer().batches
     options: dict[str, Any] = {"batches": Spoiled(toy, (0, 2), (1, 1)), "p_drop": 0.3, "checkpoint_every_updates": 5}
-    trainer = make_trainer(n_skippable=2, listeners=[seen.append], **options)
+    trainer = make_trainer(max_skipped_updates=2, listeners=[seen.append], **options)
     assert trainer.run() == "max_updates"
     assert (trainer.state.n_skipped, trainer.state.update, trainer.state.next_batch) == (2, 8, 2)
     skips = [record for record in seen if isinstance(record, SkipRecord)]
@@ -446,10 +446,12 @@ def test_updates_that_are_not_finite_are_left_out_as_often_as_allowed(make_train
     last = [record for record in seen if isinstance(record, UpdateRecord)][-1]
     assert last.tgt_tokens == (8 + 3 + 3) + (3 + 3 + 8) + (6 + 3)
 
-    stopped = make_trainer(n_skippable=1, checkpoints=trainer.checkpoints.parent / "other" / "checkpoints", **options)
+    stopped = make_trainer(
+        max_skipped_updates=1, checkpoints=trainer.checkpoints.parent / "other" / "checkpoints", **options
+    )
     with pytest.raises(TrainingError, match=naming("update 5", "loss", "nan", 1)):
         stopped.run()
-    resumed = make_trainer(n_skippable=2, checkpoints=stopped.checkpoints, **options)
+    resumed = make_trainer(max_skipped_updates=2, checkpoints=stopped.checkpoints, **options)
     resumed.resume(checkpoint_folders(stopped.checkpoints)[-1])
     assert (resumed.state.update, resumed.state.n_skipped, resumed.state.cause) == (4, 1, "stop")
     resumed.run()
@@ -547,7 +549,7 @@ def test_a_skip_and_a_stop_leave_the_records_of_a_run_that_was_not_stopped(
     """The skip follows a ``schedule`` or ``best`` checkpoint directly; then the run is interrupted."""
     options: dict[str, Any] = {
         "batches": Spoiled(make_trainer().batches, (0, 2)),
-        "n_skippable": 5,
+        "max_skipped_updates": 5,
         "checkpoint_every_updates": checkpoint_every,
         "validate_every_updates": 2,
     }

@@ -24,13 +24,17 @@ from typing import Any, Literal, Protocol, TypeVar, get_args
 import torch
 
 from transduce.config import (
-    ALIGNMENT_TASKS,
     SPLITS,
     DataConfig,
+    DocumentsData,
     Precision,
+    PromptsData,
     RunConfig,
+    TreesData,
     config_from_mapping,
     config_of_format_1,
+    tables_of_format_3,
+    without_unread,
 )
 from transduce.corpora import data_folders, generate_pairs
 from transduce.corpora.grammar import generate_instructions
@@ -323,7 +327,7 @@ class Experiments:
                 resume=holds_run(folder),
                 store=self.store(config.data),
                 device=self.device,
-                also=TOKENISED_BLEUS.keys(),
+                extra_bleus=TOKENISED_BLEUS.keys(),
                 listeners=[follower] if follower else [],
                 should_stop=self.should_stop,
                 while_training=self.while_training,
@@ -365,12 +369,12 @@ class Experiments:
 
     def _shortened(self, config: RunConfig) -> RunConfig:
         """Shorten a run to seconds: six updates on the built-in corpus, evaluated on a few sentences."""
-        if config.data.task == "parsing":
+        if isinstance(config.data, TreesData):
             few, kind, max_extra_tokens = "few.ptb", "trees", 60
-        elif config.data.task in ALIGNMENT_TASKS:
+        elif isinstance(config.data, PromptsData):
             few, kind, max_extra_tokens = "few-rankings.tsv", "prompts", 1
         else:
-            few, kind = ("few.txt", "text") if config.data.language is not None else ("few.tsv", "tsv")
+            few, kind = ("few.txt", "text") if isinstance(config.data, DocumentsData) else ("few.tsv", "tsv")
             max_extra_tokens = 1
         path = json.dumps(str(self.work / self.scale / few))
         return with_settings(
@@ -397,7 +401,8 @@ class Experiments:
         values = migrated(read_json(path), RECORD_MIGRATIONS, where=path)
         try:
             record = RunRecord(**values)
-            config = config_from_mapping(RunConfig, record.config, where="config").model_dump()
+            tables = without_unread(tables_of_format_3(record.config))
+            config = config_from_mapping(RunConfig, tables, where="config").model_dump()
         except (TypeError, ConfigError) as error:
             raise DataError(f"{path} is not a record of this version ({error}); delete it to run again") from error
         for name in ("starts_from", "tokenizer_of", "rated_by"):
@@ -470,7 +475,7 @@ class Experiments:
                 scores[split] = result.scores.as_json()
             else:
                 split_scores = task_of(config).evaluate(
-                    model_folder, prepared, split, device=self.device, also=TOKENISED_BLEUS.keys()
+                    model_folder, prepared, split, device=self.device, extra_bleus=TOKENISED_BLEUS.keys()
                 )
                 scores[split] = split_scores.as_json()
         if scores["dev"] is None:

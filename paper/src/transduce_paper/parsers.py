@@ -12,7 +12,7 @@ __all__ = ["PARSERS", "SMALL_PARSER", "parser_at_scale"]
 _SMALL = (
     "model.n_encoder_layers=3", "model.n_decoder_layers=5", "model.d_model=128", "model.d_ff=512", "model.n_heads=4",
     "model.d_k=32", "model.d_v=32", "model.p_drop=0.1", "model.norm=pre", "model.positions=words",
-    "data.leaves=endings", "data.recombination=0.1", "data.max_length=300", "training.max_tokens_per_batch=2048",
+    "data.leaves=endings", "data.subtree_substitution=0.1", "data.max_length=300", "training.max_tokens_per_batch=2048",
     "training.warmup_steps=300", "training.decay=linear", "training.optimiser=muon", "training.precision=bf16",
     "training.validation_sentences=200", "training.checkpoint_every_updates=100", "search.beam_size=4",
 )  # fmt: skip
@@ -49,7 +49,7 @@ _COMMON = (
 )  # fmt: skip
 CPU_UPDATES_DIVISOR = 4
 # What a parser has besides at test scale.
-SMALL_PARSER = ("model.n_encoder_layers=1", "model.n_decoder_layers=1", "data.recombination=0.0")
+SMALL_PARSER = ("model.n_encoder_layers=1", "model.n_decoder_layers=1", "data.subtree_substitution=0.0")
 
 
 def parser_at_scale(name: str, scale: Scale) -> RunConfig:

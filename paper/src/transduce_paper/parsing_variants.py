@@ -15,7 +15,7 @@ from statistics import mean
 from typing import Literal
 
 from transduce.config import DataConfig, Split
-from transduce.corpora import BUILT_IN, OWN_FILES, CleaningReport, ParallelText
+from transduce.corpora import BUILT_IN, OWN_FILES, ParallelText
 from transduce.files import write_lines
 from transduce.inference import Parser, tagged_words
 from transduce.linearisation import ANY_TAG, ending_token
@@ -100,7 +100,7 @@ def raw_sentences(raw: Raw, data_folder: Path | None) -> Iterator[str]:
     """
     text = ParallelText(DataConfig(corpus=raw.corpus), data_folder)
     seen: set[str] = set()
-    for line, _ in text.clean_train_pairs(raw.corpus, CleaningReport()):
+    for line, _ in text.train(raw.corpus):
         words = treebank_words(line)
         sentence = sentence_of_words(words)
         if MIN_WORDS <= len(words) <= MAX_WORDS and sentence not in seen:

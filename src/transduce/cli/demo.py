@@ -106,7 +106,7 @@ def _print_result(result: DemoResult, data: DataConfig) -> None:
             print_line(f"  (reference: {example.reference})")
     if result.scores is not None:
         heading = f"scores on {result.run.scored_text}"
-        if list(data.weights) == [BUILT_IN] and not any(data.files_of("test")):
+        if list(data.weights) == [BUILT_IN] and not data.names_of("test"):
             heading += ": sentences with word combinations that are not in the training data"
         print_line()
         print_line(heading)

@@ -53,7 +53,7 @@ def prepare(
         echo(remark)
     if json:
         tokenizers = Tokenizers.load(out)
-        n_pairs = {split: read_summary(out / split).n_pairs for split in ("train", "dev") if (out / split).exists()}
+        n_pairs = {split: read_summary(out / split).n_examples for split in ("train", "dev") if (out / split).exists()}
         print_json(
             {
                 "folder": str(out),

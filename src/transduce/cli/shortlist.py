@@ -28,7 +28,7 @@ def shortlist(
 ) -> None:
     """Learn which target tokens are likely for each source token, for a faster translate --shortlist."""
     from transduce.tasks.pairs.shortlists import write_shortlist
-    from transduce.tasks.preparation import open_prepared
+    from transduce.tasks.prepared import open_prepared
 
     require_folder("--out", out)
     prepared = open_prepared(store)

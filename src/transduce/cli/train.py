@@ -77,7 +77,7 @@ def train(
         *options.treebank_settings(treebank),
         *_starting_settings(start_from),
         *([] if minutes is None else [f"training.max_minutes={float(minutes)}"]),
-        *([] if on_nan is None else [f"training.n_skippable={_n_skippable(on_nan)}"]),
+        *([] if on_nan is None else [f"training.max_skipped_updates={_n_skippable(on_nan)}"]),
     ]
     config, folder = _config_and_folder(recipe, out, resume=resume, changes=options.set_once(changes))
     require_folder("--out", folder)

@@ -15,13 +15,10 @@ Score = Annotated[float, Field(ge=-(10**6), le=10**6)]
 
 
 class AlignmentConfig(Record):
-    """Settings of the tasks ``reward``, ``dpo``, ``ppo`` and ``reinforce``.
-
-    The reference is the model that the run starts from.
-    """
+    """Settings of tasks that learn preferences. The reference is the model that the run starts from."""
 
     centring: Coefficient = 0.0  # reward model: how strongly the rewards of a pair are drawn towards a sum of 0
-    reward_model: FileName | None = None  # a model folder of task = "reward", which rates the policy's responses
+    reward_model: FileName | None = None  # a folder of a reward model, which rates the policy's responses
     beta: Coefficient = 0.1  # of the KL penalty towards the reference; of DPO
     target_kl: Positive | None = None  # nats of a response: beta adapts to keep this divergence; default: beta is fixed
     kl_horizon: Count = 10_000  # responses: how slowly beta adapts

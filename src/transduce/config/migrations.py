@@ -1,14 +1,17 @@
-"""Migrations of configuration tables to formats 1 and 2; each file that contains them has its own format."""
+"""Migrations of configuration tables to formats 1 to 3; each file that contains them has its own format."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
 # Renamed keys: (table, old name) -> new name and the mapping of old to new values.
 RENAMED: Mapping[tuple[str, str], tuple[str, Mapping[str, str]]] = {
     ("data", "target"): ("task", {"text": "translation", "trees": "parsing"}),
+    ("data", "recombination"): ("subtree_substitution", {}),
+    ("training", "both_ways_epochs"): ("bidirectional_epochs", {}),
+    ("training", "n_skippable"): ("max_skipped_updates", {}),
 }
 
 # Format 0 had one record for all systems: the fields that only some systems have.
@@ -49,12 +52,6 @@ def renamed(table: str, values: Mapping[str, Any]) -> tuple[dict[str, Any], list
     return result, changes
 
 
-def config_of_format_1(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Migrate the tables under ``config`` to format 1, in the values of a file such as ``run.json``."""
-    tables = values.get("config")
-    return {**values, "config": tables_of_format_1(tables)} if isinstance(tables, Mapping) else dict(values)
-
-
 def tables_of_format_1(tables: Mapping[str, Any]) -> dict[str, Any]:
     """Migrate the tables model, data, training and search, or some of them, to format 1.
 
@@ -80,21 +77,41 @@ def _table_of_format_1(table: str, values: Mapping[str, Any]) -> dict[str, Any]:
             return result
 
 
-def config_of_format_2(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Migrate the tables under ``config`` to format 2."""
-    tables = values.get("config")
-    if not isinstance(tables, Mapping) or not isinstance(tables.get("data"), Mapping):
-        return dict(values)
-    return {**values, "config": model_of_format_2(tables, tables["data"].get("task"))}
-
-
-def model_of_format_2(tables: Mapping[str, Any], task: object = None) -> dict[str, Any]:
+def model_of_format_2(tables: Mapping[str, Any]) -> dict[str, Any]:
     """Migrate the table ``model`` to format 2, which says what the model is; before, its task did.
 
-    ``task`` is that of the tables by default.
+    The task stands among the tables, or in the table ``data``.
 
     >>> model_of_format_2({"task": "reward", "model": {"system": "language-model"}})
     {'task': 'reward', 'model': {'system': 'language-model', 'output': 'scalar'}}
     """
-    model, own = tables.get("model"), _MODELS_OF_TASKS.get(str(task or tables.get("task")), {})
+    data, model = tables.get("data"), tables.get("model")
+    task = data.get("task") if isinstance(data, Mapping) else tables.get("task")
+    own = _MODELS_OF_TASKS.get(str(task), {})
     return {**tables, "model": {**model, **own}} if isinstance(model, Mapping) else dict(tables)
+
+
+def tables_of_format_3(tables: Mapping[str, Any]) -> dict[str, Any]:
+    """Migrate the tables data and training, or one of them, to format 3.
+
+    >>> tables_of_format_3({"training": {"n_skippable": 2}})
+    {'training': {'max_skipped_updates': 2}}
+    """
+    return {
+        table: renamed(table, values)[0] if isinstance(values, Mapping) else values for table, values in tables.items()
+    }
+
+
+def _of_config(migrate: Callable[[Mapping[str, Any]], dict[str, Any]]) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    """Return the migration of the tables under ``config``, in the values of a file such as ``run.json``."""
+
+    def migrated(values: Mapping[str, Any]) -> dict[str, Any]:
+        tables = values.get("config")
+        return {**values, "config": migrate(tables)} if isinstance(tables, Mapping) else dict(values)
+
+    return migrated
+
+
+config_of_format_1 = _of_config(tables_of_format_1)
+config_of_format_2 = _of_config(model_of_format_2)
+config_of_format_3 = _of_config(tables_of_format_3)

@@ -54,14 +54,49 @@ def matching(pattern: str, words: str) -> AfterValidator:
 FileName = Annotated[str, Field(min_length=1), matching(r"[^\0]*", "a file name without NUL characters")]
 
 
-class Tagged(Record):
-    """Base class of a tagged union of records: the field named ``tag`` selects the member.
-
-    ``default_tag`` selects the member if the field is missing. Calling the base creates the selected member. A
-    subclass becomes a member by having a default for the tag field.
-    """
+class Chosen(Record):
+    """Base class of records, of which the field named ``tag`` chooses one. Calling the base creates that one."""
 
     tag: ClassVar[str]
+
+    def __new__(cls, **values: Any) -> Self:  # noqa: D102  (documented by the class)
+        return super().__new__(cls.member(values) if cls.is_base() else cls)
+
+    @classmethod
+    def is_base(cls) -> bool:
+        """Return whether this is the base, not one of the records."""
+        raise NotImplementedError
+
+    @classmethod
+    def member(cls, values: Mapping[str, Any]) -> type[Self]:
+        """Return the record that ``values`` choose. Raises ConfigError for an unknown one."""
+        raise NotImplementedError
+
+    def carried_over(self, changes: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the current values of the fields that the record chosen by ``changes`` has, too.
+
+        A value that is not among those of that record's field of the same name is left out.
+        """
+        try:
+            kind = self.member({self.tag: getattr(self, self.tag), **changes})
+        except ConfigError:  # told when the changes are validated
+            kind = type(self)
+        values = self.model_dump(include=set(kind.model_fields))
+        choices = {name: field.annotation for name, field in kind.model_fields.items()}
+        return {
+            name: value
+            for name, value in values.items()
+            if name == self.tag or get_origin(choices[name]) is not Literal or value in get_args(choices[name])
+        }
+
+
+class Tagged(Chosen):
+    """Base class of a tagged union of records.
+
+    ``default_tag`` selects the member if the field is missing. A subclass becomes a member by having a default for the
+    tag field.
+    """
+
     default_tag: ClassVar[str]
     members: ClassVar[dict[str, type[Tagged]]]
 
@@ -70,9 +105,6 @@ class Tagged(Record):
         field = cls.model_fields[cls.tag]
         if not field.is_required():
             cls.members[field.default] = cls
-
-    def __new__(cls, **values: Any) -> Self:  # noqa: D102  (documented by the class)
-        return super().__new__(cls.member(values) if cls.is_base() else cls)
 
     @classmethod
     def is_base(cls) -> bool:
@@ -86,20 +118,6 @@ class Tagged(Record):
         if not isinstance(name, str) or name not in cls.members:
             raise ConfigError(f"{cls.tag}: should be {one_of(cls.members)}, got {quoted(name)}")
         return cls.members[name]  # type: ignore[return-value]
-
-    def carried_over(self, changes: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the current values of the fields that the member selected by ``changes`` has, too.
-
-        A value that is not among those of the member's field of the same name is left out.
-        """
-        kind = self.members.get(str(changes.get(self.tag)), type(self))
-        values = self.model_dump(include=set(kind.model_fields))
-        choices = {name: field.annotation for name, field in kind.model_fields.items()}
-        return {
-            name: value
-            for name, value in values.items()
-            if name == self.tag or get_origin(choices[name]) is not Literal or value in get_args(choices[name])
-        }
 
     @classmethod
     def with_tag(cls, values: Any) -> Any:
@@ -129,7 +147,7 @@ def config_from_mapping(
     transduce.errors.ConfigError: recipe.toml: unknown key d_modle; did you mean d_model?
     """
     try:
-        if issubclass(kind, Tagged) and kind.is_base():
+        if issubclass(kind, Chosen) and kind.is_base():
             kind = kind.member(values)
         return kind.model_validate(dict(values))
     except ValidationError as cause:
@@ -151,7 +169,7 @@ def _explain(kind: type[Record], problem: ErrorDetails, *, shows_values: bool) -
             return f"unknown key {key}; {nearest_name(names[-1], kind.model_fields)}"
         case "value_error":
             reason = problem["msg"].removeprefix("Value error, ")
-            return f"{key}: {reason}" if key else reason
+            return f"{key}: {reason}" if key and f"{key}." not in reason else reason
         case "union_tag_invalid":
             assert issubclass(kind, Tagged)
             key, got, reason = f"{key}.{kind.tag}", got[kind.tag], f"should be {one_of(kind.members)}"

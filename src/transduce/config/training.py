@@ -46,7 +46,7 @@ class TrainingConfig(Record):
     r_drop: Annotated[float, Field(ge=0.0, le=100.0)] = 0.0
     r_drop_after: Natural = 0  # R-Drop starts after this many updates; updates before it take half the time
     # Bidirectional training: in the first epochs pairs are also read from target to source (Ding et al., 2021).
-    both_ways_epochs: Natural = 0
+    bidirectional_epochs: Natural = 0
     # Images and audio: masks over columns or frames, and as many over rows or bands, of each training source, drawn
     # anew in each epoch (SpecAugment, Park et al., 2019).
     feature_masks: Annotated[int, Field(ge=0, le=100)] = 0
@@ -57,7 +57,7 @@ class TrainingConfig(Record):
     smoothing: Literal["uniform", "authors"] = "uniform"
     precision: Precision = "fp32"  # bf16: autocast; weights and optimiser stay fp32
     seed: Seed = 1  # of initial weights, dropout and batch order
-    n_skippable: Natural = 0  # maximum number of updates skipped for a non-finite loss or gradient (--on-nan skip:N)
+    max_skipped_updates: Natural = 0  # for a non-finite loss or gradient (--on-nan skip:N)
     log_every_updates: Count = 50  # interval of records in metrics.jsonl
     validate_every_updates: Count = 1000  # interval of validations (dev perplexity)
     validation_bleu: bool = True  # also translate dev at each validation

@@ -10,19 +10,19 @@ from transduce.corpora.getting import get_corpus
 from transduce.corpora.grammar import generate_pairs
 from transduce.corpora.holding_out import HeldOut, hold_out
 from transduce.corpora.layout import available_directions, cache_folder, data_folders, find_text, has_training_text
-from transduce.corpora.paired_text import PairedText
 from transduce.corpora.parallel_files import read_aligned_files, read_tab_separated
 from transduce.corpora.parallel_text import ParallelText
 from transduce.corpora.plain_text import PlainText
 from transduce.corpora.responses import Ranking, read_rankings
+from transduce.corpora.source import Pair, Report, Source
 from transduce.corpora.treebank_text import TREEBANKS, WSJ, TreebankText, find_trees, read_trees
 from transduce.corpora.writing import write_grammar_corpus
 
 __all__ = [
     "BUILT_IN", "CATALOGUE", "DIGIT_CLASSES", "DIGIT_LEVELS", "DIGIT_PIXELS", "DIGIT_SIDE", "OWN_FILES", "TREEBANKS",
-    "WSJ", "CleaningReport", "CleaningRules", "Corpus", "HeldOut", "PairedText", "ParallelText", "PlainText",
-    "Progress", "Ranking", "Text", "TreebankText", "available_directions", "cache_folder", "clean", "corpus_named",
-    "data_folders", "digit_images", "find_text", "find_trees", "generate_pairs", "get_corpus", "has_training_text",
-    "hold_out", "read_aligned_files", "read_rankings", "read_tab_separated", "read_trees", "text_named",
-    "write_grammar_corpus",
+    "WSJ", "CleaningReport", "CleaningRules", "Corpus", "HeldOut", "Pair", "ParallelText", "PlainText", "Progress",
+    "Ranking", "Report", "Source", "Text", "TreebankText", "available_directions", "cache_folder", "clean",
+    "corpus_named", "data_folders", "digit_images", "find_text", "find_trees", "generate_pairs", "get_corpus",
+    "has_training_text", "hold_out", "read_aligned_files", "read_rankings", "read_tab_separated", "read_trees",
+    "text_named", "write_grammar_corpus",
 ]  # fmt: skip

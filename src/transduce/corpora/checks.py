@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from transduce.config import DataConfig, Split
+from transduce.config import DataConfig, PairsData, ParallelCorpora, ParallelData, Split
 from transduce.corpora.catalogue import OWN_FILES
 from transduce.corpora.cleaning import CleaningReport, Reason
 from transduce.corpora.languages import (
@@ -80,7 +80,7 @@ def column_part(path: Path) -> TextPart:
     return TextPart(str(path), "the source column", "the target column", partial(read_uncleaned_columns, path))
 
 
-def configured_part(config: DataConfig, split: Split) -> TextPart | None:
+def configured_part(config: ParallelCorpora, split: Split) -> TextPart | None:
     """Make the part of the files configured for a split; None if there are none."""
     src, tgt, tsv = config.files_of(split)
     if tsv is not None:
@@ -242,7 +242,7 @@ def remarks_on_codes(config: DataConfig) -> Iterator[Remark]:
             yield Remark("note", f"direction = {config.direction!r}", fault)
 
 
-def remarks_on_own_files(config: DataConfig) -> Iterator[Remark]:
+def remarks_on_own_files(config: ParallelCorpora) -> Iterator[Remark]:
     """Run all checks above on the configured files; training text is read once, and again around a shift.
 
     No remarks if no training file is configured.
@@ -287,11 +287,7 @@ def dropped_share(report: CleaningReport) -> float:
 
 
 def remark_on_dropped(
-    corpus: str,
-    report: CleaningReport,
-    config: DataConfig,
-    *,
-    to_allow: str = "--set data.max_dropped_share=1.0",
+    corpus: str, report: CleaningReport, config: PairsData, *, to_allow: str = "--set data.max_dropped_share=1.0"
 ) -> Remark | None:
     """Return a problem if cleaning drops more than ``data.max_dropped_share``, a note above 2%, else None.
 
@@ -303,7 +299,7 @@ def remark_on_dropped(
     reasons = [(reason, tally) for reason, tally in report.dropped.items() if tally.count and reason != "duplicate"]
     reasons.sort(key=lambda entry: -entry[1].count)
     advice = dict(_ADVICE)
-    if corpus == OWN_FILES and config.train_tsv is not None:
+    if corpus == OWN_FILES and isinstance(config, ParallelData) and config.train_tsv is not None:
         advice["not two columns"] += hint_at_columns(Path(config.train_tsv))
     top = "; ".join(f"{reason} {tally.count:,} ({tally}): {advice[reason]}" for reason, tally in reasons[:N_REASONS])
     names = (config.names_of("train") if corpus == OWN_FILES else []) or [corpus]

@@ -9,10 +9,12 @@ Shapes: N rows (images).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import TYPE_CHECKING
 
-from transduce.config import DataConfig, Split
+from transduce.config import DataConfig, FirstItems, Split
 from transduce.corpora.plain_text import Document
+from transduce.corpora.source import Source
 from transduce.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -70,34 +72,24 @@ def image_of(line: str) -> NDArray[np.uint8]:
     return np.array([DIGIT_LEVELS.index(level) for level in line[1:]], dtype=np.uint8).reshape(DIGIT_SIDE, DIGIT_SIDE)
 
 
-class DigitText:
+class DigitText(Source[Document]):
     """The digits as documents of one line each."""
 
     def __init__(self, config: DataConfig) -> None:
         """Raises ConfigError for another corpus than the digits."""
         if set(config.weights) != {DIGITS}:
             raise ConfigError(f"task = {config.task!r} reads corpus = {DIGITS!r}, got {', '.join(config.weights)}")
-        self.config = config
+        super().__init__(config)
+        self.config = FirstItems.of(config)
 
-    @property
-    def corpora(self) -> tuple[str, ...]:
-        """The name of the only corpus."""
-        return (DIGITS,)
-
-    def train_documents(self, corpus: str) -> Iterator[Document]:
+    def train(self, corpus: str) -> Iterator[Document]:
         """Yield the training digits, or the first ``data.max_pairs`` of them."""
-        for number, document in enumerate(self.documents("train")):
-            if self.config.max_pairs is None or number < self.config.max_pairs:
-                yield document
+        return islice(self.of("train"), self.config.max_pairs)
 
-    def documents(self, split: Split) -> Iterator[Document]:
+    def of(self, split: Split) -> Iterator[Document]:
         """Yield the digits of a split."""
         for image, digit in zip(*digit_images(split), strict=True):
             yield [line_of(image, int(digit))]
-
-    def has(self, split: Split) -> bool:
-        """Whether the split exists."""
-        return True
 
     def name_of(self, split: Split) -> str:
         """Display name of dev or test, reported beside scores."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from transduce.corpora.leakage import normalised_line
-from transduce.corpora.paired_text import Pairs
+from transduce.corpora.source import Pair
 from transduce.errors import DataError
 
 __all__ = ["HeldOut", "held_out_size", "hold_out"]
@@ -31,7 +31,7 @@ class HeldOut:
     n_left_out: int = 0  # near-duplicates of held-out pairs, counted while ``train`` is read
     _keys: set[tuple[int, str]] = field(default_factory=set)
 
-    def train(self, pairs: Iterable[tuple[str, str]]) -> Pairs:
+    def train(self, pairs: Iterable[tuple[str, str]]) -> Iterator[Pair]:
         """Yield the pairs of the whole text that share neither source nor target with a held-out pair."""
         held_out = set(self.dev) | set(self.test)
         for pair in pairs:

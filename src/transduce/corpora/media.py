@@ -5,19 +5,23 @@ Your own are listed in a text file: each line is a file name, relative to the fo
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Any, Literal
 
-from transduce.config import MEDIA_CORPORA, DataConfig, Split, nearest_name
+from numpy.typing import NDArray
+
+from transduce.config import SPLITS, DataConfig, ImagesData, MediaData, SpeechData, Split, nearest_name
 from transduce.corpora.catalogue import OWN_FILES
 from transduce.corpora.parallel_text import require_text
+from transduce.corpora.source import Source
 from transduce.errors import ConfigError, DataError, shown
 from transduce.files import read_lines
 from transduce.media import Features, FeaturesReader
 
-__all__ = ["MediaItem", "MediaReport", "MediaText", "examined_items", "listed_media"]
+__all__ = ["GeneratedMedia", "MediaItem", "MediaReport", "MediaText", "examined_items", "listed_media"]
 
 N_NAMED = 3  # files that a report names for each reason
 
@@ -33,14 +37,20 @@ class MediaItem:
     features: Features
 
 
-class GeneratedMedia(Protocol):
+class GeneratedMedia(ABC):
     """A generated corpus of images or audio; its items are functions of the configuration."""
 
+    @abstractmethod
     def texts(self, split: Split) -> Iterator[str]:
         """Yield the texts of a split, without making images or audio."""
 
+    @abstractmethod
+    def made(self, split: Split) -> Iterator[tuple[str, str, NDArray[Any]]]:
+        """Yield name, text and grey image, or samples, of each item of a split."""
+
     def items(self, split: Split, reader: FeaturesReader) -> Iterator[MediaItem]:
         """Yield the items of a split."""
+        return (MediaItem(name, text, reader.features(raw)) for name, text, raw in self.made(split))
 
 
 @dataclass(slots=True)
@@ -64,6 +74,10 @@ class MediaReport:
         return {"read": self.n_read, "kept": self.n_kept, "left_out": dict(self.n_left_out)}
 
     def lines(self) -> list[str]:
+        """Describe what was left out, and what was read in part only."""
+        return [*self.problems(), *self.notes()]
+
+    def problems(self) -> list[str]:
         """Describe what was left out, one line for each reason."""
         return [
             f"left out {n:,} {reason}: {'; '.join(self.left_out[reason])}{', ...' if n > N_NAMED else ''}"
@@ -78,92 +92,99 @@ class MediaReport:
         return [f"{named}; and {more:,} more files" if more > 0 else named] if named else []
 
 
-class MediaText:
+class MediaText(Source[MediaItem]):
     """The items of a configuration."""
 
-    def __init__(self, config: DataConfig, *, n_workers: int = 1) -> None:
-        """Raises ConfigError if a corpus has no images or audio, DataError if a list is missing."""
-        self.config, self._n_workers = config, n_workers
-        known = [name for name, task in MEDIA_CORPORA.items() if task == config.task]
+    def __init__(
+        self,
+        config: DataConfig,
+        reader: FeaturesReader,
+        *,
+        n_workers: int = 1,
+        log: Callable[[str], object] = lambda line: None,
+    ) -> None:
+        """``log`` is told what of dev and test was read in part.
+
+        Raises ConfigError if a corpus has no images or audio, DataError if a list is missing.
+        """
+        super().__init__(config)
+        config = MediaData.of(config)
+        self.config, self.reader, self._n_workers, self._log = config, reader, n_workers, log
         for corpus in self.corpora:
-            if corpus not in (OWN_FILES, *known):
-                hint = nearest_name(corpus, [OWN_FILES, *known])
+            if corpus not in (OWN_FILES, *config.generated):
+                hint = nearest_name(corpus, [OWN_FILES, *config.generated])
                 raise ConfigError(f"data.corpus: {shown(corpus)} has no text with {config.task} to learn; {hint}")
         if OWN_FILES in self.corpora and config.train_media is None:
             raise ConfigError("corpus = 'files' needs data.train_media, a list of file names with their texts")
-        for split in ("train", "dev", "test"):
-            path = config.media_of(split)
+        for split in SPLITS:
+            path = config.file_of(split)
             if path is not None:
                 require_text(Path(path))
         self._generated = {name: self._generator(name) for name in self.corpora if name != OWN_FILES}
 
-    @property
-    def corpora(self) -> tuple[str, ...]:
-        """Names of the training corpora."""
-        return tuple(self.config.weights)
-
     def name_of(self, split: Split) -> str:
         """Display name of the dev or test items; "" if there are none."""
-        path = self.config.media_of(split)
+        path = self.config.file_of(split)
         generated = next(iter(self._generated), None)
         return path or (f"{generated} {split}" if generated else "")
 
     def train_texts(self, corpus: str) -> Iterator[str]:
         """Yield the texts of the training items of a corpus."""
         if corpus == OWN_FILES:
-            path = self.config.train_media
-            assert path is not None
-            return (text for _, text in listed_media(Path(path)))
+            return (text for _, text in listed_media(self._list_of("train")))
         return self._generated[corpus].texts("train")
 
-    def train(self, corpus: str, reader: FeaturesReader, report: MediaReport) -> Iterator[MediaItem]:
-        """Yield the training items of a corpus; ``report`` counts those that are left out."""
+    def train(self, corpus: str) -> Iterator[MediaItem]:
+        """Yield the training items of a corpus; a report counts those that are left out."""
+        report = self.reports[corpus] = MediaReport()
         if corpus == OWN_FILES:
-            path = self.config.train_media
-            assert path is not None
-            yield from examined_items(Path(path), reader, report)
+            return examined_items(self._list_of("train"), self.reader, report)
+        return self._short_ones(self._generated[corpus].items("train", self.reader), report)
+
+    def of(self, split: Split) -> Iterator[MediaItem]:
+        """Yield the items of dev or test.
+
+        Raises DataError for a file that cannot be used: scores count every line.
+        """
+        if self.config.file_of(split) is None:
+            yield from next(iter(self._generated.values())).items(split, self.reader)
             return
-        for item in self._generated[corpus].items("train", reader):
+        path, report = self._list_of(split), MediaReport()
+        yield from examined_items(path, self.reader, report)
+        if problems := report.problems():
+            raise DataError(f"{path}, {split}: {problems[0].removeprefix('left out ')}; repair or remove them")
+        for line in report.notes():
+            self._log(f"{split}: {line}")
+
+    def _list_of(self, split: Split) -> Path:
+        path = self.config.file_of(split)
+        assert path is not None
+        return Path(path)
+
+    def _short_ones(self, items: Iterator[MediaItem], report: MediaReport) -> Iterator[MediaItem]:
+        for item in items:
             report.n_read += 1
-            why = reader.too_long(item.features)
+            why = self.reader.too_long(item.features)
             if why is None:
                 report.n_kept += 1
                 yield item
             else:
                 report.leave_out("too long", f"{item.name} is {why}")
 
-    def items(
-        self, split: Split, reader: FeaturesReader, log: Callable[[str], object] = lambda line: None
-    ) -> Iterator[MediaItem]:
-        """Yield the items of dev or test; ``log`` is told what was read in part.
-
-        Raises DataError for a file that cannot be used: scores count every line.
-        """
-        path = self.config.media_of(split)
-        if path is None:
-            yield from next(iter(self._generated.values())).items(split, reader)
-            return
-        report = MediaReport()
-        yield from examined_items(Path(path), reader, report)
-        if problems := report.lines():
-            raise DataError(f"{path}, {split}: {problems[0].removeprefix('left out ')}; repair or remove them")
-        for line in report.notes():
-            log(f"{split}: {line}")
-
     def _generator(self, name: str) -> GeneratedMedia:
         match name:
             case "ocr-lines":
                 from transduce.corpora.ocr_lines import OcrLines
 
-                return OcrLines(self.config)
+                return OcrLines(ImagesData.of(self.config))
             case "ocr-digits":
                 from transduce.corpora.ocr_digits import OcrDigits
 
-                return OcrDigits(self.config)
+                return OcrDigits(ImagesData.of(self.config))
             case "speech-synthetic":
                 from transduce.corpora.speech_synthetic import SyntheticSpeech
 
-                return SyntheticSpeech(self.config, n_workers=self._n_workers)
+                return SyntheticSpeech(SpeechData.of(self.config), n_workers=self._n_workers)
             case _:
                 raise AssertionError(name)
 

@@ -13,9 +13,8 @@ from random import Random
 import numpy as np
 from numpy.typing import NDArray
 
-from transduce.config import DataConfig, Split
-from transduce.corpora.media import MediaItem
-from transduce.media import FeaturesReader
+from transduce.config import ImagesData, Split
+from transduce.corpora.media import GeneratedMedia
 from transduce.media.images import Pixels
 from transduce.media.libraries import library
 
@@ -26,10 +25,10 @@ MIN_DIGITS, MAX_DIGITS = 2, 8
 FACTOR = 4  # of enlargement
 
 
-class OcrDigits:
+class OcrDigits(GeneratedMedia):
     """Rows of digits."""
 
-    def __init__(self, config: DataConfig) -> None:
+    def __init__(self, config: ImagesData) -> None:
         self.config = config
 
     def texts(self, split: Split) -> Iterator[str]:
@@ -37,12 +36,7 @@ class OcrDigits:
         _, labels = digits_of(split)
         return ("".join(str(labels[each]) for each in chosen) for chosen, _ in self._rows(split))
 
-    def items(self, split: Split, reader: FeaturesReader) -> Iterator[MediaItem]:
-        """Yield the rows of a split."""
-        for name, text, pixels in self.images(split):
-            yield MediaItem(name, text, reader.features(pixels))
-
-    def images(self, split: Split) -> Iterator[tuple[str, str, Pixels]]:
+    def made(self, split: Split) -> Iterator[tuple[str, str, Pixels]]:
         """Yield name, text and grey image of each row of a split."""
         images, labels = digits_of(split)
         for number, (chosen, random) in enumerate(self._rows(split)):

@@ -15,12 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from transduce.config import DataConfig, Noise, Split
-from transduce.corpora.media import MediaItem
+from transduce.config import ImagesData, Noise, Split
+from transduce.corpora.media import GeneratedMedia
 from transduce.corpora.media_lines import media_lines
 from transduce.corpora.noise import noisy
 from transduce.errors import DataError
-from transduce.media import FeaturesReader
 from transduce.media.images import Pixels, grey_image, is_blank
 from transduce.media.libraries import library
 
@@ -32,10 +31,10 @@ MIN_SIZE, MAX_SIZE = 18, 44  # of the font, in pixels
 MIN_NOISY_CONTRAST = 16  # of 255: noise that leaves less is not added
 
 
-class OcrLines:
+class OcrLines(GeneratedMedia):
     """Rendered lines of text."""
 
-    def __init__(self, config: DataConfig) -> None:
+    def __init__(self, config: ImagesData) -> None:
         """Raises DataError if a font is not installed."""
         self.config = config
         self.fonts = {
@@ -49,12 +48,7 @@ class OcrLines:
         languages = {"both": ("en", "de"), None: ("en",)}.get(self.config.language) or (self.config.language or "en",)
         return media_lines(split, n=n, seed=self.config.corpus_seed, languages=languages)
 
-    def items(self, split: Split, reader: FeaturesReader) -> Iterator[MediaItem]:
-        """Yield the rendered lines of a split."""
-        for name, text, pixels in self.images(split):
-            yield MediaItem(name, text, reader.features(pixels))
-
-    def images(self, split: Split) -> Iterator[tuple[str, str, Pixels]]:
+    def made(self, split: Split) -> Iterator[tuple[str, str, Pixels]]:
         """Yield name, text and grey image of each line of a split."""
         is_test = split == "test"
         fonts = self.fonts["test" if is_test else "train"]

@@ -7,19 +7,21 @@ from functools import lru_cache
 from itertools import chain, islice
 from pathlib import Path
 
-from transduce.config import SPLITS, DataConfig, Split, nearest_name
+from transduce.config import SPLITS, DataConfig, ParallelCorpora, Split, nearest_name
 from transduce.corpora.catalogue import BUILT_IN, CATALOGUE, OWN_FILES, Text, corpus_named
 from transduce.corpora.cleaning import CleaningReport, CleaningRules, clean
 from transduce.corpora.detokenising import detokenised
 from transduce.corpora.formats import foreign_format
 from transduce.corpora.grammar import GrammarPair, generate_pairs
 from transduce.corpora.layout import data_folders, find_text, has_training_text
-from transduce.corpora.paired_text import PairedText, Pairs, UncleanedPairs
 from transduce.corpora.parallel_files import read_aligned_files, read_tab_separated, read_uncleaned_columns
+from transduce.corpora.source import Pair, Source
 from transduce.errors import ConfigError, DataError
 from transduce.files import open_binary
 
 __all__ = ["GRAMMAR_DEV_PAIRS", "GRAMMAR_TEST_PAIRS", "ParallelText", "grammar_pairs", "require_text"]
+
+UncleanedPairs = Iterator[Pair | None]  # None: a line that is not a pair
 
 GRAMMAR_DEV_PAIRS = 500
 GRAMMAR_TEST_PAIRS = 1000
@@ -29,11 +31,11 @@ N_NAMES_SHOWN = 8  # file names of a folder in an error message
 _WITHOUT_FOLDER = (BUILT_IN, OWN_FILES)  # all other corpora are read from data folders
 
 
-class ParallelText(PairedText):
+class ParallelText(Source[Pair]):
     """Training text by corpus; dev and test text from the configured files, or else from the first corpus that has it.
 
-    >>> from transduce.config import DataConfig
-    >>> text = ParallelText(DataConfig(corpus="grammar", n_pairs=2))
+    >>> from transduce.config import ParallelData
+    >>> text = ParallelText(ParallelData(corpus="grammar", n_pairs=2))
     >>> text.corpora, len(list(text.train_pairs("grammar"))), text.name_of("dev")
     (('grammar',), 2, 'grammar dev')
     """
@@ -43,7 +45,8 @@ class ParallelText(PairedText):
 
         Raises ConfigError if a corpus is unknown or lacks one of the languages, DataError if text is missing.
         """
-        self.config = config
+        super().__init__(config)
+        self.config = ParallelCorpora.of(config)
         self._folders = data_folders(data_folder)
         self._train_files = {name: self._find_train(name) for name in self.corpora if name not in _WITHOUT_FOLDER}
         for path in self.files:
@@ -69,7 +72,7 @@ class ParallelText(PairedText):
             case "grammar":
                 return self._grammar_pairs("train")
             case "files":
-                tsv = self.config.train_tsv
+                tsv = self.config.files_of("train")[2]
                 return self._two_files("train") if tsv is None else read_uncleaned_columns(Path(tsv))
             case _:
                 files = self._train_files[corpus]
@@ -78,9 +81,10 @@ class ParallelText(PairedText):
                     return pairs
                 return detokenised(pairs, self.config.src_language, self.config.tgt_language)
 
-    def clean_train_pairs(self, corpus: str, report: CleaningReport) -> Pairs:
-        """Stream ``train_pairs`` after cleaning; ``report`` counts dropped pairs by reason."""
-        config = self.config
+    def train(self, corpus: str) -> Iterator[Pair]:
+        """Stream ``train_pairs`` after cleaning; a report counts dropped pairs by reason."""
+        config, report = self.config, CleaningReport()
+        self.reports[corpus] = report
         rules = CleaningRules(
             max_characters=config.max_characters,
             max_length_ratio=config.max_length_ratio,
@@ -89,7 +93,7 @@ class ParallelText(PairedText):
         )
         return clean(self.train_pairs(corpus), rules, report)
 
-    def pairs(self, split: Split) -> Pairs:
+    def of(self, split: Split) -> Iterator[Pair]:
         """Stream the (source, target) lines of dev or test. Raises DataError for a line that cannot be read."""
         tsv = self.config.files_of(split)[2]
         if tsv is not None:
@@ -148,7 +152,7 @@ class ParallelText(PairedText):
         known = nearest_name(name, [*CATALOGUE, *_WITHOUT_FOLDER])
         raise DataError(f"{name} is not a known corpus ({known}), and {not_found}")
 
-    def _grammar_pairs(self, split: Split) -> Pairs:
+    def _grammar_pairs(self, split: Split) -> Iterator[Pair]:
         direction = self.config.direction
         if direction not in ("en-de", "de-en"):
             raise ConfigError(f"the grammar corpus is English and German, got direction = {direction!r}")
@@ -158,7 +162,7 @@ class ParallelText(PairedText):
     def _names_files(self, split: Split) -> bool:
         return any(name is not None for name in self.config.files_of(split))
 
-    def _two_files(self, split: Split) -> Pairs:
+    def _two_files(self, split: Split) -> Iterator[Pair]:
         """Read the two files configured for a split. Raises ConfigError if there are none."""
         src, tgt, _ = self.config.files_of(split)
         if src is None or tgt is None:

@@ -4,43 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Protocol
 
-from transduce.config import DataConfig, Split, split_direction
+from transduce.config import SPLITS, DataConfig, DocumentsData, Split, split_direction
 from transduce.corpora.catalogue import OWN_FILES
-from transduce.corpora.cleaning import CleaningReport
 from transduce.corpora.parallel_text import ParallelText, require_text
+from transduce.corpora.source import Source
 from transduce.errors import ConfigError, DataError
 from transduce.files import read_lines
 
-__all__ = ["MAX_DOCUMENT_CHARACTERS", "Document", "PlainText", "TextOfDocuments", "documents_of"]
+__all__ = ["MAX_DOCUMENT_CHARACTERS", "Document", "PlainText", "documents_of"]
 
 Document = list[str]  # its lines, none of them blank
 
 MAX_DOCUMENT_CHARACTERS = 1 << 20  # a longer document is read as several
 
 
-class TextOfDocuments(Protocol):
-    """Documents by corpus and split."""
-
-    @property
-    def corpora(self) -> tuple[str, ...]:
-        """Names of the training corpora."""
-
-    def train_documents(self, corpus: str, /) -> Iterator[Document]:
-        """Yield the training documents of a corpus in a fixed order."""
-
-    def documents(self, split: Split, /) -> Iterator[Document]:
-        """Yield the documents of dev or test."""
-
-    def has(self, split: Split, /) -> bool:
-        """Whether the split exists; "train" always does."""
-
-    def name_of(self, split: Split, /) -> str:
-        """Display name of the dev or test text, reported beside scores; "" if there is none."""
-
-
-class PlainText:
+class PlainText(Source[Document]):
     """Documents of files and folders, or of one side of parallel corpora.
 
     In files, blank lines separate documents; in a folder, all files are read, in the order of their paths. A side of a
@@ -49,10 +28,11 @@ class PlainText:
 
     def __init__(self, config: DataConfig, data_folder: Path | None = None) -> None:
         """Find all text. Raises ConfigError if the configuration names none, DataError if text is missing."""
-        self.config = config
+        super().__init__(config)
+        self.config = config = DocumentsData.of(config)
         languages = split_direction(config.direction)
         self._sides = [side for side, name in enumerate(languages) if config.language in (name, "both")]
-        self._files = {split: _files_in(Path(name)) for split in SPLITS if (name := config.text_of(split)) is not None}
+        self._files = {split: _files_in(Path(name)) for split in SPLITS if (name := config.file_of(split)) is not None}
         has_corpora = set(config.weights) != {OWN_FILES}
         if has_corpora and not self._sides:
             raise ConfigError(
@@ -63,34 +43,25 @@ class PlainText:
             raise ConfigError("corpus = 'files' needs data.train_text, a file or folder of text")
         self._pairs = ParallelText(_of_corpora(config), data_folder) if has_corpora else None
 
-    @property
-    def corpora(self) -> tuple[str, ...]:
-        """Names of the training corpora."""
-        return tuple(self.config.weights)
-
-    def train_documents(self, corpus: str) -> Iterator[Document]:
+    def train(self, corpus: str) -> Iterator[Document]:
         """Yield the training documents of a corpus in a fixed order."""
         if corpus == OWN_FILES:
             return _documents_of_files(self._files["train"])
         assert self._pairs is not None
         pairs = self._pairs
-        return self._documents_of_sides(lambda: pairs.clean_train_pairs(corpus, CleaningReport()))
+        return self._documents_of_sides(lambda: pairs.train(corpus))
 
-    def documents(self, split: Split) -> Iterator[Document]:
+    def of(self, split: Split) -> Iterator[Document]:
         """Yield the documents of dev or test."""
         if split in self._files:
             return _documents_of_files(self._files[split])
         assert self._pairs is not None
         pairs = self._pairs
-        return self._documents_of_sides(lambda: pairs.pairs(split))
-
-    def has(self, split: Split) -> bool:
-        """Whether the split exists; "train" always does."""
-        return split == "train" or self.name_of(split) != ""
+        return self._documents_of_sides(lambda: pairs.of(split))
 
     def name_of(self, split: Split) -> str:
         """Display name of the dev or test text, reported beside scores; "" if there is none."""
-        name = self.config.text_of(split)
+        name = self.config.file_of(split)
         if name is not None:
             return name
         return "" if self._pairs is None else self._pairs.name_of(split)
@@ -101,10 +72,7 @@ class PlainText:
             yield from documents_of(pair[side] for pair in pairs() if pair[side].strip())
 
 
-SPLITS: tuple[Split, ...] = ("train", "dev", "test")
-
-
-def _of_corpora(config: DataConfig) -> DataConfig:
+def _of_corpora(config: DocumentsData) -> DocumentsData:
     """Return the configuration of the parallel corpora alone."""
     weights = {name: weight for name, weight in config.weights.items() if name != OWN_FILES}
     return config.model_copy(update={"corpus": weights, "train_text": None, "dev_text": None, "test_text": None})

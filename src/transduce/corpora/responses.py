@@ -12,10 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from transduce.config import DataConfig, Split
+from transduce.config import SPLITS, DataConfig, PromptsData, Split
 from transduce.corpora.catalogue import BUILT_IN, OWN_FILES
 from transduce.corpora.grammar.instructions import generate_instructions
 from transduce.corpora.parallel_text import GRAMMAR_DEV_PAIRS, GRAMMAR_TEST_PAIRS, require_text
+from transduce.corpora.source import Source
 from transduce.errors import ConfigError, DataError, quoted
 from transduce.files import read_lines
 
@@ -30,28 +31,24 @@ class Ranking:
     responses: tuple[str, ...]
 
 
-class PromptedText:
+class PromptedText(Source[Ranking]):
     """Prompts with responses, by corpus and split."""
 
     def __init__(self, config: DataConfig) -> None:
         """Raises ConfigError unless the corpora are own files or the built-in one, DataError if a file is missing."""
-        self.config = config
+        super().__init__(config)
+        self.config = PromptsData.of(config)
         for corpus in self.corpora:
             if corpus not in (BUILT_IN, OWN_FILES):
                 raise ConfigError(
                     f"{corpus} has no prompts with responses; use 'files' with data.train_prompts, or 'grammar'"
                 )
-        if OWN_FILES in self.corpora and config.train_prompts is None:
+        if OWN_FILES in self.corpora and config.file_of("train") is None:
             raise ConfigError("corpus = 'files' needs data.train_prompts, a file of prompts with responses")
-        for split in ("train", "dev", "test"):
-            path = config.prompts_of(split)
+        for split in SPLITS:
+            path = config.file_of(split)
             if path is not None:
                 require_text(Path(path), may_be_json=is_json_lines(Path(path)))
-
-    @property
-    def corpora(self) -> tuple[str, ...]:
-        """Names of the training corpora."""
-        return tuple(self.config.weights)
 
     def train(self, corpus: str) -> Iterator[Ranking]:
         """Yield the training prompts of a corpus with their responses."""
@@ -59,16 +56,16 @@ class PromptedText:
 
     def of(self, split: Split) -> Iterator[Ranking]:
         """Yield the prompts of dev or test with their responses."""
-        return self._of_file(split) if self.config.prompts_of(split) else self._instructions(split)
+        return self._of_file(split) if self.config.file_of(split) else self._instructions(split)
 
     def name_of(self, split: Split) -> str:
         """Display name of dev or test; "" if there is none."""
-        path = self.config.prompts_of(split)
+        path = self.config.file_of(split)
         return path or (f"{BUILT_IN} {split} instructions" if BUILT_IN in self.corpora else "")
 
     def is_built_in(self, split: Split) -> bool:
         """Whether dev or test are instructions of the built-in corpus."""
-        return self.config.prompts_of(split) is None and BUILT_IN in self.corpora
+        return self.config.file_of(split) is None and BUILT_IN in self.corpora
 
     def _instructions(self, split: Split) -> Iterator[Ranking]:
         n = {"train": self.config.n_pairs, "dev": GRAMMAR_DEV_PAIRS, "test": GRAMMAR_TEST_PAIRS}[split]
@@ -76,7 +73,7 @@ class PromptedText:
             yield Ranking(instruction.prompt, (instruction.response,))
 
     def _of_file(self, split: Split) -> Iterator[Ranking]:
-        path = self.config.prompts_of(split)
+        path = self.config.file_of(split)
         assert path is not None
         return read_rankings(Path(path))
 

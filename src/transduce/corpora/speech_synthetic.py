@@ -23,11 +23,10 @@ from random import Random
 import numpy as np
 from numpy.typing import NDArray
 
-from transduce.config import DataConfig, Split
+from transduce.config import SpeechData, Split
 from transduce.corpora.grammar import generate_pairs
-from transduce.corpora.media import MediaItem
+from transduce.corpora.media import GeneratedMedia
 from transduce.errors import ConfigError, DataError, shown
-from transduce.media import FeaturesReader
 from transduce.media.audio import Samples, resampled
 
 __all__ = ["Spoken", "SyntheticSpeech", "require_variant", "spoken", "with_noise"]
@@ -55,10 +54,10 @@ class Spoken:
     seed: int  # of noise and margins
 
 
-class SyntheticSpeech:
+class SyntheticSpeech(GeneratedMedia):
     """Sentences spoken by espeak-ng, in several processes at once."""
 
-    def __init__(self, config: DataConfig, *, n_workers: int = 1) -> None:
+    def __init__(self, config: SpeechData, *, n_workers: int = 1) -> None:
         """Raises ConfigError for languages or voices that there are not, DataError if espeak-ng is missing."""
         self.config, self._n_workers = config, n_workers
         languages = config.src_language, config.tgt_language
@@ -74,12 +73,7 @@ class SyntheticSpeech:
         """Yield the texts of a split."""
         return (text for _, text in self._sentences(split))
 
-    def items(self, split: Split, reader: FeaturesReader) -> Iterator[MediaItem]:
-        """Yield the recordings of a split."""
-        for name, text, samples in self.recordings(split):
-            yield MediaItem(name, text, reader.features(samples))
-
-    def recordings(self, split: Split) -> Iterator[tuple[str, str, Samples]]:
+    def made(self, split: Split) -> Iterator[tuple[str, str, Samples]]:
         """Yield name, text and samples of each sentence of a split. Raises DataError if espeak-ng fails."""
         plans = self._plans(split)
         with ThreadPoolExecutor(self._n_workers, thread_name_prefix="espeak") as pool:

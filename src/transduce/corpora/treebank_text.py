@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 
-from transduce.config import DataConfig, Split
+from transduce.config import DataConfig, Split, TreesData
 from transduce.corpora.catalogue import BUILT_IN, OWN_FILES
 from transduce.corpora.cleaning import CleaningReport, CleaningRules, clean
 from transduce.corpora.layout import COMPRESSIONS, data_folders
-from transduce.corpora.paired_text import PairedText, Pairs
 from transduce.corpora.parallel_text import grammar_pairs
+from transduce.corpora.source import Pair, Source
 from transduce.corpora.subtree_substitution import substitute_subtrees
 from transduce.errors import ConfigError, DataError, TreeError
 from transduce.files import read_lines
@@ -64,11 +64,11 @@ TREEBANKS: Mapping[str, Treebank] = {
 }
 
 
-class TreebankText(PairedText):
+class TreebankText(Source[Pair]):
     """Pairs of sentence and linearised tree, by corpus and split.
 
-    >>> text = TreebankText(DataConfig(corpus="grammar", task="parsing", n_pairs=2, shared_vocabulary=False))
-    >>> next(text.pairs("dev"))[1].split()[:3]
+    >>> text = TreebankText(TreesData(corpus="grammar", n_pairs=2, shared_vocabulary=False))
+    >>> next(text.of("dev"))[1].split()[:3]
     ['(S', '(NP', 'XX']
     """
 
@@ -77,21 +77,23 @@ class TreebankText(PairedText):
 
         Raises ConfigError or DataError if a treebank is missing.
         """
-        self.config = config
+        super().__init__(config)
+        self.config = TreesData.of(config)
         self._folders = data_folders(data_folder)
         self._train_files = {name: self._required_train_files(name) for name in self.corpora if name != BUILT_IN}
 
-    def clean_train_pairs(self, corpus: str, report: CleaningReport) -> Pairs:
+    def train(self, corpus: str) -> Iterator[Pair]:
         """Yield the training pairs of a corpus without long ones and those with control characters."""
+        report = self.reports[corpus] = CleaningReport()
         return clean(map(self._pair, self.train_trees(corpus)), self._rules(), report)
 
-    def augmented_train_pairs(self, corpus: str) -> Pairs:
-        """Yield pairs made by subtree substitution; none if ``recombination`` is 0."""
+    def recombined(self, corpus: str) -> Iterator[Pair]:
+        """Yield pairs made of the training trees by subtree substitution; none if it is 0."""
         config = self.config
-        if config.recombination:
+        if config.subtree_substitution:
             trees = list(self.train_trees(corpus))
             synthetic = substitute_subtrees(
-                trees, p_exchange=config.recombination, n_copies=config.n_recombined, seed=config.corpus_seed
+                trees, p_exchange=config.subtree_substitution, n_copies=config.n_recombined, seed=config.corpus_seed
             )
             yield from clean(map(self._pair, synthetic), self._rules(), CleaningReport())
 
@@ -103,7 +105,7 @@ class TreebankText(PairedText):
             drop_duplicates=self.config.drop_duplicates,
         )
 
-    def pairs(self, split: Split) -> Pairs:
+    def of(self, split: Split) -> Iterator[Pair]:
         """Yield the pairs of dev or test. Raises DataError if a tree cannot be read."""
         return map(self._pair, self.trees(split))
 
@@ -114,7 +116,7 @@ class TreebankText(PairedText):
 
     def trees(self, split: Split) -> Iterator[Tree]:
         """Yield the trees of dev or test, without what evaluation ignores."""
-        own_file = self.config.trees_of(split)
+        own_file = self.config.file_of(split)
         if own_file is not None:
             return read_trees([Path(own_file)])
         name = self._first_with(split)
@@ -124,7 +126,7 @@ class TreebankText(PairedText):
 
     def name_of(self, split: Split) -> str:
         """Display name of the dev or test trees, reported beside scores; "" if there are none."""
-        own_file = self.config.trees_of(split)
+        own_file = self.config.file_of(split)
         if own_file is not None:
             return own_file
         name = self._first_with(split)
@@ -156,7 +158,7 @@ class TreebankText(PairedText):
     def _files(self, name: str, split: Split) -> list[Path]:
         """Return the files of a corpus' split; empty if it has none."""
         if name == OWN_FILES:
-            own_file = self.config.trees_of(split)
+            own_file = self.config.file_of(split)
             return [] if own_file is None else [Path(own_file)]
         if name == WSJ:
             if self.config.treebank is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import floor
-from typing import Generic, TypeVar
+from typing import Generic, NotRequired, TypedDict, TypeVar, Unpack
 
 import numpy as np
 import torch
@@ -21,9 +21,10 @@ from transduce.data.sampling import epoch_rows, reversed_rows
 from transduce.data.store import Store
 from transduce.errors import ConfigError, DataError
 
-__all__ = ["PairBatches", "StoreBatches"]
+__all__ = ["BatchOptions", "PairBatches", "StoreBatches"]
 
 BatchT = TypeVar("BatchT")
+CPU = torch.device("cpu")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,32 +36,43 @@ class _Plan:
     tgt_lengths_R: NDArray[np.int32]
 
 
+class BatchOptions(TypedDict):
+    """What all batches of a store need."""
+
+    max_tokens: int
+    seed: int
+    device: NotRequired[torch.device]  # that batches are copied to; default: the CPU
+    weights: NotRequired[Mapping[str, float] | None]  # how often an epoch reads the rows of each corpus; default: once
+
+
 class StoreBatches(Generic[BatchT]):
     """Batches of a store under a token budget; each epoch is planned on first use."""
 
     def __init__(
         self,
         store: Store,
-        collate: Callable[[NDArray[np.int64]], BatchT],
+        collate: Callable[[NDArray[np.int64]], BatchT] | None = None,
         *,
         src_lengths: NDArray[np.int32],
         tgt_lengths: NDArray[np.int32],
         max_tokens: int,
         seed: int,
+        device: torch.device = CPU,
         weights: Mapping[str, float] | None = None,
     ) -> None:
-        """Plan batches of ``collate(rows)``; the lengths (R,) are those of the collated rows, in tokens, EOS included.
+        """Plan batches of ``collate(rows)``; subclasses may have ``_collate_rows`` instead.
 
-        ``weights``: how often an epoch reads the rows of each corpus; 1.0 by default.
+        The lengths (R,) are those of the collated rows, in tokens, EOS included.
+
         Raises DataError if a row does not fit into any batch, ConfigError if an epoch would be empty.
         """
         try:
             require_fit(src_lengths, tgt_lengths, max_tokens=max_tokens)
         except DataError as error:
             raise DataError(f"{store.folder}: {error}") from None
-        self.store, self.max_tokens, self.seed = store, max_tokens, seed
+        self.store, self.max_tokens, self.seed, self._device = store, max_tokens, seed, device
         self._collate, self._src_lengths, self._tgt_lengths = collate, src_lengths, tgt_lengths
-        n_pairs_of = store.summary.n_pairs_of
+        n_pairs_of = store.summary.n_examples_of
         self._weights = [(weights or {}).get(corpus, 1.0) for corpus in n_pairs_of]
         self._planned: tuple[int, _Plan] | None = None
         if not sum(floor(weight * n) for weight, n in zip(self._weights, n_pairs_of.values(), strict=True)):
@@ -107,6 +119,7 @@ class StoreBatches(Generic[BatchT]):
         return batch_statistics(plan.src_lengths_R, plan.tgt_lengths_R, plan.batches)
 
     def _collate_rows(self, epoch: int, rows_B: NDArray[np.int64]) -> BatchT:
+        assert self._collate is not None
         return self._collate(rows_B)
 
     def _lengths(self, epoch: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
@@ -125,7 +138,7 @@ class StoreBatches(Generic[BatchT]):
     def _rows(self, epoch: int) -> NDArray[np.int64]:
         """The rows that an epoch reads, (I,)."""
         summary = self.store.summary
-        n_pairs = list(summary.n_pairs_of.values())
+        n_pairs = list(summary.n_examples_of.values())
         return epoch_rows(n_pairs, self._weights, n_encodings=summary.n_encodings, seed=self.seed, epoch=epoch)
 
 
@@ -135,32 +148,14 @@ class PairBatches(StoreBatches[Batch]):
     In the first ``bidirectional_epochs`` epochs half of the pairs are reversed (target to source), alternating halves.
     """
 
-    def __init__(
-        self,
-        store: PairStore,
-        *,
-        max_tokens: int,
-        seed: int,
-        device: torch.device,
-        weights: Mapping[str, float] | None = None,
-        bidirectional_epochs: int = 0,
-    ) -> None:
-        super().__init__(
-            store,
-            lambda rows_B: collate(store, rows_B).to(device),
-            src_lengths=store.src_lengths,
-            tgt_lengths=store.tgt_lengths,
-            max_tokens=max_tokens,
-            seed=seed,
-            weights=weights,
-        )
-        self._device, self._bidirectional_epochs = device, bidirectional_epochs
+    def __init__(self, store: PairStore, *, bidirectional_epochs: int = 0, **options: Unpack[BatchOptions]) -> None:
+        super().__init__(store, src_lengths=store.src_lengths, tgt_lengths=store.tgt_lengths, **options)
+        self._bidirectional_epochs = bidirectional_epochs
 
     def _collate_rows(self, epoch: int, rows_B: NDArray[np.int64]) -> Batch:
         reversed_R = self._reversed(epoch)
-        if reversed_R is None:
-            return super()._collate_rows(epoch, rows_B)
-        return collate(self.store, rows_B, reversed_B=reversed_R[rows_B]).to(self._device)
+        reversed_B = None if reversed_R is None else reversed_R[rows_B]
+        return collate(self.store, rows_B, reversed_B=reversed_B).to(self._device)
 
     def _lengths(self, epoch: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         src, tgt = super()._lengths(epoch)

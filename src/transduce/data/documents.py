@@ -10,61 +10,37 @@ Shapes: R rows of the store, I segments of an epoch, B rows of a batch, T positi
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import ClassVar, NotRequired, TypedDict
+from typing import ClassVar, Unpack
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from transduce.data.batch_source import BatchT, StoreBatches
+from transduce.data.batch_source import BatchOptions, BatchT, StoreBatches
 from transduce.data.collate import pad_rows
-from transduce.data.columns import Ids
 from transduce.data.sampling import epoch_rows
-from transduce.data.store import LeftOut, Store, StoreSummary, open_store, write_store
-from transduce.text import BOS_ID, EOS_ID, Tokenizer
+from transduce.data.store import LeftOut, Store
+from transduce.text import BOS_ID, EOS_ID
 from transduce.text.documents import DocumentCodec
 
 __all__ = [
-    "CausalBatches", "SegmentBatches", "SegmentOptions", "Segments", "TextBatch", "cut_into_segments", "open_documents",
-    "write_documents",
+    "TEXT", "CausalBatches", "SegmentBatches", "Segments", "TextBatch", "cut_into_segments",
+    "document_rows",
 ]  # fmt: skip
 
 TEXT = "text"  # the column
 
 
-def write_documents(
-    folder: Path, corpora: Mapping[str, Iterable[Sequence[str]]], tokenizer: Tokenizer, *, fingerprint: str
-) -> StoreSummary:
-    """Encode the documents of each corpus into a new store at ``folder``, written atomically.
-
-    Raises DataError if no document has text, or if ``folder`` exists and is not empty.
-    """
-    codec, left_out = DocumentCodec(tokenizer), LeftOut()
-
-    def rows(documents: Iterable[Sequence[str]]) -> Iterator[dict[str, list[int]]]:
-        for lines in documents:
-            ids = codec.encode(lines)
-            if len(ids) > len(lines):
-                yield {TEXT: ids}
-            else:
-                left_out.n_empty += 1
-
-    return write_store(
-        folder,
-        {corpus: rows(documents) for corpus, documents in corpora.items()},
-        {TEXT: Ids(vocab_size=tokenizer.size)},
-        tokenizer_fingerprint=fingerprint,
-        left_out=left_out,
-    )
-
-
-def open_documents(folder: Path, *, fingerprint: str | None = None) -> Store:
-    """Check a store of documents and open it. Raises DataError if a file is missing or corrupt."""
-    return open_store(folder, tokenizer_fingerprint=fingerprint)
+def document_rows(lines: Sequence[str], codec: DocumentCodec, left_out: LeftOut) -> Iterator[dict[str, list[int]]]:
+    """Yield the row of a document, none for one without text; ``left_out`` counts it."""
+    ids = codec.encode(lines)
+    if len(ids) > len(lines):
+        yield {TEXT: ids}
+    else:
+        left_out.n_empty += 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,49 +84,23 @@ def cut_into_segments(
     return Segments(row_I, start_I, (end_I - start_I).astype(np.int32))
 
 
-class SegmentOptions(TypedDict):
-    """What all batches of segments need, besides the length of the segments."""
-
-    max_tokens: int
-    seed: int
-    device: torch.device
-    weights: NotRequired[Mapping[str, float]]
-
-
 class SegmentBatches(StoreBatches[BatchT], ABC):
     """Batches of segments of a store of documents; subclasses make the batches from the ids of segments."""
 
     has_bos: ClassVar[bool] = True  # whether a document is read with BOS before it
     shortest_first: ClassVar[int] = 1  # positions of a document's first segment, at least
 
-    def __init__(
-        self,
-        store: Store,
-        *,
-        max_length: int,
-        max_tokens: int,
-        seed: int,
-        device: torch.device,
-        weights: Mapping[str, float] | None = None,
-    ) -> None:
+    def __init__(self, store: Store, *, max_length: int, **options: Unpack[BatchOptions]) -> None:
         self._lengths_R = store.columns[TEXT].lengths_R + np.int32(self.has_bos)
         longest_R = np.minimum(self._lengths_R, np.int32(max_length))
-        super().__init__(
-            store,
-            lambda items_B: self._collate_rows(0, items_B),
-            src_lengths=longest_R,
-            tgt_lengths=longest_R,
-            max_tokens=max_tokens,
-            seed=seed,
-            weights=weights,
-        )
-        self.max_length, self._device = max_length, device
+        super().__init__(store, src_lengths=longest_R, tgt_lengths=longest_R, **options)
+        self.max_length = max_length
         self._cut: tuple[int, Segments] | None = None
 
     def segments(self, epoch: int) -> Segments:
         """Return the segments of an epoch."""
         if self._cut is None or self._cut[0] != epoch:
-            n_documents = list(self.store.summary.n_pairs_of.values())
+            n_documents = list(self.store.summary.n_examples_of.values())
             rows = epoch_rows(n_documents, self._weights, n_encodings=1, seed=self.seed, epoch=epoch)
             cut = cut_into_segments(
                 rows,

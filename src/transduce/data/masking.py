@@ -15,8 +15,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from transduce.data.batch_source import BatchOptions
 from transduce.data.collate import pad_rows
-from transduce.data.documents import SegmentBatches, SegmentOptions, TextBatch
+from transduce.data.documents import SegmentBatches, TextBatch
 from transduce.data.store import Store
 from transduce.text import BOS_ID, SPECIAL_TOKENS
 
@@ -64,7 +65,7 @@ class MaskedBatches(SegmentBatches[TextBatch]):
 
     shortest_first = 2  # a token besides BOS, so that each segment has a target
 
-    def __init__(self, store: Store, *, mask_id: int, max_length: int, **options: Unpack[SegmentOptions]) -> None:
+    def __init__(self, store: Store, *, mask_id: int, max_length: int, **options: Unpack[BatchOptions]) -> None:
         """``max_length``: at least 2."""
         super().__init__(store, max_length=max_length, **options)
         self._mask_id = mask_id

@@ -11,33 +11,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from transduce.data.batch_source import StoreBatches
+from transduce.data.batch_source import BatchOptions, StoreBatches
 from transduce.data.collate import Batch, collate_pairs
-from transduce.data.columns import Ids, Vectors
-from transduce.data.store import Store, open_store
-from transduce.text import Tokenizers
+from transduce.data.store import Store
 
-__all__ = ["MediaBatches", "masked", "media_columns", "open_media", "padded_features"]
+__all__ = ["FEATURES", "TEXT", "MediaBatches", "masked", "padded_features"]
+
+FEATURES, TEXT = "features", "text"  # the columns
 
 CountPositions = Callable[[int], int]  # from columns or frames to source positions
-
-
-def media_columns(features: Vectors, tokenizers: Tokenizers) -> dict[str, Ids | Vectors]:
-    """Return the columns of a store of images or audio."""
-    return {"features": features, "text": Ids(vocab_size=tokenizers.tgt.size)}
-
-
-def open_media(folder: Path, tokenizers: Tokenizers) -> Store:
-    """Check every file of a store and open it. Raises DataError if one cannot be used, or has other tokenizers."""
-    return open_store(folder, tokenizer_fingerprint=tokenizers.fingerprint)
 
 
 def padded_features(rows: Sequence[NDArray[Any]], *, stride: int) -> Tensor:
@@ -76,29 +65,23 @@ class MediaBatches(StoreBatches[Batch]):
         *,
         stride: int,
         n_positions: CountPositions,
-        max_tokens: int,
-        seed: int,
-        device: torch.device,
-        weights: dict[str, float] | None = None,
         n_masks: int = 0,
+        **options: Unpack[BatchOptions],
     ) -> None:
         """``n_positions``: the source positions of so many columns or frames, of which ``stride`` give a position.
 
         ``n_masks``: masks of each source, in each direction; they follow from the seed, the epoch and the row.
         """
-        self._stride, self._n_masks, self._device = stride, n_masks, device
+        self._stride, self._n_masks = stride, n_masks
         super().__init__(
             store,
-            lambda rows_B: self._collate_rows(0, rows_B),
-            src_lengths=np.array([n_positions(int(n)) for n in store.columns["features"].lengths_R], np.int32),
-            tgt_lengths=store.columns["text"].lengths_R + np.int32(1),
-            max_tokens=max_tokens,
-            seed=seed,
-            weights=weights,
+            src_lengths=np.array([n_positions(int(n)) for n in store.columns[FEATURES].lengths_R], np.int32),
+            tgt_lengths=store.columns[TEXT].lengths_R + np.int32(1),
+            **options,
         )
 
     def _collate_rows(self, epoch: int, rows_B: NDArray[np.int64]) -> Batch:
-        ids = [self.store.columns["text"].row(row) for row in rows_B]
+        ids = [self.store.columns[TEXT].row(row) for row in rows_B]
         batch = collate_pairs(ids, ids, rows=tuple(rows_B.tolist()))  # for its target
         assert batch.lengths is not None
         lengths_B = self._src_lengths[rows_B].astype(np.int64)
@@ -111,7 +94,7 @@ class MediaBatches(StoreBatches[Batch]):
         ).to(self._device)
 
     def _features(self, epoch: int, row: int) -> NDArray[Any]:
-        features = self.store.columns["features"].row(row)
+        features = self.store.columns[FEATURES].row(row)
         if not self._n_masks:
             return features
         return masked(features, self._n_masks, np.random.default_rng([self.seed, epoch, row]))

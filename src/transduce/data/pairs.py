@@ -90,7 +90,7 @@ def write_pairs(
     >>> pairs = [("a dog", "ein Hund"), ("", "leer"), ("a cat", "eine Katze")]
     >>> folder = Path(tempfile.mkdtemp()) / "store"
     >>> summary = write_pairs(folder, {"pets": pairs}, Tokenizers(tokenizer, tokenizer), max_length=10)
-    >>> summary.n_read, summary.n_pairs, summary.n_empty, summary.n_too_long
+    >>> summary.n_read, summary.n_examples, summary.n_empty, summary.n_too_long
     (3, 1, 1, 1)
     """
     left_out = LeftOut()

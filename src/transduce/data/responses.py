@@ -9,74 +9,41 @@ Shapes: R rows of the store, B rows of a batch, T positions, N real positions (t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Unpack
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from transduce.data.batch_source import StoreBatches
+from transduce.data.batch_source import BatchOptions, StoreBatches
 from transduce.data.collate import pad_rows
-from transduce.data.columns import Ids
 from transduce.data.documents import TextBatch
-from transduce.data.store import LeftOut, Store, StoreSummary, open_store, write_store
-from transduce.errors import ConfigError, DataError
-from transduce.text import BOS_ID, EOS_ID, UNK_ID, Tokenizer
+from transduce.data.store import LeftOut, Store
+from transduce.errors import ConfigError
+from transduce.text import BOS_ID, EOS_ID, UNK_ID
 
 __all__ = [
-    "PromptBatch", "PromptBatches", "RankingBatch", "RankingBatches", "ResponseBatches", "longest_prompt",
-    "open_responses", "prompt_of", "responses_of", "write_responses",
+    "PROMPT", "RESPONSES", "PromptBatch", "PromptBatches", "RankingBatch", "RankingBatches", "ResponseBatches",
+    "longest_prompt", "prompt_of", "response_rows", "responses_of",
 ]  # fmt: skip
 
 PROMPT, RESPONSES = "prompt", "responses"  # the columns
-EncodedRow = tuple[Sequence[int], Sequence[Sequence[int]]]  # a prompt and its responses, without BOS and EOS
 
 
-def write_responses(
-    folder: Path,
-    corpora: Mapping[str, Iterable[EncodedRow]],
-    tokenizer: Tokenizer,
-    *,
-    fingerprint: str,
-    max_length: int,
-) -> StoreSummary:
-    """Write the rows of each corpus into a new store at ``folder``, atomically.
+def response_rows(
+    prompt: Sequence[int], responses: Sequence[Sequence[int]], *, max_length: int, left_out: LeftOut
+) -> Iterator[dict[str, list[int]]]:
+    """Yield the row of a prompt with its responses, all without BOS and EOS.
 
-    Rows in which the prompt with a response is longer than ``max_length`` tokens, BOS and EOS included, are left out
-    and counted. Raises DataError if no row is left, or if ``folder`` exists and is not empty.
+    If the prompt with a response is longer than ``max_length`` tokens, BOS and EOS included, ``left_out`` counts it.
     """
-    left_out = LeftOut()
-
-    def rows(encoded: Iterable[EncodedRow]) -> Iterator[dict[str, list[int]]]:
-        for prompt, responses in encoded:
-            if len(prompt) + max(map(len, responses)) + 2 > max_length:
-                left_out.n_too_long += 1
-            else:
-                yield {PROMPT: list(prompt), RESPONSES: [id for each in responses for id in (*each, UNK_ID)]}
-
-    try:
-        return write_store(
-            folder,
-            {corpus: rows(encoded) for corpus, encoded in corpora.items()},
-            {PROMPT: Ids(vocab_size=tokenizer.size), RESPONSES: Ids(vocab_size=tokenizer.size)},
-            tokenizer_fingerprint=fingerprint,
-            left_out=left_out,
-        )
-    except DataError as error:
-        if left_out.n_too_long:
-            raise DataError(
-                f"no prompt is left: {left_out.n_too_long:,} are longer than data.max_length = {max_length:,} tokens,"
-                " with their longest response; raise it, and the model's window with it"
-            ) from error
-        raise
-
-
-def open_responses(folder: Path, *, fingerprint: str | None = None) -> Store:
-    """Check a store of prompts with responses and open it. Raises DataError if a file is missing or corrupt."""
-    return open_store(folder, tokenizer_fingerprint=fingerprint)
+    if len(prompt) + max(map(len, responses)) + 2 > max_length:
+        left_out.n_too_long += 1
+    else:
+        yield {PROMPT: list(prompt), RESPONSES: [id for each in responses for id in (*each, UNK_ID)]}
 
 
 def prompt_of(store: Store, row: int) -> list[int]:
@@ -105,29 +72,12 @@ def _lengths(store: Store) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
 class ResponseBatches(StoreBatches[TextBatch]):
     """Batches for supervised fine-tuning: the targets are the tokens of the best response, with EOS."""
 
-    def __init__(
-        self,
-        store: Store,
-        *,
-        max_tokens: int,
-        seed: int,
-        device: torch.device,
-        weights: Mapping[str, float] | None = None,
-    ) -> None:
+    def __init__(self, store: Store, **options: Unpack[BatchOptions]) -> None:
         prompt_R, _ = _lengths(store)
         best_R = np.array([len(responses_of(store, row)[0]) for row in range(len(store))], dtype=np.int32)
-        super().__init__(
-            store,
-            self._collated,
-            src_lengths=prompt_R + best_R,
-            tgt_lengths=best_R,
-            max_tokens=max_tokens,
-            seed=seed,
-            weights=weights,
-        )
-        self._device = device
+        super().__init__(store, src_lengths=prompt_R + best_R, tgt_lengths=best_R, **options)
 
-    def _collated(self, rows_B: NDArray[np.int64]) -> TextBatch:
+    def _collate_rows(self, epoch: int, rows_B: NDArray[np.int64]) -> TextBatch:
         inputs: list[list[int]] = []
         targets: list[int] = []
         positions: list[int] = []
@@ -159,24 +109,16 @@ class RankingBatch:
 class RankingBatches(StoreBatches[RankingBatch]):
     """Batches of whole rankings."""
 
-    def __init__(self, store: Store, *, max_tokens: int, seed: int, weights: Mapping[str, float] | None = None) -> None:
+    def __init__(self, store: Store, **options: Unpack[BatchOptions]) -> None:
         """Raises ConfigError if a row has a single response."""
         prompt_R, responses_R = _lengths(store)
         n_R = np.array([len(responses_of(store, row)) for row in range(len(store))], dtype=np.int32)
         if (n_R < 2).any():
             row = int(np.flatnonzero(n_R < 2)[0])
             raise ConfigError(f"{store.folder}: row {row + 1:,} has one response; a ranking needs two or more")
-        super().__init__(
-            store,
-            self._collated,
-            src_lengths=prompt_R * n_R + responses_R,
-            tgt_lengths=np.ones_like(n_R),
-            max_tokens=max_tokens,
-            seed=seed,
-            weights=weights,
-        )
+        super().__init__(store, src_lengths=prompt_R * n_R + responses_R, tgt_lengths=np.ones_like(n_R), **options)
 
-    def _collated(self, rows_B: NDArray[np.int64]) -> RankingBatch:
+    def _collate_rows(self, epoch: int, rows_B: NDArray[np.int64]) -> RankingBatch:
         prompts: list[list[int]] = []
         responses: list[list[int]] = []
         sizes: list[int] = []

@@ -21,8 +21,9 @@ from typing import Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from transduce.data.batch_source import BatchOptions
 from transduce.data.collate import Batch, collate_pairs
-from transduce.data.documents import SegmentBatches, SegmentOptions
+from transduce.data.documents import SegmentBatches
 from transduce.data.store import Store
 
 __all__ = ["MEAN_SPAN", "P_REMOVED", "SpanBatches", "corrupt", "restored", "span_counts", "spans_of"]
@@ -104,7 +105,7 @@ class SpanBatches(SegmentBatches[Batch]):
     has_bos = False
 
     def __init__(
-        self, store: Store, *, sentinels: Sequence[int], max_length: int, **options: Unpack[SegmentOptions]
+        self, store: Store, *, sentinels: Sequence[int], max_length: int, **options: Unpack[BatchOptions]
     ) -> None:
         super().__init__(store, max_length=max_length, **options)
         self._sentinels = sentinels

@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Self, TypedDict, Unpack
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -27,7 +27,7 @@ from transduce.text.chunks import chunks
 __all__ = ["Block", "LeftOut", "Store", "StoreSummary", "open_store", "read_summary", "write_blocks", "write_store"]
 
 SUMMARY_FILE = "store.json"
-FORMAT = 3
+FORMAT = 4
 MAX_ROWS_IN_MEMORY = 8192
 
 Row = Mapping[str, Values]  # values by column
@@ -39,9 +39,9 @@ ColumnName = Annotated[str, Field(pattern=COLUMN_PATTERN)]
 
 
 class StoreSummary(BaseModel):
-    """Counts of a store and of the pairs left out of it: ``n_read = n_pairs + n_empty + n_too_long``.
+    """Counts of a store and of the pairs left out of it: ``n_read = n_examples + n_empty + n_too_long``.
 
-    A "pair" is one training example, whatever its number of columns.
+    An example is one pair of texts, one document, one image with its text.
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
@@ -51,8 +51,8 @@ class StoreSummary(BaseModel):
     tokenizer_fingerprint: str | None  # None: not made by a tokenizer
     max_length: Positive | None  # exclusive bound on rows of ids, so that EOS fits; None: no bound
     n_read: Positive  # input pairs
-    n_pairs: Positive  # stored pairs
-    n_pairs_of: dict[str, Count]  # stored pairs of each corpus, in store order
+    n_examples: Positive  # stored pairs
+    n_examples_of: dict[str, Count]  # stored pairs of each corpus, in store order
     n_encodings: Positive  # rows of each pair
     n_empty: Count  # pairs left out for an empty column
     n_too_long: Count  # pairs left out because of max_length
@@ -60,16 +60,16 @@ class StoreSummary(BaseModel):
     @property
     def n_rows(self) -> int:
         """Number of rows in the store."""
-        return self.n_pairs * self.n_encodings
+        return self.n_examples * self.n_encodings
 
     @model_validator(mode="after")
     def _check_sums(self) -> Self:
         if self.columns.keys() != self.n_values_of.keys():
             raise ValueError("n_values_of should have the names of columns")
-        if sum(self.n_pairs_of.values()) != self.n_pairs:
-            raise ValueError("n_pairs_of should add up to n_pairs")
-        if self.n_read != self.n_pairs + self.n_empty + self.n_too_long:
-            raise ValueError("n_read should be n_pairs + n_empty + n_too_long")
+        if sum(self.n_examples_of.values()) != self.n_examples:
+            raise ValueError("n_examples_of should add up to n_examples")
+        if self.n_read != self.n_examples + self.n_empty + self.n_too_long:
+            raise ValueError("n_read should be n_examples + n_empty + n_too_long")
         return self
 
 
@@ -81,19 +81,24 @@ class LeftOut:
     n_too_long: int = 0
 
 
+class StoreOptions(TypedDict, total=False):
+    """What a store says of its rows, see ``StoreSummary``, and what was left out of it."""
+
+    tokenizer_fingerprint: str | None
+    max_length: int | None
+    n_encodings: int
+    left_out: LeftOut  # which the iterables of rows may update; it is read after the last one
+
+
 def write_store(
     folder: Path,
     rows_of: Mapping[str, Iterable[Row]],
     columns: Mapping[str, ColumnKind],
-    *,
-    tokenizer_fingerprint: str | None = None,
-    max_length: int | None = None,
-    n_encodings: int = 1,
-    left_out: LeftOut | None = None,
+    **options: Unpack[StoreOptions],
 ) -> StoreSummary:
     """Write the rows of each corpus into a new store at ``folder``, atomically.
 
-    Rows are streamed in constant memory. ``left_out``, which the iterables may update, is read after the last one.
+    Rows are streamed in constant memory.
 
     Raises DataError if there is no row, if a row lacks a column or has an empty or invalid value, or if ``folder``
     exists and is not empty.
@@ -122,15 +127,7 @@ def write_store(
         for chunk in chunks(rows, MAX_ROWS_IN_MEMORY, n_numbers):
             yield {name: [row[name] for row in chunk] for name in names}
 
-    return write_blocks(
-        folder,
-        {corpus: blocks(rows) for corpus, rows in rows_of.items()},
-        columns,
-        tokenizer_fingerprint=tokenizer_fingerprint,
-        max_length=max_length,
-        n_encodings=n_encodings,
-        left_out=left_out,
-    )
+    return write_blocks(folder, {corpus: blocks(rows) for corpus, rows in rows_of.items()}, columns, **options)
 
 
 def write_blocks(
@@ -144,7 +141,7 @@ def write_blocks(
     left_out: LeftOut | None = None,
 ) -> StoreSummary:
     """Like ``write_store``, for rows that come several at a time; each block has the same number in every column."""
-    left_out, n_pairs_of = left_out or LeftOut(), dict.fromkeys(blocks_of, 0)
+    left_out, n_examples_of = left_out or LeftOut(), dict.fromkeys(blocks_of, 0)
     with atomic_folder(folder) as temporary:
         with ExitStack() as stack:
             writers = [ColumnWriter(temporary, name, kind, max_length, stack) for name, kind in columns.items()]
@@ -154,12 +151,12 @@ def write_blocks(
                     for writer in writers:
                         writer.append(block[writer.name])
                     n_rows += len(block[writers[0].name])
-                n_pairs_of[corpus], rest = divmod(n_rows, n_encodings)
+                n_examples_of[corpus], rest = divmod(n_rows, n_encodings)
                 if rest:
                     raise DataError(f"{corpus} has {n_rows:,} rows, not a multiple of n_encodings = {n_encodings:,}")
-        n_pairs = sum(n_pairs_of.values())
-        n_read = n_pairs + left_out.n_empty + left_out.n_too_long
-        if not n_pairs:
+        n_examples = sum(n_examples_of.values())
+        n_read = n_examples + left_out.n_empty + left_out.n_too_long
+        if not n_examples:
             raise DataError(
                 f"no pair is left to store: of {n_read:,} read, {left_out.n_empty:,} are empty and "
                 f"{left_out.n_too_long:,} longer than max_length = {max_length}; use other text or raise max_length"
@@ -170,8 +167,8 @@ def write_blocks(
             tokenizer_fingerprint=tokenizer_fingerprint,
             max_length=max_length,
             n_read=n_read,
-            n_pairs=n_pairs,
-            n_pairs_of=n_pairs_of,
+            n_examples=n_examples,
+            n_examples_of=n_examples_of,
             n_encodings=n_encodings,
             n_empty=left_out.n_empty,
             n_too_long=left_out.n_too_long,
@@ -238,7 +235,7 @@ def read_summary(folder: Path) -> StoreSummary:
     if "format" not in values and "format_version" in values:  # the key's name in format 2
         values["format"] = values.pop("format_version")
     try:
-        return StoreSummary.model_validate(migrated(values, [_with_named_columns], where=path, first=2))
+        return StoreSummary.model_validate(migrated(values, [_with_named_columns, _with_examples], where=path, first=2))
     except ValidationError as error:
         problem = error.errors()[0]
         where, got = ".".join(map(str, problem["loc"])), quoted(problem["input"])
@@ -259,3 +256,8 @@ def _with_named_columns(values: dict[str, Any]) -> dict[str, Any]:
         "columns": {side: {"kind": "ids", "vocab_size": None} for side in ("src", "tgt")},
         "n_values_of": {side: values[f"n_{side}_tokens"] - n_rows for side in ("src", "tgt")},
     }
+
+
+def _with_examples(values: dict[str, Any]) -> dict[str, Any]:
+    """Migrate from format 3, which called all examples pairs."""
+    return {name.replace("n_pairs", "n_examples"): value for name, value in values.items()}

@@ -18,7 +18,7 @@ from transduce.inference.trained_model import TrainedModel
 from transduce.model import cost_of
 from transduce.model.weights_file import tensors_in
 from transduce.tasks import open_prepared
-from transduce.tasks.preparation import has_manifest
+from transduce.tasks.prepared import has_manifest
 from transduce.training import read_state
 from transduce.training.checkpoint import MODEL_FILE, OPTIMISER_FILE, CheckpointTrigger, verify_checkpoint
 
@@ -54,7 +54,7 @@ def _describe_store(summary: StoreSummary) -> str:
         else f"{summary.n_values_of[name]:,} vectors in {name}"
         for name, column in summary.columns.items()
     ]
-    return f"{counted(summary.n_pairs, 'pair')}{encodings}, {' and '.join(columns)}"
+    return f"{counted(summary.n_examples, 'pair')}{encodings}, {' and '.join(columns)}"
 
 
 def _left_out(folder: Path, summary: StoreSummary) -> Iterator[Finding]:

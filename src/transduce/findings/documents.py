@@ -20,7 +20,7 @@ def examine_digits_of(data: DataConfig, recipe: Path, data_folder: Path | None) 
     try:
         text = DigitText(data)
         for split in SPLITS:
-            documents = text.train_documents(DIGITS) if split == "train" else text.documents(split)
+            documents = text.train(DIGITS) if split == "train" else text.of(split)
             yield good(recipe, f"{split}: {counted(sum(1 for _ in documents), 'image')}")
     except ConfigError as error:
         yield problem(recipe, str(error))
@@ -34,8 +34,8 @@ def examine_documents_of(data: DataConfig, recipe: Path, data_folder: Path | Non
             if not text.has(split):
                 yield note(recipe, f"no {split} text: set data.{split}_text to score the model on it")
                 continue
-            sources = [text.train_documents(name) for name in text.corpora]
-            documents = chain.from_iterable(sources) if split == "train" else text.documents(split)
+            sources = [text.train(name) for name in text.corpora]
+            documents = chain.from_iterable(sources) if split == "train" else text.of(split)
             sizes = [len(lines) for lines in documents]
             if not sizes:
                 yield problem(recipe, f"the {split} text has no lines; give text with words")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 
-from transduce.config import MEDIA_CORPORA, SPLITS, DataConfig, Split
+from transduce.config import SPLITS, DataConfig, Split
 from transduce.corpora.catalogue import OWN_FILES
 from transduce.corpora.media import MediaReport, MediaText, WhyNot, examined_items, listed_media
 from transduce.errors import ConfigError, DataError
@@ -71,14 +71,15 @@ def examine_media_of(
 ) -> Iterator[Finding]:
     """Examine the images or recordings of each split that a recipe reads; of generated ones, the first."""
     try:
-        text, reader = MediaText(data), reader_for(data)
+        reader = reader_for(data)
+        text = MediaText(data, reader)
     except (ConfigError, DataError) as error:
         yield problem(recipe, str(error))
         return
-    for corpus in filter(MEDIA_CORPORA.__contains__, text.corpora):
-        yield from guard(corpus, _examine_generated(text, corpus, reader))
+    for corpus in filter(data.generated.__contains__, text.corpora):
+        yield from guard(corpus, _examine_generated(text, corpus))
     for split in SPLITS:
-        path = data.media_of(split)
+        path = data.file_of(split)
         if path is not None:
             yield from guard(path, examine_media_list(Path(path), reader))
         elif split != "train" and not text.name_of(split):
@@ -87,9 +88,8 @@ def examine_media_of(
         yield from _examine_shared(data)
 
 
-def _examine_generated(text: MediaText, corpus: str, reader: FeaturesReader) -> Iterator[Finding]:
-    report = MediaReport()
-    item = next(text.train(corpus, reader, report))
+def _examine_generated(text: MediaText, corpus: str) -> Iterator[Finding]:
+    item = next(text.train(corpus))
     yield good(corpus, f"generated from a seed; the first is {item.text!r}, {len(item.features):,} columns or frames")
 
 
@@ -97,10 +97,10 @@ def _examine_shared(data: DataConfig) -> Iterator[Finding]:
     """Report files of dev and test that the training list has, too."""
     files: dict[Split, set[Path]] = {}
     for split in SPLITS:
-        path = data.media_of(split)
+        path = data.file_of(split)
         files[split] = {file.resolve() for file, _ in listed_media(Path(path))} if path is not None else set()
     for split in ("dev", "test"):
         shared = files["train"] & files[split]
         if shared:
-            path = data.media_of(split)
-            yield problem(path, f"{counted(len(shared), 'file')} of {len(files[split]):,} in {data.train_media}, too")
+            path, trained = data.file_of(split), data.file_of("train")
+            yield problem(path, f"{counted(len(shared), 'file')} of {len(files[split]):,} in {trained}, too")

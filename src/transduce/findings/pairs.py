@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from transduce.config import SPLITS, DataConfig, Split
+from transduce.config import SPLITS, DataConfig, ParallelData, Split
 from transduce.corpora import (
     BUILT_IN,
     OWN_FILES,
@@ -30,6 +30,8 @@ N_GRAMMAR_PAIRS = 300  # examined of the built-in corpus, which is the same ever
 
 def examine_pairs_of(data: DataConfig, recipe: Path, data_folder: Path | None) -> Iterator[Finding]:
     """Examine the text of each split. Missing text is reported with the messages of ``prepare``."""
+    if not isinstance(data, ParallelData):  # a task with a source of its own
+        return
     rules = CleaningRules(
         max_characters=data.max_characters,
         max_length_ratio=data.max_length_ratio,

@@ -73,9 +73,9 @@ def examine_prompts_of(data: DataConfig, recipe: Path, data_folder: Path | None)
     """Examine the prompts with responses of each split that a recipe reads."""
     if BUILT_IN in data.weights:
         yield good(BUILT_IN, "the instructions of the built-in corpus, generated from a seed; they need no files")
-    if OWN_FILES in data.weights and data.train_prompts is None:
+    if OWN_FILES in data.weights and data.file_of("train") is None:
         yield problem(recipe, "corpus = 'files' needs data.train_prompts, a file of prompts with responses")
-    paths = [Path(name) for split in SPLITS if (name := data.prompts_of(split)) is not None]
+    paths = [Path(name) for split in SPLITS if (name := data.file_of(split)) is not None]
     for path in paths:
         yield from guard(path, examine_ranking_file(path))
     if len(paths) > 1:

@@ -39,8 +39,8 @@ def examine_trees_of(data: DataConfig, recipe: Path, data_folder: Path | None) -
     for corpus in text.corpora:
         if corpus != BUILT_IN:
             yield from guard(f"{corpus} train", _examine_trees(f"{corpus} train", text.train_trees(corpus)))
-    if data.recombination:
-        yield note(recipe, f"training also reads {data.n_recombined} recombined trees for each tree")
+    if text.config.subtree_substitution:
+        yield note(recipe, f"training also reads {text.config.n_recombined} recombined trees for each tree")
     for split in SPLITS:
         name = text.name_of(split)
         if split != "train" and name != f"{BUILT_IN} {split}":

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from transduce.config import DataConfig, InferencePrecision, SearchConfig, split_direction
+from transduce.config import ImagesData, InferencePrecision, SearchConfig, SpeechData, split_direction
 from transduce.config.decoding import DecodingOptions
 from transduce.config.search import SearchKeywords
 from transduce.errors import DataError
@@ -40,7 +40,7 @@ Media = str | Path | NDArray[Any]  # a file, or a decoded image or recording
 
 # Columns or frames of the longest training source of recipes, for model folders that do not say theirs.
 _LONGEST: Mapping[MediaKind, int] = {
-    "image": DataConfig().max_image_width, "audio": int(DataConfig().max_seconds * FRAMES_PER_SECOND),
+    "image": ImagesData().max_image_width, "audio": int(SpeechData().max_seconds * FRAMES_PER_SECOND),
 }  # fmt: skip
 
 

@@ -14,7 +14,6 @@ from transduce.model.attention import (
     weighted_values,
 )
 from transduce.model.blockwise import BlockDecoder, BlockState
-from transduce.model.compatibility import make_compatibility
 from transduce.model.cost import Cost, cost_of
 from transduce.model.decoding import DecodingState
 from transduce.model.describe import describe
@@ -32,6 +31,7 @@ from transduce.model.make import make_model
 from transduce.model.masked_transformer import MaskedTransformer
 from transduce.model.output import FurtherHeads, LinearOutput, MultiHeadOutput, OutputLayer, ScalarOutput, TiedOutput
 from transduce.model.padding import EncoderOutput, PaddingInfo, causal_mask
+from transduce.model.score_functions import make_compatibility
 from transduce.model.stack import Stack
 from transduce.model.stack_config import LAYER_NORM_EPS, StackConfig
 from transduce.model.transformer import Transformer

@@ -23,11 +23,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transduce.errors import ShapeError
-from transduce.model.compatibility import make_compatibility
 from transduce.model.decoding import LayerCache
 from transduce.model.dropout import dropout
 from transduce.model.padding import EncoderOutput, PaddingInfo
 from transduce.model.restricted import band_mask, restricted_attention
+from transduce.model.score_functions import make_compatibility
 from transduce.model.stack_config import StackConfig
 
 __all__ = [

@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from transduce.model.attention import FusedLinear
-from transduce.model.compatibility import AdditiveCompatibility, BilinearCompatibility
 from transduce.model.embedding import LearnedPositions, TokenEmbedding
 from transduce.model.output import LinearOutput, VocabularyOutput
+from transduce.model.score_functions import AdditiveCompatibility, BilinearCompatibility
 
 __all__ = ["ShapesOnly", "initialise"]
 

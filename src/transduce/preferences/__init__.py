@@ -1,4 +1,4 @@
-"""Training a language model on what people prefer: the lecture notes' pipeline from base model to PPO.
+"""Training a language model on what people prefer, from base model to PPO. Ouyang et al. (2022).
 
     rewards      rewards of tokens, whitening, the adaptive coefficient of the KL penalty
     advantages   generalised advantage estimation, leave-one-out baseline

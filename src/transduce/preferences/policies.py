@@ -16,7 +16,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -70,7 +70,7 @@ class PolicyObjective(ABC):
     ) -> None:
         """``rate`` scores responses; the reference is the model as it is now; ``blocked_ids`` are never drawn."""
         self.model: Any = model
-        self.reference: Any = cast(Any, frozen_copy(model))
+        self.reference: Any = frozen_copy(model)
         self.reference.value = None  # only its probabilities are used
         self.rate, self.config, self.seed, self.blocked_ids = rate, config, seed, list(blocked_ids)
         self.kl = AdaptiveKL(config.beta, config.target_kl, config.kl_horizon)

@@ -158,7 +158,7 @@ class DirectPreference(PreferenceObjective):
         super().load_state(state)
 
 
-def frozen_copy(model: nn.Module) -> nn.Module:
+def frozen_copy(model: nn.Module) -> Any:
     """Return a copy of a model that is not trained, without dropout."""
     return deepcopy(model).requires_grad_(False).eval()
 

@@ -17,7 +17,7 @@ from transduce.metrics import TokenisedBleu, customary_bleus, perplexity
 from transduce.runs.card import model_card
 from transduce.runs.folder import MODEL, require_same_data, store_of
 from transduce.runs.run_file import CHECKPOINTS, RunSettings, read_run_file, require_made_by
-from transduce.tasks.preparation import EVALUATION_SPLITS, Prepared, open_prepared
+from transduce.tasks.prepared import EVALUATION_SPLITS, Prepared, open_prepared
 from transduce.tasks.registry import task_of
 from transduce.tasks.task import Scores
 from transduce.training import average_weights, averaged_checkpoints, best_update, checkpoints_around, read_state
@@ -32,7 +32,7 @@ def average_run(
     around: int | Literal["best"] | None = None,
     out: Path | None = None,
     device: str | torch.device = "cpu",
-    also: Collection[TokenisedBleu] | None = None,
+    extra_bleus: Collection[TokenisedBleu] | None = None,
     settings: RunSettings | None = None,
     prepared: Prepared | None = None,
     log: Callable[[str], None] = lambda line: None,
@@ -40,7 +40,7 @@ def average_run(
     """Average checkpoints into a model folder, evaluate it and write its card.
 
     By default those that the recipe says (``training.average_last``, ``training.averaging``). ``last``: the newest so
-    many scheduled ones, or so many ``around`` that of an update, or around the best. ``also``: see ``train``.
+    many scheduled ones, or so many ``around`` that of an update, or around the best. ``extra_bleus``: see ``train``.
     ``settings`` and ``prepared`` are read from the run folder by default.
     Returns the model folder, its scores and the split scored. Raises CheckpointError if there is no such checkpoint.
     """
@@ -55,12 +55,12 @@ def average_run(
     write_model_folder(
         model_folder,
         config=config.model,
-        weights=task.finished_weights(average_weights(checkpoints), prepared, config, torch.device(device)),
+        weights=task.postprocess_weights(average_weights(checkpoints), prepared, config, torch.device(device)),
         tokenizers=prepared.tokenizers,
         search=config.search,
         direction=config.data.direction,
         task=task.name,
-        card=model_card(config, prepared, state, averaged=str(averaged), ancestry=settings.ancestry),
+        card=model_card(config, prepared, state, averaged=averaged.in_words, ancestry=settings.ancestry),
         statistics=task.line_statistics(prepared, config),
         longest_source=task.longest_source(prepared),
         ancestry=settings.ancestry,
@@ -71,17 +71,16 @@ def average_run(
         return model_folder, None, None
     name = prepared.text_names[split]
     text = prepared.text(split)
-    rows = "sentences" if task.rows == "pairs" else task.rows
-    log(f"{task.doing} {f'{len(text[0]):,} {rows} of ' if text else ''}{name}")
-    also = customary_bleus(name) if also is None else also
-    scores = task.evaluate(model_folder, prepared, split, device=device, also=also)
+    log(f"{task.progress_verb} {f'{len(text[0]):,} {task.sentence_noun} of ' if text else ''}{name}")
+    extra_bleus = customary_bleus(name) if extra_bleus is None else extra_bleus
+    scores = task.evaluate(model_folder, prepared, split, device=device, extra_bleus=extra_bleus)
     if not task.has_learnt(scores):
         log(
             "these are scores of a model that has learnt next to nothing: train it longer (training.max_updates, "
             f"--minutes), or check its text with: transduce doctor {folder}"
         )
     card = model_card(
-        config, prepared, state, averaged=str(averaged), scores=scores, split=split, ancestry=settings.ancestry
+        config, prepared, state, averaged=averaged.in_words, scores=scores, split=split, ancestry=settings.ancestry
     )
     write_model_card(model_folder, card)
     return model_folder, scores, split
@@ -97,10 +96,15 @@ class _Averaged:
     def __str__(self) -> str:
         n, updates = len(self.checkpoints), [read_state(path).update for path in self.checkpoints]
         if self.around is None:
-            return f"the last {n} checkpoints"
+            return f"the last {n} checkpoints" if n > 1 else "the last checkpoint"
         if n == 1:
             return f"the checkpoint of update {self.around:,}"
         return f"{n} checkpoints around update {self.around:,}, from {updates[0]:,} to {updates[-1]:,}"
+
+    @property
+    def in_words(self) -> str:
+        """How the weights of a model folder were made of them."""
+        return f"the mean of {self}" if len(self.checkpoints) > 1 else f"those of {self}"
 
 
 def _averaged(

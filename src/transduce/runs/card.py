@@ -10,15 +10,17 @@ from transduce.config import (
     EncoderDecoderConfig,
     LanguageModelConfig,
     ModelConfig,
+    PairsData,
     RunConfig,
     Split,
     TrainingConfig,
     TransformerConfig,
+    TreesData,
 )
 from transduce.corpora import OWN_FILES
 from transduce.inference.ancestry import Ancestor
 from transduce.model import cost_of
-from transduce.tasks.preparation import Prepared
+from transduce.tasks.prepared import Prepared
 from transduce.tasks.registry import task_named, task_of
 from transduce.tasks.task import Scores
 from transduce.training import TrainState
@@ -28,7 +30,7 @@ __all__ = ["model_card"]
 # Training settings reported where they differ from the paper's.
 REPORTED_SETTINGS = (
     "optimiser", "lr_factor", "decay", "adam_beta1", "adam_beta2", "adam_eps", "weight_decay", "clip_norm", "r_drop",
-    "r_drop_after", "both_ways_epochs", "feature_masks", "ctc_weight",
+    "r_drop_after", "bidirectional_epochs", "feature_masks", "ctc_weight",
     "smoothing",
 )  # fmt: skip
 
@@ -68,18 +70,14 @@ def model_card(
         f"- batches of at most {training.max_tokens_per_batch:,} tokens per side x {training.n_accumulate}, "
         f"{training.precision}, seed {training.seed}",
         f"- {_method(config)}",
-        f"- weights: the mean of {averaged}",
+        f"- weights: {averaged}",
         *([f"- started from {', which started from '.join(map(str, reversed(ancestry)))}"] if ancestry else []),
     ]
     if scores is not None and split is not None:
         text = prepared.text(split)
-        name = prepared.text_names[split] + (f" ({len(text[0]):,} {_rows(task.rows)})" if text else "")
+        name = prepared.text_names[split] + (f" ({len(text[0]):,} {task.sentence_noun})" if text else "")
         lines += ["", f"## Scores on {split}: {name}", "", *task.score_lines(scores, config)]
     return "\n".join(lines) + "\n"
-
-
-def _rows(rows: str) -> str:
-    return "sentences" if rows == "pairs" else rows
 
 
 def _operations(flops_per_token: float, n_tokens: int | None, n_passes: float) -> list[str]:
@@ -135,13 +133,14 @@ def _method(config: RunConfig) -> str:
 def _corpora(data: DataConfig, prepared: Prepared) -> str:
     """Describe the training data: each corpus with its pairs and weight, and data augmentation."""
     names = [Path(name).name for name in data.names_of("train")]
-    parts, rows = [], task_named(data.task).rows
-    for corpus, n_pairs in prepared.train.summary.n_pairs_of.items():
+    parts, noun = [], task_named(data.task).example_noun
+    for corpus, n in prepared.train.summary.n_examples_of.items():
         files = f" ({', '.join(names)})" if corpus == OWN_FILES and names else ""
         weight = f", weight {data.weights[corpus]:g}" if len(data.weights) > 1 else ""
-        parts.append(f"{corpus}{files}, {n_pairs:,} {rows}{weight}")
-    if data.recombination:
-        parts.append(f"{data.n_recombined} more trees per tree by subtree substitution at {data.recombination:g}")
-    if data.bpe_dropout:
+        parts.append(f"{corpus}{files}, {n:,} {noun}{weight}")
+    if isinstance(data, TreesData) and data.subtree_substitution:
+        share = f"{data.subtree_substitution:g}"
+        parts.append(f"{data.n_recombined} more trees per tree by subtree substitution at {share}")
+    if isinstance(data, PairsData) and data.bpe_dropout:
         parts.append(f"BPE-dropout {data.bpe_dropout:g}, {data.n_encodings} encodings of each pair")
     return "; ".join(parts)

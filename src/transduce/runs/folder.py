@@ -22,7 +22,7 @@ from transduce.errors import DataError, TrainingError
 from transduce.files import is_leftover, read_json, remove, require_regular
 from transduce.runs.lock import LOCK_FILE
 from transduce.runs.run_file import CHECKPOINTS, MODEL, RUN_FILE, RunSettings, holds_run, require_run
-from transduce.tasks.preparation import Prepared
+from transduce.tasks.prepared import Prepared
 from transduce.training import checkpoint_folders
 
 __all__ = [

@@ -19,7 +19,7 @@ import torch
 from transduce.config import (
     SPLITS,
     BeamSearchConfig,
-    DataConfig,
+    ParallelData,
     RunConfig,
     TrainingConfig,
     TransformerConfig,
@@ -32,7 +32,8 @@ from transduce.errors import ConfigError, DataError
 from transduce.files import atomic_folder, write_lines, write_text
 from transduce.model import cost_of, fast_precision
 from transduce.runs.update_timing import seconds_per_update
-from transduce.tasks.preparation import Prepared, prepare
+from transduce.tasks.preparation import prepare
+from transduce.tasks.prepared import Prepared
 from transduce.tasks.registry import task_of
 
 __all__ = ["NewRecipe", "OwnText", "new_recipe"]
@@ -204,7 +205,7 @@ def _write_pairs(folder: Path, split: str, text: OwnText, pairs: Iterable[tuple[
     return n_lines
 
 
-def _data_of_splits(text: OwnText, folder: Path, vocab_size: int) -> DataConfig:
+def _data_of_splits(text: OwnText, folder: Path, vocab_size: int) -> ParallelData:
     """Return the data configuration that names the train, dev and test files in ``folder``."""
     files = {
         f"{split}_{side}": folder / name
@@ -214,12 +215,12 @@ def _data_of_splits(text: OwnText, folder: Path, vocab_size: int) -> DataConfig:
     return _data_config(text, files, vocab_size=vocab_size, masks=True)
 
 
-def _data_config(text: OwnText, files: Mapping[str, Path], **more: object) -> DataConfig:
+def _data_config(text: OwnText, files: Mapping[str, Path], **more: object) -> ParallelData:
     values = {name: str(path) for name, path in files.items()} | more
     if text.is_one_language:
         values["drop_identical"] = False
     direction = f"{text.src_language}-{text.tgt_language}"
-    return config_from_mapping(DataConfig, {"corpus": "files", "direction": direction, **values}, where="data")
+    return config_from_mapping(ParallelData, {"corpus": "files", "direction": direction, **values}, where="data")
 
 
 def _plan_run(
@@ -288,7 +289,7 @@ def _with_length(run: RunConfig, n_updates: int, n_epochs: float) -> RunConfig:
 def _toml(recipe: NewRecipe) -> str:
     """Return the recipe as TOML with comments."""
     config = recipe.config
-    model, data, training, search = config.model, config.data, config.training, config.search
+    model, data, training, search = config.model, ParallelData.of(config.data), config.training, config.search
     assert isinstance(model, TransformerConfig)
     files = "".join(
         f"{split}_{side} = {json.dumps(getattr(data, f'{split}_{side}'), ensure_ascii=False)}\n"

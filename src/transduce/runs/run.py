@@ -43,10 +43,12 @@ from transduce.runs.run_file import (
     with_start_of,
 )
 from transduce.runs.starting_weights import require_same_vocabulary, take_weights
-from transduce.tasks.preparation import Prepared, open_prepared, prepare
+from transduce.tasks.preparation import prepare
+from transduce.tasks.prepared import Prepared, open_prepared
 from transduce.tasks.registry import task_of
 from transduce.tasks.task import Scores
 from transduce.training import (
+    BatchSource,
     CheckpointRecord,
     DistributedContext,
     Listener,
@@ -93,7 +95,7 @@ def train(
     distributed: DistributedContext | None = None,
     is_sharded: bool = False,
     break_lock: bool = False,
-    also: Collection[TokenisedBleu] | None = None,
+    extra_bleus: Collection[TokenisedBleu] | None = None,
     listeners: Sequence[Listener] = (),
     should_stop: Callable[[], bool] = lambda: False,
     while_training: AbstractContextManager[object] | None = None,
@@ -104,10 +106,10 @@ def train(
     Creates the run folder ``folder``; with ``resume``, continues the run in it.
     ``store`` is a prepared folder to use instead of preparing the text; ``data_folder`` is searched first for corpora.
     ``distributed`` are the processes of the run, which shard the model if ``is_sharded`` (FSDP2). ``break_lock`` takes
-    over a lock left by a dead process on another machine. ``also`` names tokenised BLEUs for the final evaluation; by
-    default, those customary for its text. ``should_stop`` is checked before each update and during validation;
-    ``while_training`` is a context entered for the update loop only (signal handlers). ``log`` receives a line about
-    each step; ``log`` and ``listeners`` are called on rank 0 only.
+    over a lock left by a dead process on another machine. ``extra_bleus`` names tokenised BLEUs for the final
+    evaluation; by default, those customary for its text. ``should_stop`` is checked before each update and during
+    validation; ``while_training`` is a context entered for the update loop only (signal handlers). ``log`` receives a
+    line about each step; ``log`` and ``listeners`` are called on rank 0 only.
     Raises ConfigError, DataError, CheckpointError or TrainingError; the run folder stays usable.
     """
     distributed = distributed or DistributedContext()
@@ -132,7 +134,7 @@ def train(
         )
         if reason == "interrupted" or not distributed.is_first:
             return RunResult(folder, reason, updates, None, None, None, None)
-        return run.end(reason, updates, also)
+        return run.end(reason, updates, extra_bleus)
 
 
 class _Run:
@@ -150,6 +152,7 @@ class _Run:
         self.folder, self.device, self.distributed, self.is_sharded = folder, device, distributed, is_sharded
         self.log = log if distributed.is_first else lambda line: None
         self.settings: RunSettings | None = None  # on rank 0, after ``start``
+        self._batches: BatchSource[Any] | None = None
 
     @cached_property
     def prepared(self) -> Prepared:
@@ -189,7 +192,7 @@ class _Run:
         model_config = task_of(config).model_config(config.model, *prepared.tokenizers.sizes)
         config = config.model_copy(update={"model": model_config})
         self._require_memory(model_config, config)
-        batches = task_of(config).batches(prepared.train, config, self.device)
+        batches = self.batches(config)
         if isinstance(batches, StoreBatches):
             statistics = batches.statistics(epoch=0)
             self.log(
@@ -210,6 +213,12 @@ class _Run:
         self.settings = RunSettings(config, prepared.fingerprint, torch_version, ancestry)
         write_json(folder / RUN_FILE, self.settings.as_json())
         return config.model_dump_json(), checkpoint.name if checkpoint is not None else None
+
+    def batches(self, config: RunConfig) -> BatchSource[Any]:
+        """Return the training batches, which are built once."""
+        if self._batches is None:
+            self._batches = task_of(config).batches(self.prepared.train, config, self.device)
+        return self._batches
 
     def _require_same_run(self, settings: RunSettings, checkpoint: Path) -> None:
         """Raise CheckpointError if a checkpoint was made with other settings than those of the run."""
@@ -256,7 +265,7 @@ class _Run:
         trainer: Trainer[Any] = Trainer(
             model=model,
             objective=objective,
-            batches=task.batches(prepared.train, config, self.device),
+            batches=self.batches(config),
             learning_rate=lambda step: learning_rate(step, d_model=config.model.d_model, config=training),
             config=training,
             checkpoints=self.folder / CHECKPOINTS,
@@ -302,7 +311,7 @@ class _Run:
             hint = "the run continues, and its checkpoints have a copy"
             self.log(f"warning: {path} was removed or changed, and cannot be written: {error.strerror}; {hint}")
 
-    def end(self, reason: StopReason, updates: int, also: Collection[TokenisedBleu] | None) -> RunResult:
+    def end(self, reason: StopReason, updates: int, extra_bleus: Collection[TokenisedBleu] | None) -> RunResult:
         """Average checkpoints into a model folder and evaluate it."""
         self.log(f"training ended after {updates:,} updates ({reason})")
         assert self.settings is not None
@@ -310,7 +319,7 @@ class _Run:
         model_folder, scores, split = average_run(
             self.folder,
             device=self.device,
-            also=also,
+            extra_bleus=extra_bleus,
             settings=self.settings,
             prepared=prepared,
             log=self.log,

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from transduce.config import RunConfig, config_from_mapping, without_unread
-from transduce.config.migrations import config_of_format_1, config_of_format_2
+from transduce.config.migrations import config_of_format_1, config_of_format_2, config_of_format_3
 from transduce.errors import CheckpointError, ConfigError, TrainingError, quoted
 from transduce.files import migrated, read_json
 from transduce.inference.ancestry import Ancestor, ancestry_as_json, ancestry_from_json
@@ -28,7 +28,7 @@ __all__ = [
 
 RUN_FILE, CHECKPOINTS, MODEL = "run.json", "checkpoints", "model"
 MAX_NAMED = 50  # missing fields in a message
-MIGRATIONS = (config_of_format_1, config_of_format_2)
+MIGRATIONS = (config_of_format_1, config_of_format_2, config_of_format_3)
 Change = tuple[str, Any, Any]  # (field name, old value, new value)
 
 # Fields that may change on resume: run length, validation, logging and checkpoints, nothing that changes the updates.
@@ -37,7 +37,7 @@ CHANGEABLE = frozenset(
     for name in """
         max_updates max_minutes best_by patience log_every_updates validate_every_updates validation_bleu
         validation_sentences checkpoint_every_updates checkpoint_every_minutes keep_checkpoints average_last averaging
-        n_skippable
+        max_skipped_updates
     """.split()
 )
 

@@ -12,7 +12,7 @@ import torch
 from transduce.config import RunConfig
 from transduce.model import make_model
 from transduce.runs.memory import require_memory_to_train
-from transduce.tasks.preparation import Prepared
+from transduce.tasks.prepared import Prepared
 from transduce.tasks.registry import task_of
 from transduce.training import Record, Trainer, UpdateRecord, learning_rate
 

@@ -10,12 +10,13 @@ from transduce.tasks.media import images, speech  # noqa: F401
 from transduce.tasks.pairs import mask_predict, parsing, translation  # noqa: F401
 from transduce.tasks.pairs.parsing import ParsingScores, evaluate_parser
 from transduce.tasks.pairs.shortlists import write_shortlist
-from transduce.tasks.preparation import Prepared, new_prepared, open_prepared, prepare
+from transduce.tasks.preparation import Preparation, Row, prepare
+from transduce.tasks.prepared import Prepared, open_prepared
 from transduce.tasks.prompts import dpo, ppo, reward, sft  # noqa: F401
 from transduce.tasks.registry import TASKS, register, task_named, task_of
 from transduce.tasks.task import Task
 
 __all__ = [
-    "TASKS", "ParsingScores", "Prepared", "Task", "evaluate_parser", "new_prepared", "open_prepared", "prepare",
+    "TASKS", "ParsingScores", "Preparation", "Prepared", "Row", "Task", "evaluate_parser", "open_prepared", "prepare",
     "register", "task_named", "task_of", "write_shortlist",
 ]  # fmt: skip

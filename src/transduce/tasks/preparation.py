@@ -1,240 +1,201 @@
-"""Prepared folders: tokenizers and stores, the input of training. Each task writes its own (``Task.prepare``).
+"""Writing a prepared folder: texts of dev and test, tokenizers, and a store for each split.
 
-A prepared folder::
-
-    tokenizer.json  train/  dev/  dev.src  dev.tgt  test.src  test.tgt  prepared.json  manifest.json
-
-``dev/`` exists if the corpus has a dev split, text files if the task keeps text. The stores have their own manifests.
-In folders of earlier versions ``prepared.json`` has no format, and ``manifest.json`` may be missing.
+``Preparation.write`` is the same for all tasks. A task with items of its own names their source, the columns of its
+store, and the rows of an item.
 """
 
 from __future__ import annotations
 
-import hashlib
-import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypedDict, TypeVar, Unpack
 
-from transduce.config import DataConfig, Split, config_from_mapping, without_unread
-from transduce.config.migrations import tables_of_format_1
-from transduce.corpora import CleaningReport, read_aligned_files
-from transduce.corpora.media import MediaReport
-from transduce.data import Store
-from transduce.errors import ConfigError, DataError, quoted
-from transduce.files import (
-    MANIFEST_NAME,
-    Migration,
-    atomic_folder,
-    migrated,
-    read_json,
-    sha256_of_file,
-    verify_manifest,
-    write_json,
-    write_manifest,
-)
-from transduce.inference.folder import read_tokenizers
-from transduce.inference.translation.mask_statistics import MaskCounts, MaskStatistics
+from transduce.config import DataConfig, Split
+from transduce.corpora import Source
+from transduce.data import ColumnKind, LeftOut, StoreSummary, write_store
+from transduce.inference.translation.mask_statistics import MaskCounts
+from transduce.tasks.prepared import EVALUATION_SPLITS, Prepared, new_prepared, open_prepared
 from transduce.tasks.registry import task_named
-from transduce.text import Tokenizers
+from transduce.tasks.tokenizers import tokenizer_trainer, tokenizers_of_model
+from transduce.text import Tokenizers, normalise
+from transduce.text.documents import DocumentCodec
 
-__all__ = [
-    "EVALUATION_SPLITS",
-    "Prepared",
-    "also_dev_name",
-    "new_prepared",
-    "open_prepared",
-    "prepare",
-    "write_prepared",
-]
+if TYPE_CHECKING:
+    from transduce.tasks.task import Task
 
-MIGRATIONS: tuple[Migration, ...] = (dict, tables_of_format_1)  # dict: format 1 added only the manifest
-FORMAT = len(MIGRATIONS)
-PREPARED_FILE = "prepared.json"
-EVALUATION_SPLITS: tuple[Split, ...] = ("dev", "test")
+__all__ = ["DataT", "Preparation", "Row", "prepare", "write_prepared"]
+
+Item = TypeVar("Item")
+DataT = TypeVar("DataT", bound=DataConfig)
+Row = Mapping[str, Any]  # the ids or vectors of each column
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A prepared folder, open for training and validation."""
+class PreparationOptions(TypedDict, total=False):
+    """How text is prepared."""
 
-    folder: Path
-    config: DataConfig
-    tokenizers: Tokenizers
-    train: Store
-    dev: Store | None
-    text_names: Mapping[str, str]  # names of the dev and test texts, if any
-    masks: MaskStatistics | None = None  # None in folders of earlier versions
-
-    @property
-    def also_dev(self) -> dict[str, Store]:
-        """The further dev sets, by corpus."""
-        task = task_named(self.config.task)
-        return {
-            name: task.open_store(self.folder / also_dev_name(name), self.tokenizers) for name in self.config.also_dev
-        }
-
-    def also_dev_text(self, corpus: str) -> tuple[list[str], list[str]]:
-        """Return the source and target lines of a further dev set. Raises DataError if they do not align."""
-        pairs = list(read_aligned_files(*(self.folder / f"{also_dev_name(corpus)}.{side}" for side in ("src", "tgt"))))
-        return [src for src, _ in pairs], [tgt for _, tgt in pairs]
-
-    @property
-    def fingerprint(self) -> str:
-        """Fingerprint of the tokenizers and all ids, independent of file formats."""
-        manifests = [(self.folder / split / MANIFEST_NAME) for split in ("train", "dev")]
-        parts = [self.tokenizers.fingerprint, *(_fingerprint(path) for path in manifests if path.exists())]
-        return hashlib.sha256(" ".join(parts).encode()).hexdigest()
-
-    def text(self, split: Split) -> tuple[list[str], list[str]] | None:
-        """Return the source and target lines of dev or test; None if there is no such text.
-
-        Raises DataError if they do not align.
-        """
-        files = [self.folder / name for name in task_named(self.config.task).text_files(split)]
-        if split not in self.text_names or not files:
-            return None
-        pairs = list(read_aligned_files(*files))
-        return [src for src, _ in pairs], [tgt for _, tgt in pairs]
+    data_folder: Path | None  # searched first for corpora
+    log: Callable[[str], None]  # receives a line about each step
+    n_workers: int  # processes that encode the text; the files are the same for every number
 
 
-def also_dev_name(corpus: str) -> str:
-    """Return the name of a further dev set in a prepared folder: of its store, and of its text files."""
-    return f"dev-{corpus}"
-
-
-def prepare(
-    config: DataConfig,
-    folder: Path,
-    *,
-    data_folder: Path | None = None,
-    log: Callable[[str], None] = lambda line: None,
-    n_workers: int = 1,
-) -> Prepared:
+def prepare(config: DataConfig, folder: Path, **options: Unpack[PreparationOptions]) -> Prepared:
     """Prepare a task's text in ``folder``: tokenizers, and the stores of train and dev. Section 5.1.
 
-    ``data_folder`` is searched first for corpora. ``log`` receives a line about each step. The text is encoded in
-    ``n_workers`` processes; the files are the same for every number.
     Raises DataError if the text cannot be used, ConfigError for an unknown text or task.
     """
-    write_prepared(config, folder, data_folder=data_folder, log=log, n_workers=n_workers)
+    write_prepared(config, folder, **options)
     return open_prepared(folder)
 
 
-def write_prepared(
-    config: DataConfig,
-    folder: Path,
-    *,
-    data_folder: Path | None = None,
-    log: Callable[[str], None] = lambda line: None,
-    n_workers: int = 1,
-) -> None:
+def write_prepared(config: DataConfig, folder: Path, **options: Unpack[PreparationOptions]) -> None:
     """Do what ``prepare`` does without opening the stores, which takes memory for each row."""
-    task_named(config.task).prepare(config, folder, data_folder=data_folder, log=log, n_workers=n_workers)
+    task = task_named(config.task)
+    task.preparation(task, config, **options).write(folder)
 
 
-@contextmanager
-def new_prepared(
-    config: DataConfig,
-    folder: Path,
-    text_names: Mapping[Split, str],
-    reports: Mapping[str, CleaningReport | MediaReport] | None = None,
-    masks: MaskCounts | None = None,
-) -> Iterator[Path]:
-    """Write a prepared folder atomically: the block writes tokenizers, stores and text into the folder yielded.
+class Preparation(ABC, Generic[Item, DataT]):
+    """One preparation of a task's text.
 
-    ``text_names`` are the names of the dev and test texts, if any; ``reports`` say what of each corpus was left out;
-    ``masks`` has counted the training pairs when the block ends.
+    ``rows`` may read ``tokenizers`` and ``split``, and counts in ``left_out`` what has no row.
     """
-    with atomic_folder(folder) as temporary:
-        yield temporary
-        cleaning = {corpus: report.as_json() for corpus, report in (reports or {}).items()}
-        description = {"format": FORMAT, "data": config.model_dump(), "cleaning": cleaning, "text_names": text_names}
-        if masks is not None:
-            description["masks"] = masks.as_json()
-        write_json(temporary / PREPARED_FILE, description)
-        write_manifest(temporary)
+
+    stored: ClassVar[tuple[Split, ...]] = EVALUATION_SPLITS  # those of dev and test that have a store
+    extra_tokens: ClassVar[Sequence[str]] = ()  # the last ids of the vocabulary
+    masks: MaskCounts | None = None  # what training items have, if it is counted
+    source: Source[Item]
+    tokenizers: Tokenizers
+    split: Split
+    left_out: LeftOut
+
+    def __init__(
+        self,
+        task: Task[Any],
+        config: DataT,
+        *,
+        data_folder: Path | None = None,
+        log: Callable[[str], None] = lambda line: None,
+        n_workers: int = 1,
+    ) -> None:
+        """See ``prepare``."""
+        self.task, self.config, self.data_folder, self.log, self.n_workers = task, config, data_folder, log, n_workers
+
+    @cached_property
+    def codec(self) -> DocumentCodec:
+        """Documents as ids of the one tokenizer."""
+        return DocumentCodec(self.tokenizers.src)
+
+    @abstractmethod
+    def make_source(self, config: DataT) -> Source[Item]:
+        """Return the items that a configuration names. Raises ConfigError or DataError if they are missing."""
+
+    def columns(self) -> Mapping[str, ColumnKind]:
+        """Return the columns of a store."""
+        raise NotImplementedError
+
+    def rows(self, item: Item) -> Iterator[Row]:
+        """Yield the rows of an item."""
+        raise NotImplementedError
+
+    @property
+    def max_length(self) -> int | None:
+        """The bound on the ids of a row of ``split``, EOS included, that rows keep to, if the store should have one."""
+        return None
+
+    def texts(self, item: Item) -> Iterable[str]:
+        """Return the texts of an item that tokenizers are trained on."""
+        raise NotImplementedError
+
+    def write(self, folder: Path) -> None:
+        """Write the prepared folder."""
+        self.source = source = self.make_source(self.config)
+        names = {split: name for split in EVALUATION_SPLITS if (name := source.name_of(split))}
+        with new_prepared(self.config, folder, names, source.reports, self.masks) as place:
+            parts = {str(split): (split, source) for split in names} | self.further_parts()
+            for name, (split, of) in parts.items():  # first: an error is reported before hours of work
+                self.write_text(place / name, split, of)
+            self.tokenizers = self.make_tokenizers()
+            self.tokenizers.save(place)
+            self.log(_of_tokenizers(self.tokenizers, self.config))
+            for name, (self.split, of) in parts.items():
+                if self.split in self.stored:
+                    self._write_store(place / name, {str(self.split): self.evaluation_items(self.split, of)})
+            self.split = "train"
+            self._write_store(place / "train", {corpus: self.training_items(corpus) for corpus in source.corpora})
+            for corpus, report in source.reports.items():
+                for line in report.lines():
+                    self.log(f"{corpus}: {line}")
+            for line in self.masks.lines() if self.masks is not None else ():
+                self.log(line)
+
+    def further_parts(self) -> dict[str, tuple[Split, Source[Item]]]:
+        """Return further evaluation texts by their names in the folder."""
+        return {}
+
+    def write_text(self, path: Path, split: Split, source: Source[Item]) -> None:
+        """Write the text of dev or test, as ``path`` with some endings, if the task keeps it (``Task.text_files``)."""
+
+    def training_items(self, corpus: str) -> Iterable[Item]:
+        """Return the items of a corpus to train on."""
+        return self.source.train(corpus)
+
+    def evaluation_items(self, split: Split, source: Source[Item]) -> Iterable[Item]:
+        """Return the items of dev or test that are stored."""
+        return source.of(split)
+
+    def make_tokenizers(self) -> Tokenizers:
+        """Train one tokenizer on the training text, or take that of the model to start from. Section 5.1.
+
+        Raises ConfigError if that does not fit.
+        """
+        existing = tokenizers_of_model(self.config)
+        if existing is not None:
+            self.require_fit(existing)
+        train = tokenizer_trainer(self.config, extra_tokens=self.extra_tokens)
+        tokenizer = train(map(normalise, self.training_texts())) if existing is None else existing.tgt
+        return Tokenizers(tokenizer, tokenizer)
+
+    def require_fit(self, existing: Tokenizers) -> None:
+        """Raise ConfigError if the tokenizers of another model do not fit the task."""
+
+    def training_texts(self) -> Iterator[str]:
+        """Yield the texts that the tokenizer is trained on."""
+        items = chain.from_iterable(map(self.source.train, self.source.corpora))
+        return chain.from_iterable(map(self.texts, items))
+
+    def write_store(self, folder: Path, items_of: Mapping[str, Iterable[Item]]) -> StoreSummary:
+        """Write a store of the rows of each corpus' items. Raises DataError if there are none."""
+        rows_of = {corpus: chain.from_iterable(map(self.rows, items)) for corpus, items in items_of.items()}
+        return write_store(
+            folder, rows_of, self.columns(), tokenizer_fingerprint=self.tokenizers.fingerprint,
+            max_length=self.max_length, left_out=self.left_out,
+        )  # fmt: skip
+
+    def _write_store(self, folder: Path, items_of: Mapping[str, Iterable[Item]]) -> None:
+        self.left_out = LeftOut()
+        self.log(f"{folder.name}: {self.describe(self.write_store(folder, items_of))}")
+
+    def describe(self, summary: StoreSummary) -> str:
+        """Return what a store has, in words."""
+        parts = [f"{summary.n_examples:,} {self.task.example_noun}"]
+        if len(summary.n_examples_of) > 1:
+            parts.append(f" ({', '.join(f'{corpus} {n:,}' for corpus, n in summary.n_examples_of.items())})")
+        if summary.n_encodings > 1:
+            parts.append(f" in {summary.n_encodings:,} encodings each")
+        if left_out := summary.n_empty + summary.n_too_long:
+            parts.append(f", {left_out:,} left out ({summary.n_empty:,} empty, {summary.n_too_long:,} too long)")
+        return "".join(parts)
 
 
-def open_prepared(folder: Path, *, expected: DataConfig | None = None) -> Prepared:
-    """Open and check a prepared folder.
-
-    Raises DataError if it is invalid or corrupt, CheckpointError if its tokenizers cannot be used, ConfigError if it
-    was made with other settings than ``expected``.
-    """
-    config, text_names, masks = _read_description(folder)
-    same_vocabulary = _OF_VOCABULARIES if expected is not None and _has_vocabulary_of(folder, config, expected) else ()
-    for name in DataConfig.model_fields if expected is not None else ():
-        got, want = getattr(config, name), getattr(expected, name)
-        if name in same_vocabulary:
-            continue
-        if name == "corpus" and expected is not None and list(config.weights) == list(expected.weights):
-            continue  # corpus weights apply when epochs are sampled, not to the store
-        if name != "max_dropped_share" and got != want:  # that limit was checked in preparation
-            raise ConfigError(
-                f"{folder} was prepared with data.{name} = {got!r}, this run has {want!r}; prepare it again"
-            )
-    tokenizers, task = Tokenizers.load(folder), task_named(config.task)
-    if "dev" not in text_names and os.path.lexists(folder / "dev"):
-        raise DataError(f"{folder / PREPARED_FILE} names no dev text, but {folder / 'dev'} exists; prepare it again")
-    dev = task.open_store(folder / "dev", tokenizers) if "dev" in text_names else None
-    train = task.open_store(folder / "train", tokenizers)
-    return Prepared(folder, config, tokenizers, train, dev, text_names, masks)
-
-
-# Settings that have no effect when the vocabulary is that of another model.
-_OF_VOCABULARIES = ("tokenizer_from", "tokenizer", "alphabet", "min_pair_count", "vocab_size")
-
-
-def _has_vocabulary_of(folder: Path, config: DataConfig, expected: DataConfig) -> bool:
-    """Whether a prepared folder has the vocabulary of the model that ``expected.tokenizer_from`` names."""
-    if expected.tokenizer_from is None or expected.tokenizer_from == config.tokenizer_from:
-        return False
-    theirs = read_tokenizers(Path(expected.tokenizer_from))
-    return Tokenizers.load(folder).src.fingerprint == theirs.src.fingerprint
-
-
-def _read_description(folder: Path) -> tuple[DataConfig, dict[str, str], MaskStatistics | None]:
-    """Return the contents of ``prepared.json``. Raises DataError if they are invalid."""
-    path = folder / PREPARED_FILE
-    stored = read_json(path)
-    try:
-        description = migrated(stored, MIGRATIONS, where=path)
-    except DataError as error:
-        raise DataError(f"{error}; prepare it again") from error
-    values, text_names = description.get("data"), description.get("text_names")
-    if not isinstance(values, dict) or not isinstance(text_names, dict):
-        raise DataError(f"{path} should have the tables 'data' and 'text_names'; prepare it again")
-    try:
-        config = config_from_mapping(DataConfig, without_unread({"data": values})["data"], where=path)
-        files_of = {split: task_named(config.task).text_files(split) for split in EVALUATION_SPLITS}
-    except ConfigError as error:
-        raise DataError(f"{error}; prepare it again") from error
-    if has_manifest(folder) or "format" in stored:
-        names = (name for split in EVALUATION_SPLITS if split in text_names for name in files_of[split])
-        verify_manifest(folder, error=DataError, required=(PREPARED_FILE, *Tokenizers.files(folder), *names))
-    for split, name in text_names.items():
-        if split not in EVALUATION_SPLITS or not isinstance(name, str):
-            raise DataError(f"{path}: text_names should name dev and test, got {quoted(text_names)}")
-    for split in EVALUATION_SPLITS:
-        for name in files_of[split]:
-            if (folder / name).is_file() != (split in text_names):
-                problem = "does not name" if (folder / name).exists() else "names"
-                exists = "exists" if (folder / name).exists() else "does not exist"
-                raise DataError(f"{path} {problem} {split} text, but {name} {exists}; prepare it again")
-    return config, text_names, MaskStatistics.from_json(description.get("masks"), where=path, error=DataError)
-
-
-def _fingerprint(manifest: Path) -> str:
-    """Fingerprint of the arrays of a store; of the manifest itself if that has no format (earlier versions)."""
-    values = read_json(manifest)
-    if "format" not in values:
-        return sha256_of_file(manifest)
-    arrays = sorted((name, entry["sha256"]) for name, entry in values["files"].items() if name.endswith(".npy"))
-    return hashlib.sha256(str(arrays).encode()).hexdigest()
-
-
-def has_manifest(folder: Path) -> bool:
-    """Whether a prepared folder has a manifest; those of earlier versions may not."""
-    return os.path.lexists(folder / MANIFEST_NAME)
+def _of_tokenizers(tokenizers: Tokenizers, config: DataConfig) -> str:
+    src, tgt = tokenizers.src, tokenizers.tgt
+    sizes = f"{src.size:,}" if tokenizers.is_shared else f"{src.size:,} and {tgt.size:,}"
+    if config.tokenizer_from is not None:
+        return f"tokenizer: {sizes} tokens, of {config.tokenizer_from}"
+    learned = [each.size for each in (src, tgt) if not each.is_closed]
+    is_small = config.tokenizer in ("bpe", "wordpiece") and min(learned, default=config.vocab_size) < config.vocab_size
+    enough = "twice" if config.min_pair_count in (None, 2) else f"{config.min_pair_count:,} times"
+    why = f" (not {config.vocab_size:,}: no other pair occurs {enough})" if is_small else ""
+    return f"tokenizer: {sizes} tokens{why}"

@@ -1,4 +1,4 @@
-"""The ``Task`` interface: everything specific to a task, from preparing text to scoring models.
+"""The ``Task`` interface: everything specific to a task, from its settings to scoring models.
 
 To add a task, ``register`` an instance of a subclass; recipes name it in ``data.task``.
 """
@@ -9,13 +9,25 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NotRequired, Protocol, TypedDict, Unpack
 
 import torch
 from torch import Tensor, nn
 
-from transduce.config import DataConfig, ModelConfig, RunConfig, SearchConfig, Split, config_from_mapping
+from transduce.config import (
+    BeamSearchConfig,
+    DataConfig,
+    LanguageModelConfig,
+    ModelConfig,
+    RunConfig,
+    SearchConfig,
+    Split,
+    TransformerConfig,
+    config_from_mapping,
+)
+from transduce.config.record import one_of
 from transduce.data import Store, open_store
+from transduce.data.batch_source import BatchOptions
 from transduce.errors import CheckpointError, ConfigError, DataError
 from transduce.findings import Finding
 from transduce.inference.folder import read_model_config
@@ -27,9 +39,10 @@ from transduce.training.gradients import BatchT
 
 if TYPE_CHECKING:
     from transduce.inference.translation.line_statistics import LineStatistics
-    from transduce.tasks.preparation import Prepared
+    from transduce.tasks.preparation import Preparation
+    from transduce.tasks.prepared import Prepared
 
-__all__ = ["Scores", "Task", "Use"]
+__all__ = ["CardUsage", "EvaluationOptions", "OwnSettings", "Processes", "Scores", "Task", "score_table"]
 
 
 class Scores(Protocol):
@@ -39,8 +52,36 @@ class Scores(Protocol):
         """Return the JSON values that the command line prints."""
 
 
+def score_table(scores: Scores) -> list[str]:
+    """Return the scores that have signatures as a table of Markdown."""
+    entries = ((name, entry) for name, entry in scores.as_json().items() if isinstance(entry, dict))
+    return [
+        "| metric | score | signature |",
+        "| --- | --- | --- |",
+        *(f"| {name} | {each['score']:.2f} | `{each['signature'].replace('|', ' ')}` |" for name, each in entries),
+    ]
+
+
+class Processes(TypedDict):
+    """Where a run validates."""
+
+    device: torch.device
+    distributed: NotRequired[DistributedContext]  # default: one process
+
+
+class EvaluationOptions(TypedDict):
+    """How a model folder is evaluated."""
+
+    device: str | torch.device
+    extra_bleus: NotRequired[Collection[TokenisedBleu]]  # tokenised BLEUs beside sacreBLEU, for tasks with text output
+
+
+class OwnSettings(DataConfig):
+    """The data settings that every task reads, and no others."""
+
+
 @dataclass(frozen=True, slots=True)
-class Use:
+class CardUsage:
     """Instructions for using a model, printed on its model card."""
 
     what: str  # the purpose: "en to de"
@@ -49,30 +90,51 @@ class Use:
 
 
 class Task(ABC, Generic[BatchT]):
-    """A task that models are trained for: data, model, objective and evaluation."""
+    """A task that models are trained for: settings, data, model, objective and evaluation."""
 
     name: ClassVar[str]  # in recipes (data.task) and in the config.json of model folders
-    rows: ClassVar[str] = "pairs"  # what a store has, for messages
+    example_noun: ClassVar[str] = "pairs"  # what a store has, for messages
+    progress_verb: ClassVar[str]  # the activity of its models, as a participle for messages: "translating"
+    usage: ClassVar[CardUsage | None] = None  # if it does not depend on the data
     is_parallel: ClassVar[bool] = True  # whether several processes can share its batches
     is_of_tokens: ClassVar[bool] = True  # whether the loss of a validation is that of tokens, with a perplexity
-    own_model: ClassVar[Mapping[str, str]] = {}  # what its models are, in the fields ``decoder`` and ``output``
-    doing: ClassVar[str]  # the activity of its models, as a participle for messages: "translating"
+    preparation: ClassVar[type[Preparation[Any, Any]]]  # how its prepared folders are written
 
-    @abstractmethod
-    def prepare(
-        self,
-        config: DataConfig,
-        folder: Path,
-        *,
-        data_folder: Path | None,
-        log: Callable[[str], None],
-        n_workers: int = 1,
-    ) -> None:
-        """Write a prepared folder (``new_prepared``): tokenizers, and the stores of train and dev.
+    # What it reads of a recipe: the table data, of training and alignment what not every task reads, kinds of search.
+    settings: ClassVar[type[DataConfig]] = OwnSettings
+    reads: ClassVar[frozenset[str]] = frozenset()
+    searches: ClassVar[tuple[str, ...]] = ("beam", "greedy", "sampling")
+    # What its models are: systems, direction and source of their records, and the fields ``decoder`` and ``output``.
+    system: ClassVar[type[ModelConfig]] = ModelConfig
+    is_causal: ClassVar[bool | None] = None  # None: either
+    source: ClassVar[str] = "tokens"
+    has_one_vocabulary: ClassVar[bool] = False  # of source and target
+    own_model: ClassVar[Mapping[str, str]] = {}
 
-        ``data_folder`` is searched first for corpora; ``log`` receives a line about each step. At most ``n_workers``
-        processes encode the text; the files do not depend on their number.
-        """
+    @property
+    def sentence_noun(self) -> str:
+        """What is scored of a text, for messages."""
+        return "sentences" if self.example_noun == "pairs" else self.example_noun
+
+    def require_fit(self, config: RunConfig) -> None:
+        """Raise ValueError if the settings of a recipe do not fit the task or each other."""
+        model, search = config.model, config.search
+        if not isinstance(model, self.system):
+            systems = one_of([name for name, kind in ModelConfig.members.items() if issubclass(kind, self.system)])
+            raise ValueError(
+                f"task = {self.name!r} needs model.system = {systems}, got model.system = {model.system!r}"
+            )
+        if self.has_one_vocabulary and not config.data.shared_vocabulary:
+            raise ValueError(f"task = {self.name!r} has one vocabulary; leave out shared_vocabulary = false")
+        if isinstance(model, LanguageModelConfig) and self.is_causal not in (None, model.is_causal):
+            raise ValueError(f"task = {self.name!r} needs model.is_causal = {str(self.is_causal).lower()}")
+        if isinstance(model, TransformerConfig) and model.source != self.source:
+            raise ValueError(f"task = {self.name!r} needs model.source = {self.source!r}, got {model.source!r}")
+        if not self.searches and search != BeamSearchConfig():
+            raise ValueError(f"task = {self.name!r} reads no table search; leave it out")
+        if self.searches and search.kind not in self.searches:
+            kinds = one_of(self.searches)
+            raise ValueError(f"task = {self.name!r} needs search.kind = {kinds}, got search.kind = {search.kind!r}")
 
     def examine(self, data: DataConfig, recipe: Path, data_folder: Path | None) -> Iterable[Finding]:
         """Examine the text that a recipe names, for ``transduce doctor``. Nothing by default."""
@@ -118,11 +180,21 @@ class Task(ABC, Generic[BatchT]):
     def start_model(self, model: nn.Module, prepared: Prepared, config: RunConfig) -> None:
         """Change a new model before its first update, after it took weights of another one. Nothing by default."""
 
-    def finished_weights(
+    def postprocess_weights(
         self, weights: Mapping[str, Tensor], prepared: Prepared, config: RunConfig, device: torch.device
     ) -> Mapping[str, Tensor]:
         """Return the weights, by name on disk, that the model folder of a finished run gets. By default, these."""
         return weights
+
+    def batch_options(self, config: RunConfig, device: torch.device) -> BatchOptions:
+        """Return what training batches of any kind need."""
+        training, weights = config.training, config.data.weights
+        return {
+            "max_tokens": training.max_tokens_per_batch,
+            "seed": training.seed,
+            "device": device,
+            "weights": weights,
+        }
 
     @abstractmethod
     def batches(self, store: Store, config: RunConfig, device: torch.device) -> BatchSource[BatchT]:
@@ -133,13 +205,7 @@ class Task(ABC, Generic[BatchT]):
         """Return the training objective."""
 
     def validator(
-        self,
-        model: Callable[[], nn.Module],
-        prepared: Prepared,
-        config: RunConfig,
-        *,
-        device: torch.device,
-        distributed: DistributedContext | None = None,
+        self, model: Callable[[], nn.Module], prepared: Prepared, config: RunConfig, **on: Unpack[Processes]
     ) -> Validate | None:
         """Return the callback that validates on the dev set, or None if the task has no validation.
 
@@ -184,15 +250,9 @@ class Task(ABC, Generic[BatchT]):
 
     @abstractmethod
     def evaluate(
-        self,
-        model_folder: Path,
-        prepared: Prepared,
-        split: Split,
-        *,
-        device: str | torch.device,
-        also: Collection[TokenisedBleu],
+        self, model_folder: Path, prepared: Prepared, split: Split, **options: Unpack[EvaluationOptions]
     ) -> Scores:
-        """Evaluate a model folder on dev or test. ``also`` requests tokenised BLEUs, for tasks with text output."""
+        """Evaluate a model folder on dev or test."""
 
     def score_lines(self, scores: Any, config: RunConfig) -> Sequence[str]:
         """Return the scores as lines of Markdown, for the model card."""
@@ -202,9 +262,9 @@ class Task(ABC, Generic[BatchT]):
         """Whether the scores are those of a model that has learnt something; by default, nobody knows."""
         return True
 
-    def use(self, data: DataConfig) -> Use:
+    def use(self, data: DataConfig) -> CardUsage:
         """Describe how to use a model of this task."""
-        return Use(self.name, self.name, f"task_named({self.name!r}).load(folder)")
+        return self.usage or CardUsage(self.name, self.name, f"task_named({self.name!r}).load(folder)")
 
     def longest_source(self, prepared: Prepared) -> int | None:
         """Return the length of the longest training source for the model folder; None if it has it elsewhere."""

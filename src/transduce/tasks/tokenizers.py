@@ -7,20 +7,12 @@ from functools import partial
 from pathlib import Path
 from typing import assert_never
 
-from transduce.config import DataConfig
+from transduce.config import DataConfig, PairsData, ParallelData
 from transduce.errors import ConfigError
 from transduce.inference.folder import read_tokenizers
-from transduce.text import (
-    LANGUAGE_MODEL_TOKENS,
-    Tokenizer,
-    Tokenizers,
-    byte_tokenizer,
-    train_bpe,
-    train_characters,
-    train_wordpiece,
-)
+from transduce.text import Tokenizer, Tokenizers, byte_tokenizer, train_bpe, train_characters, train_wordpiece
 
-__all__ = ["language_model_tokenizers", "tokenizer_trainer", "tokenizers_of_model"]
+__all__ = ["require_language_model", "tokenizer_trainer", "tokenizers_of_model"]
 
 
 def tokenizers_of_model(config: DataConfig) -> Tokenizers | None:
@@ -30,30 +22,28 @@ def tokenizers_of_model(config: DataConfig) -> Tokenizers | None:
     """
     if config.tokenizer_from is None:
         return None
-    tokenizers = read_tokenizers(Path(config.tokenizer_from))
-    if tokenizers.src.has_masks != config.masks:
+    tokenizers, has_masks = read_tokenizers(Path(config.tokenizer_from)), _has_masks(config)
+    if tokenizers.src.has_masks != has_masks:
         raise ConfigError(
             f"the tokenizer of {config.tokenizer_from} was trained {'with' if tokenizers.src.has_masks else 'without'}"
             f" masks; set data.masks = {str(tokenizers.src.has_masks).lower()}"
         )
-    if config.bpe_dropout and not tokenizers.src.merges:
+    if isinstance(config, PairsData) and config.bpe_dropout and not tokenizers.src.merges:
         raise ConfigError(f"data.bpe_dropout needs a BPE tokenizer; that of {config.tokenizer_from} merges nothing")
     return tokenizers
 
 
-def language_model_tokenizers(config: DataConfig, lines: Callable[[], Iterable[str]]) -> Tokenizers:
-    """Return the one tokenizer of a language model: that of the model to start from, or one trained on ``lines``.
+def _has_masks(config: DataConfig) -> bool:
+    return isinstance(config, ParallelData) and config.masks
 
-    Raises ConfigError if the other model lacks the mask token and the sentinels.
-    """
-    existing = tokenizers_of_model(config)
-    if existing is not None and not existing.src.mask_and_sentinel_ids:
+
+def require_language_model(existing: Tokenizers, config: DataConfig) -> None:
+    """Raise ConfigError if the tokenizers of ``tokenizer_from`` lack the mask token and the sentinels."""
+    if not existing.src.mask_and_sentinel_ids:
         raise ConfigError(
             f"the vocabulary of {config.tokenizer_from} has no mask token and no sentinels; only language models have"
             " them, so start from one"
         )
-    tokenizer = existing.src if existing else tokenizer_trainer(config, extra_tokens=LANGUAGE_MODEL_TOKENS)(lines())
-    return Tokenizers(tokenizer, tokenizer)
 
 
 def tokenizer_trainer(config: DataConfig, *, extra_tokens: Sequence[str] = ()) -> Callable[[Iterable[str]], Tokenizer]:
@@ -66,7 +56,7 @@ def tokenizer_trainer(config: DataConfig, *, extra_tokens: Sequence[str] = ()) -
             return partial(
                 {"bpe": train_bpe, "wordpiece": train_wordpiece}[kind],
                 vocab_size=config.vocab_size,
-                masks=config.masks,
+                masks=_has_masks(config),
                 alphabet=config.alphabet,
                 min_pair_count=config.min_pair_count,
                 extra_tokens=extra_tokens,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar, cast
+from typing import ClassVar
 
 import torch
+from torch import nn
 
 from transduce.config import RunConfig, TrainingConfig
 from transduce.data import Batch, PairBatches, PairStore, Store
@@ -60,7 +61,7 @@ class PairValidation(ABC):
 
     def __init__(
         self,
-        model: Callable[[], EncoderDecoder],
+        model: Callable[[], nn.Module],
         tokenizers: Tokenizers,
         store: Store,
         text: tuple[Sequence[str], Sequence[str]],
@@ -71,7 +72,7 @@ class PairValidation(ABC):
         masks: MaskStatistics | None = None,
     ) -> None:
         """``model`` returns the model to validate, with its full weights, in evaluation mode."""
-        self._get_model, self.tokenizers, self.run_config, self.config = model, tokenizers, config, config.training
+        self._model, self.tokenizers, self.run_config, self.config = model, tokenizers, config, config.training
         self._batches = self._make_batches(store, config, device)
         self._device_type = device.type
         max_tokens = min(config.search.max_tokens_per_batch, config.training.max_tokens_per_batch)
@@ -83,7 +84,13 @@ class PairValidation(ABC):
     def _make_batches(self, store: Store, config: RunConfig, device: torch.device) -> BatchSource[Batch]:
         """Return the batches of the dev store."""
         max_tokens = config.training.max_tokens_per_batch
-        return PairBatches(cast(PairStore, store), max_tokens=max_tokens, seed=0, device=device)
+        assert isinstance(store, PairStore)
+        return PairBatches(store, max_tokens=max_tokens, seed=0, device=device)
+
+    def _get_model(self) -> EncoderDecoder:
+        model = self._model()
+        assert isinstance(model, EncoderDecoder)
+        return model
 
     @abstractmethod
     def _decode(self, model: EncoderDecoder, rows: Sequence[int], should_stop: Callable[[], bool]) -> list[str] | None:
@@ -96,23 +103,18 @@ class PairValidation(ABC):
     def __call__(self, should_stop: Callable[[], bool] = lambda: False) -> Validation | None:
         """Validate once; None, on all ranks, if ``should_stop`` interrupted any of them."""
         model = self._get_model()
-        nll_nats = self._mean_nll_nats(model, should_stop)
+        nll_nats = mean_nll_nats(
+            self._objective(model), self._batches, self.config, self._device_type, self._distributed,
+            should_stop=should_stop,
+        )  # fmt: skip
         if nll_nats is None or not self.config.validation_bleu:
             return None if nll_nats is None else Validation(nll_nats)
         outputs = self._outputs(model, should_stop)
         return None if outputs is None else self._validation(nll_nats, outputs)
 
-    def mean_nll_nats(self) -> float:
-        """Return the negative log-likelihood per target token of the whole dev store. Section 6.2."""
-        nll_nats = self._mean_nll_nats(self._get_model(), lambda: False)
-        assert nll_nats is not None
-        return nll_nats
-
-    def _mean_nll_nats(self, model: EncoderDecoder, should_stop: Callable[[], bool]) -> float | None:
-        objective = PairObjective(model, self.config)
-        return mean_nll_nats(
-            objective, self._batches, self.config, self._device_type, self._distributed, should_stop=should_stop
-        )
+    def _objective(self, model: EncoderDecoder) -> Objective[Batch]:
+        """Return what the perplexity is of."""
+        return PairObjective(model, self.config)
 
     def _outputs(self, model: EncoderDecoder, should_stop: Callable[[], bool]) -> list[str] | None:
         """Decode the first dev sentences; each rank takes every n-th."""

@@ -29,11 +29,13 @@ from transduce.training.records import (
     Score,
     SkipRecord,
     UpdateRecord,
+    Validate,
+    Validation,
     ValidationRecord,
 )
 from transduce.training.schedule import inverse_sqrt_lr, learning_rate
 from transduce.training.tensorboard import TensorBoardEvents
-from transduce.training.trainer import StopReason, Trainer, Validate, Validation
+from transduce.training.trainer import StopReason, Trainer
 
 __all__ = [
     "BatchSource", "CheckpointRecord", "DistributedContext", "Listener", "LossSum", "MetricsFile", "Objective",

@@ -8,15 +8,16 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from transduce.errors import DataError
+from transduce.errors import DataError, TrainingError
 from transduce.files import decoded_lines, named_in_errors, open_regular, write_lines
 from transduce.metrics import perplexity
 from transduce.training.checkpoint import TrainState
 
 __all__ = [
-    "CheckpointRecord", "Listener", "MetricsFile", "Record", "Score", "SkipRecord", "UpdateRecord", "ValidationRecord",
+    "CheckpointRecord", "Listener", "MetricsFile", "Record", "Score", "SkipRecord", "UpdateRecord", "Validate",
+    "Validation", "ValidationRecord",
 ]  # fmt: skip
 
 
@@ -53,6 +54,31 @@ class Score:
         if not math.isfinite(self.value) or best is None:
             return math.isfinite(self.value)
         return self.value < best if self.lower_is_better else self.value > best
+
+
+@dataclass(frozen=True, slots=True)
+class Validation:
+    """Result of a validation."""
+
+    nll_nats: float  # per target token, without label smoothing; the loss of each item, if it is not of tokens
+    scores: Mapping[str, Score] = field(default_factory=dict)  # by metric name
+    is_of_tokens: bool = True  # whether the loss is that of tokens, which have a perplexity
+
+    def by(self, name: str) -> Score:
+        """Return the score of a name; "loss" and "perplexity" give the loss. Raises TrainingError if there is none."""
+        known = ["loss", *(["perplexity"] if self.is_of_tokens else []), *self.scores]
+        if name not in known:
+            raise TrainingError(
+                f"training.best_by = {name!r} is no score of the validation, which gives {', '.join(known)}"
+            )
+        return self.scores.get(name, Score(self.nll_nats, lower_is_better=True))
+
+
+class Validate(Protocol):
+    """Callable that evaluates the model on the dev set."""
+
+    def __call__(self, should_stop: Callable[[], bool], /) -> Validation | None:
+        """Validate once; None, on all ranks, if ``should_stop`` interrupted any of them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Generic, Literal, Protocol
+from typing import Any, Generic, Literal
 
 import torch
 from torch import Tensor, nn
@@ -49,40 +49,15 @@ from transduce.training.records import (
     CheckpointRecord,
     Listener,
     Record,
-    Score,
     SkipRecord,
     UpdateRecord,
+    Validate,
     ValidationRecord,
 )
 
-__all__ = ["StopReason", "Trainer", "Validate", "Validation"]
+__all__ = ["StopReason", "Trainer"]
 
 StopReason = Literal["max_updates", "max_minutes", "patience", "interrupted"]
-
-
-@dataclass(frozen=True, slots=True)
-class Validation:
-    """Result of a validation."""
-
-    nll_nats: float  # per target token, without label smoothing; the loss of each item, if it is not of tokens
-    scores: Mapping[str, Score] = field(default_factory=dict)  # by metric name
-    is_of_tokens: bool = True  # whether the loss is that of tokens, which have a perplexity
-
-    def by(self, name: str) -> Score:
-        """Return the score of a name; "loss" and "perplexity" give the loss. Raises TrainingError if there is none."""
-        known = ["loss", *(["perplexity"] if self.is_of_tokens else []), *self.scores]
-        if name not in known:
-            raise TrainingError(
-                f"training.best_by = {name!r} is no score of the validation, which gives {', '.join(known)}"
-            )
-        return self.scores.get(name, Score(self.nll_nats, lower_is_better=True))
-
-
-class Validate(Protocol):
-    """Callable that evaluates the model on the dev set."""
-
-    def __call__(self, should_stop: Callable[[], bool], /) -> Validation | None:
-        """Validate once; None, on all ranks, if ``should_stop`` interrupted any of them."""
 
 
 class Trainer(Generic[BatchT]):
@@ -256,7 +231,7 @@ class Trainer(Generic[BatchT]):
 
         Raises TrainingError if the maximum number of updates has already been skipped.
         """
-        update, n_skipped, max_skips = self.state.update + 1, self.state.n_skipped, self.config.n_skippable
+        update, n_skipped, max_skips = self.state.update + 1, self.state.n_skipped, self.config.max_skipped_updates
         what = describe(self.accumulator, batch_indices, gradient)
         if n_skipped >= max_skips:
             self._save_final_state("stop")

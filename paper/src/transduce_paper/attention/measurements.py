@@ -69,7 +69,7 @@ def numbers_of_heads(experiments: Experiments, experiment: Experiment) -> list[H
 
 def texts(experiments: Experiments, experiment: Experiment, split: Split, n: int) -> tuple[str, ...]:
     """Return the first ``n`` source sentences of the dev or test text of an experiment."""
-    pairs = ParallelText(experiment.config.data, experiments.data_folder).pairs(split)
+    pairs = ParallelText(experiment.config.data, experiments.data_folder).of(split)
     return tuple(islice((source for source, _ in pairs if source.strip()), n))
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from transduce.config import RunConfig
-from transduce.corpora import CleaningReport, ParallelText
+from transduce.corpora import ParallelText
 from transduce.errors import DataError
 from transduce.files import atomic_write
 from transduce.inference import DistilledCounts, Translator, distilled_pairs, greedy_unless_sampled
@@ -199,7 +199,7 @@ def _translated(experiments: Experiments, teacher: Experiment, search: str) -> I
     """Translate the training sources of the teacher, as ``transduce distil`` does."""
     translator = Translator.load(experiments.model_folder(teacher), device=experiments.device)
     text = ParallelText(teacher.config.data, experiments.data_folder)
-    sources = (src for corpus in text.corpora for src, _ in text.clean_train_pairs(corpus, CleaningReport()))
+    sources = (src for corpus in text.corpora for src, _ in text.train(corpus))
     experiments.log(f"{teacher.name}: translating its training text, {search} search")
     beam = translator.search.model_copy(update={"beam_size": min(DISTILLED_BEAM, translator.search.beam_size)})
     config = greedy_unless_sampled(translator.search) if search == "greedy" else beam

@@ -137,7 +137,7 @@ def _measurement(experiments: Experiments, config: RunConfig, n: int) -> Callabl
 
     def measure(folder: Path) -> list[dict[str, Any]]:
         model = LanguageModel.load(folder, device=experiments.device)
-        documents = PlainText(config.data, experiments.data_folder).documents("dev")
+        documents = PlainText(config.data, experiments.data_folder).of("dev")
         lines = (line for document in documents for line in document)
         questions = list(islice(questions_of(lines, model.tokenizer, seed=SEED), n))
         return [{"asked": len(questions), "right": right_answers(model, questions)}]
@@ -159,7 +159,7 @@ def questions_of(lines: Iterator[str], tokenizer: Tokenizer, *, seed: int) -> It
 
 def right_answers(model: LanguageModel, questions: Sequence[Question]) -> int:
     """Return how many hidden words a model finds as its first guess."""
-    if model.task == "causal-lm":
+    if "causal-lm" in model.capabilities.tasks:
         prompts = [question.before for question in questions]
         guesses = [each.text for each in model.generate(prompts, max_tokens=1, sampling=GREEDY)]
     else:

@@ -72,7 +72,7 @@ def length_scores(experiments: Experiments, experiment: Experiment) -> tuple[Bin
 
     def measure(model_folder: Path) -> list[dict[str, Any]]:
         translator = Translator.load(model_folder, device=experiments.device)
-        pairs = list(ParallelText(experiment.config.data, experiments.data_folder).pairs("test"))
+        pairs = list(ParallelText(experiment.config.data, experiments.data_folder).of("test"))
         translations = translator.translate([source for source, _ in pairs], split=False)
         return [asdict(score) for score in _scores(pairs, translations)]
 

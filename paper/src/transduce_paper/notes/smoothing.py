@@ -187,7 +187,7 @@ def _measured_run(experiments: Experiments, eps_ls: float) -> tuple[RunRecord, t
 
     def measure(model_folder: Path) -> list[dict[str, Any]]:
         translator = Translator.load(model_folder, device=experiments.device)
-        pairs = list(ParallelText(experiment.config.data, experiments.data_folder).pairs("dev"))
+        pairs = list(ParallelText(experiment.config.data, experiments.data_folder).of("dev"))
         confidence, is_right = zip(*_predictions(translator, pairs), strict=True)
         bins = reliability_bins(np.concatenate(confidence), np.concatenate(is_right), n_bins=N_BINS)
         return [asdict(each) for each in bins]

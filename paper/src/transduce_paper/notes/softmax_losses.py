@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from transduce.config import DataConfig
-from transduce.corpora import CleaningReport, ParallelText
+from transduce.corpora import ParallelText
 from transduce.loss import LossSum
 from transduce.model import LinearOutput, TransformerLM
 from transduce.text import EOS_ID, SPECIAL_TOKENS, UNK_ID
@@ -97,9 +97,9 @@ def text_of_words(sizes: LossSizes, vocab_size: int, data_folder: Path | None) -
     Raises DataError or ConfigError if a corpus is missing.
     """
     text = ParallelText(DataConfig(corpus=dict.fromkeys(sizes.corpora, 1.0), n_pairs=N_GRAMMAR_PAIRS), data_folder)
-    pairs = (pair for corpus in text.corpora for pair in text.clean_train_pairs(corpus, CleaningReport()))
+    pairs = (pair for corpus in text.corpora for pair in text.train(corpus))
     train_words = list(_sentences(pairs))
-    dev_words = list(_sentences(islice(text.pairs("dev"), sizes.n_dev)))
+    dev_words = list(_sentences(islice(text.of("dev"), sizes.n_dev)))
     counts = Counter(word for words in train_words for word in words)
     most_frequent = [word for word, _ in counts.most_common(vocab_size - len(SPECIAL_TOKENS))]
     id_of = {word: id for id, word in enumerate(most_frequent, start=len(SPECIAL_TOKENS))}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from random import Random
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict, Unpack
 
 from transduce.corpora.grammar import moods
 from transduce.corpora.grammar.choices import Choices, VerbChoice
@@ -46,6 +46,38 @@ class _Circumstances(NamedTuple):
     manner: Adverb | None = None
 
 
+class _Begun(NamedTuple):
+    """What is drawn first of a clause."""
+
+    choice: VerbChoice
+    mood: Mood
+    is_negated: bool
+    subject: Nominal
+    is_short: bool
+
+    def clause(self, circumstances: _Circumstances, **more: Unpack[_Arguments]) -> Clause:
+        """Return the whole clause."""
+        verb, mood = self.choice.verb, self.mood
+        return Clause(self.subject, verb, mood.tense, mood.modal, self.is_negated, **circumstances._asdict(), **more)
+
+
+class _Arguments(TypedDict, total=False):
+    """The arguments of a verb besides its subject."""
+
+    indirect: Nominal
+    direct: Nominal
+    goal: PrepositionalPhrase | None
+
+
+class ClauseOptions(TypedDict, total=False):
+    """What is given of a clause instead of drawn."""
+
+    choice: VerbChoice  # the verb
+    subject: Nominal
+    is_short: bool
+    may_negate: bool
+
+
 class ClauseSampler(PhraseSampler):
     """Random clauses. A subject or object passed as an argument, such as a gap, is used unchanged.
 
@@ -83,30 +115,22 @@ class ClauseSampler(PhraseSampler):
     def _choice(self, group: str) -> VerbChoice:
         return self.pick(self.choices.verbs[group])
 
-    def _start(
-        self, choice: VerbChoice, when: Moods, subject: Nominal | None, *, may_negate: bool
-    ) -> tuple[Mood, bool, Nominal]:
-        """Draw the mood, whether it is negated, and the subject."""
+    def _start(self, group: str, when: Moods, options: ClauseOptions) -> _Begun:
+        """Draw the verb, the mood, whether it is negated, and the subject."""
+        choice = options.get("choice") or self._choice(group)
         mood = self.pick(when[choice.verb.aspect])
         has_perfect = mood.tense is Tense.PERFECT or mood.tense is Tense.PLUPERFECT
-        is_negated = may_negate and not has_perfect and self.draw() < _P_NEGATED
-        subject = subject or self.subject(choice.subjects, DEFINITE_ONLY if is_negated else SUBJECT)
+        is_negated = options.get("may_negate", True) and not has_perfect and self.draw() < _P_NEGATED
+        subject = options.get("subject") or self.subject(choice.subjects, DEFINITE_ONLY if is_negated else SUBJECT)
         if mood is moods.SIMPLE_PRESENT and choice.verb.english.has_one_form and subject.person is not Person.HE:
             mood = moods.PROGRESSIVE  # "they read" may be past tense
-        return mood, is_negated, subject
+        return _Begun(choice, mood, is_negated, subject, options.get("is_short", False))
 
     def _circumstances(
-        self,
-        choice: VerbChoice,
-        mood: Mood,
-        *,
-        is_negated: bool,
-        is_short: bool,
-        subject: Nominal,
-        direct: Nominal | None = None,
-        may_have_place: bool = True,
+        self, begun: _Begun, *, direct: Nominal | None = None, may_have_place: bool = True
     ) -> _Circumstances:
         """Draw time or frequency, and one of companion, place and manner; or, without an object, place and manner."""
+        choice, mood, is_negated, subject, is_short = begun
         if mood.tense is Tense.PERFECT:
             return _Circumstances(frequency=self.pick(self._perfect_adverbs))
         aspect = choice.verb.aspect
@@ -130,83 +154,39 @@ class ClauseSampler(PhraseSampler):
         self,
         when: Moods = moods.ALL,
         *,
-        choice: VerbChoice | None = None,
-        subject: Nominal | None = None,
         direct: Nominal | None = None,
-        is_short: bool = False,
-        may_negate: bool = True,
         determiners: DeterminerChoices = ANY,
+        **options: Unpack[ClauseOptions],
     ) -> Clause:
         """Draw a transitive clause; the object may be a German dative."""
-        choice = choice or self._choice("transitive")
-        mood, is_negated, subject = self._start(choice, when, subject, may_negate=may_negate)
-        direct = direct or self.object(
-            choice.objects, UNDER_NEGATION if is_negated and determiners is ANY else determiners, subject=subject
-        )
-        circumstances = self._circumstances(
-            choice, mood, is_negated=is_negated, is_short=is_short, subject=subject, direct=direct
-        )
-        return _assembled(choice, mood, circumstances, subject=subject, is_negated=is_negated, direct=direct)
+        begun = self._start("transitive", when, options)
+        if begun.is_negated and determiners is ANY:
+            determiners = UNDER_NEGATION
+        direct = direct or self.object(begun.choice.objects, determiners, subject=begun.subject)
+        return begun.clause(self._circumstances(begun, direct=direct), direct=direct)
 
-    def intransitive(
-        self,
-        when: Moods = moods.ALL,
-        *,
-        choice: VerbChoice | None = None,
-        subject: Nominal | None = None,
-        is_short: bool = False,
-        may_negate: bool = True,
-    ) -> Clause:
+    def intransitive(self, when: Moods = moods.ALL, **options: Unpack[ClauseOptions]) -> Clause:
         """Draw an intransitive clause."""
-        choice = choice or self._choice("intransitive")
-        mood, is_negated, subject = self._start(choice, when, subject, may_negate=may_negate)
-        circumstances = self._circumstances(choice, mood, is_negated=is_negated, is_short=is_short, subject=subject)
-        return _assembled(choice, mood, circumstances, subject=subject, is_negated=is_negated)
+        begun = self._start("intransitive", when, options)
+        return begun.clause(self._circumstances(begun))
 
-    def ditransitive(
-        self,
-        when: Moods = moods.ALL,
-        *,
-        subject: Nominal | None = None,
-        is_short: bool = False,
-        may_negate: bool = True,
-    ) -> Clause:
+    def ditransitive(self, when: Moods = moods.ALL, **options: Unpack[ClauseOptions]) -> Clause:
         """Draw a ditransitive clause."""
-        choice = self._choice("ditransitive")
-        mood, is_negated, subject = self._start(choice, when, subject, may_negate=may_negate)
-        indirect = self.person_object(DEFINITE_ONLY if is_negated else ANY, subject=subject)
-        direct = self.object(choice.objects, UNDER_NEGATION if is_negated else ANY, subject=subject)
-        circumstances = self._circumstances(
-            choice,
-            mood,
-            is_negated=is_negated,
-            is_short=is_short,
-            subject=subject,
-            direct=direct,
-            may_have_place=False,
-        )
-        return _assembled(
-            choice, mood, circumstances, subject=subject, is_negated=is_negated, indirect=indirect, direct=direct
-        )
+        begun = self._start("ditransitive", when, options)
+        indirect = self.person_object(DEFINITE_ONLY if begun.is_negated else ANY, subject=begun.subject)
+        direct = self._object(begun)
+        circumstances = self._circumstances(begun, direct=direct, may_have_place=False)
+        return begun.clause(circumstances, indirect=indirect, direct=direct)
 
-    def motion(
-        self,
-        when: Moods = moods.ALL,
-        *,
-        choice: VerbChoice | None = None,
-        subject: Nominal | None = None,
-        is_short: bool = False,
-        may_negate: bool = True,
-        omits_goal: bool = False,
-    ) -> Clause:
+    def _object(self, begun: _Begun) -> Nominal:
+        determiners = UNDER_NEGATION if begun.is_negated else ANY
+        return self.object(begun.choice.objects, determiners, subject=begun.subject)
+
+    def motion(self, when: Moods = moods.ALL, *, omits_goal: bool = False, **options: Unpack[ClauseOptions]) -> Clause:
         """Draw a clause with a verb of motion and, unless ``omits_goal``, a goal."""
-        choice = choice or self._choice("motion")
-        mood, is_negated, subject = self._start(choice, when, subject, may_negate=may_negate)
-        circumstances = self._circumstances(
-            choice, mood, is_negated=is_negated, is_short=is_short, subject=subject, may_have_place=False
-        )
-        goal = None if omits_goal else self._motion_goal(choice.verb.lemma)
-        return _assembled(choice, mood, circumstances, subject=subject, is_negated=is_negated, goal=goal)
+        begun = self._start("motion", when, options)
+        circumstances = self._circumstances(begun, may_have_place=False)
+        return begun.clause(circumstances, goal=None if omits_goal else self._motion_goal(begun.choice.verb.lemma))
 
     def _motion_goal(self, verb: str) -> PrepositionalPhrase:
         match verb:
@@ -221,53 +201,27 @@ class ClauseSampler(PhraseSampler):
             case _:
                 return self.goal()
 
-    def travel(
-        self,
-        when: Moods = moods.ALL,
-        *,
-        subject: Nominal | None = None,
-        is_short: bool = False,
-        may_negate: bool = True,
-    ) -> Clause:
+    def travel(self, when: Moods = moods.ALL, **options: Unpack[ClauseOptions]) -> Clause:
         """Draw a clause about travelling to a city, perhaps by train."""
-        choice = self._choice("travel")
-        mood, is_negated, subject = self._start(choice, when, subject, may_negate=may_negate)
-        circumstances = self._circumstances(
-            choice, mood, is_negated=is_negated, is_short=is_short, subject=subject, may_have_place=False
-        )
-        if choice.verb.lemma == "travel" and not circumstances.companion and self.chance(0.5):
+        begun = self._start("travel", when, options)
+        circumstances = self._circumstances(begun, may_have_place=False)
+        if begun.choice.verb.lemma == "travel" and not circumstances.companion and self.chance(0.5):
             circumstances = circumstances._replace(companion=self.vehicle())
-        return _assembled(choice, mood, circumstances, subject=subject, is_negated=is_negated, goal=self.city_goal())
+        return begun.clause(circumstances, goal=self.city_goal())
 
-    def placing(
-        self,
-        when: Moods = moods.ALL,
-        *,
-        subject: Nominal | None = None,
-        is_short: bool = False,
-        may_negate: bool = True,
-    ) -> Clause:
+    def placing(self, when: Moods = moods.ALL, **options: Unpack[ClauseOptions]) -> Clause:
         """Draw a clause about putting something somewhere: the accusative after a two-way preposition."""
-        choice = self._choice("placing")
-        mood, is_negated, subject = self._start(choice, when, subject, may_negate=may_negate)
-        direct = self.object(choice.objects, UNDER_NEGATION if is_negated else ANY, subject=subject)
-        circumstances = self._circumstances(
-            choice,
-            mood,
-            is_negated=is_negated,
-            is_short=is_short,
-            subject=subject,
-            direct=direct,
-            may_have_place=False,
-        )
-        match choice.verb.lemma:
+        begun = self._start("placing", when, options)
+        direct = self._object(begun)
+        circumstances = self._circumstances(begun, direct=direct, may_have_place=False)
+        match begun.choice.verb.lemma:
             case "put":
                 goal = self.put_on(_SURFACES) if self.chance(0.5) else self.into(_CONTAINERS)
             case "throw":
                 goal = self.onto(f"{_SURFACES} street") if self.chance(0.5) else self.into(f"{_CONTAINERS} river lake")
             case _:
                 goal = self.into("kitchen bedroom bathroom cellar office room house garden hut stable")
-        return _assembled(choice, mood, circumstances, subject=subject, is_negated=is_negated, direct=direct, goal=goal)
+        return begun.clause(circumstances, direct=direct, goal=goal)
 
     def passive(self) -> Clause:
         """Draw a passive clause, perhaps with an agent."""
@@ -281,7 +235,7 @@ class ClauseSampler(PhraseSampler):
         time = self.time(mood.time_kind, is_negated=is_negated) if has_time else None
         frequency = self.pick(self._perfect_adverbs) if mood.tense is Tense.PERFECT else None
         circumstances = _Circumstances(time=time, frequency=frequency, companion=agent)
-        clause = _assembled(choice, mood, circumstances, subject=subject, is_negated=is_negated)
+        clause = _Begun(choice, mood, is_negated, subject, is_short=False).clause(circumstances)
         return clause._replace(is_passive=True)
 
     def description(self, tense: Tense | None = None, *, is_short: bool = False) -> Clause:
@@ -332,33 +286,3 @@ class ClauseSampler(PhraseSampler):
 
 def _is_place(nominal: Nominal) -> bool:
     return any(noun.location for noun in nominal.heads())
-
-
-def _assembled(
-    choice: VerbChoice,
-    mood: Mood,
-    circumstances: _Circumstances,
-    *,
-    subject: Nominal,
-    is_negated: bool,
-    indirect: Nominal | None = None,
-    direct: Nominal | None = None,
-    goal: PrepositionalPhrase | None = None,
-) -> Clause:
-    time, frequency, companion, place, manner = circumstances
-    return Clause(
-        subject,
-        choice.verb,
-        mood.tense,
-        mood.modal,
-        is_negated,
-        False,
-        indirect,
-        direct,
-        time,
-        frequency,
-        companion,
-        place,
-        manner,
-        goal,
-    )

@@ -70,12 +70,7 @@ DEFINITE: Endings = (
 RELATIVE_PRONOUNS: Endings = (*DEFINITE[:2], ("dem", "der", "dem", "denen"), ("dessen", "deren", "dessen", "deren"))
 
 # Adjective endings after der-words (weak), after ein-words (mixed), and without an article (strong).
-WEAK: Endings = (
-    ("e", "e", "e", "en"),
-    ("en", "e", "e", "en"),
-    ("en", "en", "en", "en"),
-    ("en", "en", "en", "en"),
-)
+WEAK: Endings = (("e", "e", "e", "en"), ("en", "e", "e", "en"), ("en", "en", "en", "en"), ("en", "en", "en", "en"))
 MIXED: Endings = (("er", "e", "es", "en"), ("en", "e", "es", "en"), *WEAK[2:])
 STRONG: Endings = (("er", "e", "es", "e"), ("en", "e", "es", "e"), ("em", "er", "em", "en"), ("en", "er", "en", "er"))
 

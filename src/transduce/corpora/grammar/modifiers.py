@@ -6,15 +6,7 @@ comparative, and the noun classes or single nouns that it modifies.
 
 from __future__ import annotations
 
-__all__ = [
-    "ADJECTIVE_TABLE",
-    "CITY_TABLE",
-    "COMPANY_VERBS",
-    "FREQUENCY_TABLE",
-    "MANNER_TABLE",
-    "NAMES",
-    "TIME_TABLE",
-]
+__all__ = ["ADJECTIVE_TABLE", "CITY_TABLE", "COMPANY_VERBS", "FREQUENCY_TABLE", "MANNER_TABLE", "NAMES", "TIME_TABLE"]
 
 ADJECTIVE_TABLE = """
     old older alt älter person animal building vehicle garment furniture transport reading art instrument device \
@@ -181,10 +173,7 @@ TIME_TABLE = """
     future | (PP (IN in) (NP (CD two) (NNS hours))) | in zwei Stunden
 """
 
-NAMES = {
-    "he": "Peter David Paul Simon Leon Jan Martin Otto",
-    "she": "Anna Maria Julia Lena Clara Sophie Emma Laura",
-}
+NAMES = {"he": "Peter David Paul Simon Leon Jan Martin Otto", "she": "Anna Maria Julia Lena Clara Sophie Emma Laura"}
 
 CITY_TABLE = """
     Berlin Berlin

@@ -47,11 +47,7 @@ _NEUTRAL_MODALS = tuple(Mood(Tense.PRESENT, MODALS[name], "future") for name in 
 def _by_aspect(moods: tuple[Mood, ...]) -> Moods:
     """Select the moods of each aspect: happenings have no progressive and no modal verb, states no perfect either."""
     happening = tuple(mood for mood in moods if not mood.modal and mood is not PROGRESSIVE)
-    return {
-        "action": moods,
-        "happening": happening,
-        "state": tuple(mood for mood in happening if mood is not _PERFECT),
-    }
+    return {"action": moods, "happening": happening, "state": tuple(mood for mood in happening if mood is not _PERFECT)}
 
 
 PAST = _by_aspect((_PAST,) * 9 + _PAST_MODALS)

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
-import torch
-
 from transduce.config import DataConfig, ModelConfig, RunConfig, Split
 from transduce.data import Store
-from transduce.data.documents import CausalBatches, SegmentOptions, TextBatch
+from transduce.data.batch_source import BatchOptions
+from transduce.data.documents import CausalBatches, TextBatch
 from transduce.inference.language_models.causal import CausalLanguageModel
 from transduce.inference.language_models.language_model import TextScore
-from transduce.metrics import TokenisedBleu
 from transduce.tasks.documents.text_task import TextTask, texts_of
-from transduce.tasks.preparation import Prepared
+from transduce.tasks.prepared import Prepared
 from transduce.tasks.registry import register
-from transduce.tasks.task import Use
+from transduce.tasks.task import CardUsage, EvaluationOptions
 from transduce.text import Tokenizers
 from transduce.training import Score
 
@@ -28,11 +26,13 @@ class CausalLanguageModelling(TextTask[TextBatch]):
     """Decoder-only models: each position sees itself and earlier ones."""
 
     name = "causal-lm"
+    progress_verb = "modelling"
+    usage = CardUsage("continuing text", "generate", "LanguageModel.load(folder).generate([...])")
+    is_causal = True
     score_of_validation = "bits_per_byte"
-    doing = "modelling"
 
     def text_batches(
-        self, store: Store, model: ModelConfig, data: DataConfig, **options: Unpack[SegmentOptions]
+        self, store: Store, model: ModelConfig, data: DataConfig, **options: Unpack[BatchOptions]
     ) -> CausalBatches:
         """Return batches of segments as long as the model's window."""
         max_length = self.longest_segment(model, data)
@@ -46,17 +46,11 @@ class CausalLanguageModelling(TextTask[TextBatch]):
         }
 
     def evaluate(
-        self,
-        model_folder: Path,
-        prepared: Prepared,
-        split: Split,
-        *,
-        device: str | torch.device = "cpu",
-        also: Collection[TokenisedBleu] = (),
+        self, model_folder: Path, prepared: Prepared, split: Split, **options: Unpack[EvaluationOptions]
     ) -> TextScore:
         """Return the cross-entropy of dev or test, with a sliding window."""
         texts = texts_of(self.split_store(prepared, split), prepared.tokenizers)
-        model: CausalLanguageModel = self.load(model_folder, device=device)
+        model: CausalLanguageModel = self.load(model_folder, device=options["device"])
         return model.score(text.removesuffix("\n").split("\n") for text in texts)
 
     def score_lines(self, scores: Any, config: RunConfig) -> Sequence[str]:
@@ -65,10 +59,6 @@ class CausalLanguageModelling(TextTask[TextBatch]):
             f"- perplexity per token: {scores.perplexity:.3f}, of {scores.tokens:,} tokens",
             f"- bits per byte: {scores.bits_per_byte:.4f}, of {scores.bytes:,} bytes",
         ]
-
-    def use(self, data: DataConfig) -> Use:
-        """Describe the use of a language model."""
-        return Use("continuing text", "generate", "LanguageModel.load(folder).generate([...])")
 
 
 register(CausalLanguageModelling())

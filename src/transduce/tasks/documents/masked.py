@@ -6,12 +6,13 @@ from typing import Unpack
 
 from transduce.config import DataConfig, ModelConfig
 from transduce.data import Store
-from transduce.data.documents import SegmentOptions, TextBatch
+from transduce.data.batch_source import BatchOptions
+from transduce.data.documents import TextBatch
 from transduce.data.masking import MaskedBatches
 from transduce.errors import ConfigError
 from transduce.tasks.documents.text_task import TextTask
 from transduce.tasks.registry import register
-from transduce.tasks.task import Use
+from transduce.tasks.task import CardUsage
 from transduce.text import LANGUAGE_MODEL_TOKENS
 
 __all__ = ["MaskedLanguageModelling"]
@@ -21,14 +22,16 @@ class MaskedLanguageModelling(TextTask[TextBatch]):
     """Encoder-only models: each position sees all others."""
 
     name = "masked-lm"
-    doing = "modelling"
+    progress_verb = "modelling"
+    usage = CardUsage("filling gaps", "fill", "LanguageModel.load(folder).fill([...])")
+    is_causal = False
 
     def n_flop_tokens(self, src_tokens: int, tgt_tokens: int) -> int:
         """Return the tokens read; only some of them are targets."""
         return src_tokens
 
     def text_batches(
-        self, store: Store, model: ModelConfig, data: DataConfig, **options: Unpack[SegmentOptions]
+        self, store: Store, model: ModelConfig, data: DataConfig, **options: Unpack[BatchOptions]
     ) -> MaskedBatches:
         """Return batches of masked segments as long as the model's window.
 
@@ -39,10 +42,6 @@ class MaskedLanguageModelling(TextTask[TextBatch]):
             raise ConfigError(f"model.n_positions should be at least 2, BOS and a token, got {max_length}")
         mask_id = model.vocab_sizes[1] - len(LANGUAGE_MODEL_TOKENS)
         return MaskedBatches(store, mask_id=mask_id, max_length=max_length, **options)
-
-    def use(self, data: DataConfig) -> Use:
-        """Describe the use of a masked language model."""
-        return Use("filling gaps", "fill", "LanguageModel.load(folder).fill([...])")
 
 
 register(MaskedLanguageModelling())

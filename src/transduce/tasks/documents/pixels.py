@@ -8,27 +8,27 @@ Shapes: B images of a batch, T positions, N real positions that have targets: th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Unpack, cast
+from typing import Any, Unpack
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from transduce.config import DataConfig, LanguageModelConfig, ModelConfig, RunConfig, Split
+from transduce.config import DataConfig, FirstItems, ModelConfig, RunConfig, Split
 from transduce.corpora.digits import DIGIT_PIXELS, DigitText
 from transduce.data import Store
-from transduce.data.documents import CausalBatches, SegmentOptions, TextBatch
+from transduce.data.batch_source import BatchOptions
+from transduce.data.documents import CausalBatches, TextBatch
 from transduce.errors import ConfigError
 from transduce.findings import Finding
 from transduce.findings.documents import examine_digits_of
-from transduce.metrics import TokenisedBleu
-from transduce.tasks.documents.text_task import TextTask
-from transduce.tasks.preparation import Prepared
+from transduce.tasks.documents.text_task import DocumentPreparation, TextTask
+from transduce.tasks.prepared import Prepared
 from transduce.tasks.registry import register
-from transduce.tasks.task import Use
+from transduce.tasks.task import CardUsage, EvaluationOptions
 from transduce.text import Tokenizers
 from transduce.training import Score
 
@@ -67,33 +67,45 @@ class PixelBatches(CausalBatches):
         return n_read, DIGIT_PIXELS * self.n_rows(epoch, index)
 
 
-class PixelTask(TextTask[TextBatch]):
-    """Images by class."""
+class DigitPreparation(DocumentPreparation[FirstItems]):
+    """Preparation of digits."""
 
-    name = "pixels"
-    score_of_validation = "bits_per_dimension"
-    doing = "drawing"
-    rows = "images"
-
-    def text(self, config: DataConfig, data_folder: Path | None) -> DigitText:
+    def make_source(self, config: FirstItems) -> DigitText:
         """Return the digits. Raises ConfigError for another corpus, or for tokens that are no pixels."""
         if config.tokenizer not in ("characters", "bytes"):
             raise ConfigError(
-                f"task = {self.name!r} needs data.tokenizer = 'characters', a token for each grey level, got"
+                f"task = {config.task!r} needs data.tokenizer = 'characters', a token for each grey level, got"
                 f" {config.tokenizer!r}"
             )
         return DigitText(config)
 
+
+class PixelTask(TextTask[TextBatch]):
+    """Images by class."""
+
+    name = "pixels"
+    example_noun = "images"
+    progress_verb = "drawing"
+    usage = CardUsage("drawing digits", "generate", "PixelModel.load(folder).draw([3, 7])")
+    settings = FirstItems
+    is_causal = True
+    preparation = DigitPreparation
+    score_of_validation = "bits_per_dimension"
+
+    def examine(self, data: DataConfig, recipe: Path, data_folder: Path | None) -> Iterator[Finding]:
+        """Examine the images."""
+        return examine_digits_of(data, recipe, data_folder)
+
     def longest_segment(self, model: ModelConfig, data: DataConfig) -> int:
         """Return the number of positions of an image. Raises ConfigError if the model's window is smaller."""
-        window = cast(LanguageModelConfig, model).n_positions
+        window = super().longest_segment(model, data)
         needed = N_POSITIONS + 2  # the line end and EOS are read, too
         if window < needed:
             raise ConfigError(f"an image has {needed} positions; model.n_positions = {window} is too small")
         return needed
 
     def text_batches(
-        self, store: Store, model: ModelConfig, data: DataConfig, **options: Unpack[SegmentOptions]
+        self, store: Store, model: ModelConfig, data: DataConfig, **options: Unpack[BatchOptions]
     ) -> PixelBatches:
         """Return batches of whole images."""
         max_length = self.longest_segment(model, data)
@@ -104,29 +116,15 @@ class PixelTask(TextTask[TextBatch]):
         return lambda nats, n_pixels: {"bits_per_dimension": Score(nats / math.log(2) / n_pixels, lower_is_better=True)}
 
     def evaluate(
-        self,
-        model_folder: Path,
-        prepared: Prepared,
-        split: Split,
-        *,
-        device: str | torch.device = "cpu",
-        also: Collection[TokenisedBleu] = (),
+        self, model_folder: Path, prepared: Prepared, split: Split, **options: Unpack[EvaluationOptions]
     ) -> PixelScore:
         """Return the bits per dimension of dev or test."""
-        score = super().evaluate(model_folder, prepared, split, device=device, also=also)
+        score = super().evaluate(model_folder, prepared, split, **options)
         return PixelScore(score.nats / math.log(2) / score.tokens, score.tokens // DIGIT_PIXELS)
 
     def score_lines(self, scores: Any, config: RunConfig) -> Sequence[str]:
         """Return the score for the model card."""
         return [f"- bits per dimension: {scores.bits_per_dimension:.4f}, of {scores.images:,} images"]
-
-    def examine(self, data: DataConfig, recipe: Path, data_folder: Path | None) -> Iterator[Finding]:
-        """Examine the images."""
-        return examine_digits_of(data, recipe, data_folder)
-
-    def use(self, data: DataConfig) -> Use:
-        """Describe the use of a model that draws."""
-        return Use("drawing digits", "generate", "PixelModel.load(folder).draw([3, 7])")
 
 
 register(PixelTask())

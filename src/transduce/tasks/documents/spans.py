@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Unpack, cast
+from typing import Unpack
 
 from torch import nn
 
-from transduce.config import DataConfig, ModelConfig, RunConfig
+from transduce.config import DataConfig, ModelConfig, RunConfig, SegmentsData, TransformerConfig
 from transduce.data import Batch, Store
-from transduce.data.documents import SegmentOptions
+from transduce.data.batch_source import BatchOptions
 from transduce.data.spans import SpanBatches
 from transduce.model import EncoderDecoder
 from transduce.tasks.documents.text_task import TextTask
 from transduce.tasks.objective import PairObjective
 from transduce.tasks.registry import register
-from transduce.tasks.task import Use
+from transduce.tasks.task import CardUsage, Task
 from transduce.text import SENTINELS
 
 __all__ = ["SpanCorruption"]
@@ -24,7 +24,12 @@ class SpanCorruption(TextTask[Batch]):
     """Encoder-decoders that write the spans missing in their source."""
 
     name = "span-corruption"
-    doing = "modelling"
+    progress_verb = "modelling"
+    usage = CardUsage("filling gaps", "fill", "LanguageModel.load(folder).fill([...])")
+    settings = SegmentsData
+    searches = Task.searches
+    system = TransformerConfig
+    has_one_vocabulary = True
 
     def n_flop_tokens(self, src_tokens: int, tgt_tokens: int) -> int | None:
         """Return None: the encoder reads several times as many tokens as the decoder writes."""
@@ -32,23 +37,20 @@ class SpanCorruption(TextTask[Batch]):
 
     def longest_segment(self, model: ModelConfig, data: DataConfig) -> int:
         """Return the number of tokens of the longest segment."""
-        return data.max_length
+        return SegmentsData.of(data).max_length
 
     def text_batches(
-        self, store: Store, model: ModelConfig, data: DataConfig, **options: Unpack[SegmentOptions]
+        self, store: Store, model: ModelConfig, data: DataConfig, **options: Unpack[BatchOptions]
     ) -> SpanBatches:
         """Return batches of corrupted segments of ``data.max_length`` tokens, and their missing spans."""
         size = model.vocab_sizes[1]
         sentinels = range(size - len(SENTINELS), size)
-        return SpanBatches(store, sentinels=sentinels, max_length=data.max_length, **options)
+        return SpanBatches(store, sentinels=sentinels, max_length=self.longest_segment(model, data), **options)
 
     def objective(self, model: nn.Module, config: RunConfig) -> PairObjective:
         """Return the cross-entropy of the missing spans."""
-        return PairObjective(cast(EncoderDecoder, model), config.training)
-
-    def use(self, data: DataConfig) -> Use:
-        """Describe the use of a model that writes missing spans."""
-        return Use("filling gaps", "fill", "LanguageModel.load(folder).fill([...])")
+        assert isinstance(model, EncoderDecoder)
+        return PairObjective(model, config.training)
 
 
 register(SpanCorruption())

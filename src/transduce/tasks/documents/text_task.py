@@ -3,43 +3,52 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from pathlib import Path
-from typing import Any, ClassVar, Unpack, cast
+from typing import Any, ClassVar, Unpack
 
 import torch
 from torch import nn
 
 from transduce.config import (
-    AnyModelConfig,
     DataConfig,
+    DocumentsData,
     LanguageModelConfig,
     ModelConfig,
     RunConfig,
     Split,
     TrainingConfig,
 )
-from transduce.corpora.plain_text import Document, PlainText, TextOfDocuments
-from transduce.data import Store
-from transduce.data.documents import SegmentOptions, TextBatch, open_documents, write_documents
+from transduce.corpora.plain_text import Document, PlainText
+from transduce.data import Ids, Store, StoreSummary
+from transduce.data.batch_source import BatchOptions
+from transduce.data.documents import TEXT, TextBatch, document_rows
 from transduce.findings import Finding
 from transduce.findings.documents import examine_documents_of
 from transduce.inference.folder import read_model_folder
 from transduce.loss import LossConfig, LossSum
-from transduce.metrics import TokenisedBleu, perplexity
+from transduce.metrics import perplexity
 from transduce.model import AuxiliaryLosses, TransformerLM
-from transduce.tasks.preparation import EVALUATION_SPLITS, Prepared, new_prepared
-from transduce.tasks.task import Task
-from transduce.tasks.tokenizers import language_model_tokenizers
+from transduce.tasks.preparation import DataT, Preparation, Row
+from transduce.tasks.prepared import Prepared
+from transduce.tasks.task import EvaluationOptions, Processes, Task
+from transduce.tasks.tokenizers import require_language_model
 from transduce.tasks.validation import mean_nll_nats
-from transduce.text import Tokenizers, normalise
+from transduce.text import LANGUAGE_MODEL_TOKENS, Tokenizers
 from transduce.text.documents import DocumentCodec
 from transduce.training import BatchSource, DistributedContext, Objective, Score, Validation
 from transduce.training.gradients import BatchT
 
-__all__ = ["TargetScore", "TextObjective", "TextTask", "TextValidation", "texts_of"]
+__all__ = [
+    "DocumentPreparation",
+    "TargetScore",
+    "TextObjective",
+    "TextTask",
+    "TextValidation",
+    "text_objective",
+    "texts_of",
+]
 
 EVALUATION_TOKENS = 8192  # per batch of the final evaluation, unless a segment is longer
 EVALUATION_SEED = 0  # of the masks and spans of dev and test
@@ -79,6 +88,12 @@ class TextObjective:
         return loss if auxiliary is None else replace(loss, auxiliary_nats=auxiliary)
 
 
+def text_objective(model: nn.Module, config: TrainingConfig) -> TextObjective:
+    """Return the objective of a language model."""
+    assert isinstance(model, TransformerLM)
+    return TextObjective(model, config)
+
+
 class TextValidation:
     """Perplexity of the targets of the dev text, and scores that follow from it."""
 
@@ -112,58 +127,57 @@ class TextValidation:
         return sum(self._batches.n_tokens(0, index)[1] for index in range(self._batches.n_batches(0)))
 
 
+class DocumentPreparation(Preparation[Document, DataT]):
+    """Preparation of documents, with one vocabulary."""
+
+    extra_tokens = LANGUAGE_MODEL_TOKENS
+
+    def columns(self) -> dict[str, Ids]:
+        """Return the column of the text."""
+        return {TEXT: Ids(vocab_size=self.tokenizers.src.size)}
+
+    def rows(self, item: Document) -> Iterator[Row]:
+        """Yield the ids of a document."""
+        return document_rows(item, self.codec, self.left_out)
+
+    def texts(self, item: Document) -> Document:
+        """Return the lines of a document."""
+        return item
+
+    def require_fit(self, existing: Tokenizers) -> None:
+        """Raise ConfigError if the other model lacks the mask token and the sentinels."""
+        require_language_model(existing, self.config)
+
+    def describe(self, summary: StoreSummary) -> str:
+        """Return the numbers of documents and tokens, in words."""
+        return f"{super().describe(summary)}, {sum(summary.n_values_of.values()):,} tokens"
+
+
+class PlainTextPreparation(DocumentPreparation[DocumentsData]):
+    """Preparation of plain text."""
+
+    def make_source(self, config: DocumentsData) -> PlainText:
+        """Return the text that a configuration names."""
+        return PlainText(config, self.data_folder)
+
+
 class TextTask(Task[BatchT]):
     """A task on documents of plain text, with one vocabulary."""
 
-    rows = "documents"
+    example_noun = "documents"
+    settings: ClassVar[type[DataConfig]] = DocumentsData
+    searches: ClassVar[tuple[str, ...]] = ()
+    system: ClassVar[type[ModelConfig]] = LanguageModelConfig
+    preparation: ClassVar[type[Preparation[Any, Any]]] = PlainTextPreparation
     score_of_validation: ClassVar[str | None] = None  # beside the perplexity
 
     def validated_scores(self, config: RunConfig) -> tuple[str, ...]:
         """Return the name of the score of a validation, if it has one."""
         return () if self.score_of_validation is None else (self.score_of_validation,)
 
-    def text(self, config: DataConfig, data_folder: Path | None) -> TextOfDocuments:
-        """Return the text that a configuration names. Raises ConfigError or DataError if it is missing."""
-        return PlainText(config, data_folder)
-
     def examine(self, data: DataConfig, recipe: Path, data_folder: Path | None) -> Iterator[Finding]:
         """Examine the documents."""
         return examine_documents_of(data, recipe, data_folder)
-
-    def prepare(
-        self,
-        config: DataConfig,
-        folder: Path,
-        *,
-        data_folder: Path | None,
-        log: Callable[[str], None],
-        n_workers: int = 1,
-    ) -> None:
-        """Train the tokenizer on the training text, and encode all splits; one process does it."""
-        text = self.text(config, data_folder)
-        names = {split: text.name_of(split) for split in EVALUATION_SPLITS if text.has(split)}
-
-        def lines() -> Iterator[str]:
-            documents = chain.from_iterable(text.train_documents(corpus) for corpus in text.corpora)
-            return (normalise(line) for document in documents for line in document)
-
-        with new_prepared(config, folder, names) as temporary:
-            tokenizers = language_model_tokenizers(config, lines)
-            tokenizer = tokenizers.src
-            tokenizers.save(temporary)
-            log(f"tokenizer: {tokenizer.size:,} tokens")
-            documents_of: dict[Split, dict[str, Iterator[Document]]] = {
-                "train": {corpus: text.train_documents(corpus) for corpus in text.corpora},
-                **{split: {str(split): text.documents(split)} for split in names},
-            }
-            for split, documents in documents_of.items():
-                summary = write_documents(temporary / split, documents, tokenizer, fingerprint=tokenizers.fingerprint)
-                n_tokens = sum(summary.n_values_of.values())
-                log(f"{split}: {summary.n_pairs:,} documents, {n_tokens:,} tokens")
-
-    def open_store(self, folder: Path, tokenizers: Tokenizers) -> Store:
-        """Open a store of a prepared folder. Raises DataError if it cannot be used."""
-        return open_documents(folder, fingerprint=tokenizers.fingerprint)
 
     def longest_segment(self, model: ModelConfig, data: DataConfig) -> int:
         """Return the number of positions of the longest segment: the window of a language model."""
@@ -172,30 +186,20 @@ class TextTask(Task[BatchT]):
 
     @abstractmethod
     def text_batches(
-        self, store: Store, model: ModelConfig, data: DataConfig, **options: Unpack[SegmentOptions]
+        self, store: Store, model: ModelConfig, data: DataConfig, **options: Unpack[BatchOptions]
     ) -> BatchSource[BatchT]:
         """Return batches of segments of documents."""
 
     def batches(self, store: Store, config: RunConfig, device: torch.device) -> BatchSource[BatchT]:
         """Return the training batches."""
-        max_tokens, seed = config.training.max_tokens_per_batch, config.training.seed
-        weights = config.data.weights
-        return self.text_batches(
-            store, config.model, config.data, max_tokens=max_tokens, seed=seed, device=device, weights=weights
-        )
+        return self.text_batches(store, config.model, config.data, **self.batch_options(config, device))
 
-    def objective(self, model: nn.Module, config: RunConfig) -> Objective[BatchT]:
+    def objective(self, model: nn.Module, config: RunConfig) -> Any:
         """Return the cross-entropy of the targets."""
-        return cast(Objective[BatchT], TextObjective(cast(TransformerLM, model), config.training))
+        return text_objective(model, config.training)
 
     def validator(
-        self,
-        model: Callable[[], nn.Module],
-        prepared: Prepared,
-        config: RunConfig,
-        *,
-        device: torch.device,
-        distributed: DistributedContext | None = None,
+        self, model: Callable[[], nn.Module], prepared: Prepared, config: RunConfig, **on: Unpack[Processes]
     ) -> TextValidation | None:
         """Return the validation: perplexity of the targets of the dev text."""
         if prepared.dev is None:
@@ -208,12 +212,11 @@ class TextTask(Task[BatchT]):
                 config.data,
                 max_tokens=config.training.max_tokens_per_batch,
                 seed=EVALUATION_SEED,
-                device=device,
+                device=on["device"],
             ),
             config.training,
-            device=device,
-            distributed=distributed,
             scores=self.validation_scores(prepared.dev, prepared.tokenizers),
+            **on,
         )
 
     def validation_scores(self, dev: Store, tokenizers: Tokenizers) -> Callable[[float, int], Mapping[str, Score]]:
@@ -225,19 +228,13 @@ class TextTask(Task[BatchT]):
         return [f"- perplexity per target: {scores.perplexity:.3f}, of {scores.tokens:,} targets"]
 
     def evaluate(
-        self,
-        model_folder: Path,
-        prepared: Prepared,
-        split: Split,
-        *,
-        device: str | torch.device = "cpu",
-        also: Collection[TokenisedBleu] = (),
+        self, model_folder: Path, prepared: Prepared, split: Split, **options: Unpack[EvaluationOptions]
     ) -> Any:
         """Return the cross-entropy of the targets of dev or test in fp32; masks and spans have a fixed seed."""
-        device = torch.device(device)
+        device = torch.device(options["device"])
         loaded = read_model_folder(model_folder, device=device)
-        run = RunConfig(
-            model=cast(AnyModelConfig, loaded.config), data=prepared.config, training=TrainingConfig(eps_ls=0.0)
+        run = RunConfig.model_validate(
+            {"model": loaded.config.model_dump(), "data": prepared.config, "training": TrainingConfig(eps_ls=0.0)}
         )
         batches = self.text_batches(
             self.split_store(prepared, split),

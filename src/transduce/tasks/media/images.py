@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
-from transduce.config import DataConfig
+from transduce.config import ImagesData
 from transduce.inference.media_model import Reader
-from transduce.tasks.media.media_task import MediaTask, MediaValidation
+from transduce.media import FeaturesReader, reader_of
+from transduce.tasks.media.media_task import MediaTask
 from transduce.tasks.registry import register
-from transduce.tasks.task import Use
+from transduce.tasks.task import CardUsage
 
 __all__ = ["ImageToText"]
-
-
-class ReaderValidation(MediaValidation):
-    """Perplexity and character error rate of a reader."""
-
-    user = Reader
 
 
 class ImageToText(MediaTask):
     """Reading the text of images."""
 
     name = "image-to-text"
-    rows = "images"
-    doing = "reading"
-    validation = ReaderValidation
+    example_noun = "images"
+    progress_verb = "reading"
+    usage = CardUsage("images to text", "read", 'Reader.load(folder).read(["line.png"])')
+    settings = ImagesData
+    source = "patches"
+    user = Reader
 
-    def use(self, data: DataConfig) -> Use:
-        """Describe the use of a reader."""
-        return Use("images to text", "read", 'Reader.load(folder).read(["line.png"])')
+    def reader(self, config: ImagesData) -> FeaturesReader:
+        """Return the reader of images."""
+        return reader_of("image", width=config.image_height, max_columns=config.max_image_width)
 
 
 register(ImageToText())

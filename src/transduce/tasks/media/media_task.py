@@ -5,34 +5,35 @@ Shapes: R rows of a store.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from functools import partial
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Unpack
 
 import torch
 from torch import nn
 
-from transduce.config import DataConfig, RunConfig, Split, TransformerConfig, split_direction
-from transduce.corpora.media import MediaItem, MediaReport, MediaText
-from transduce.data import Batch, LeftOut, Store, Vectors, write_store
-from transduce.data.media import MediaBatches, media_columns, open_media
+from transduce.config import DataConfig, MediaData, RunConfig, Split, TransformerConfig, split_direction
+from transduce.corpora.media import MediaItem, MediaText
+from transduce.data import Batch, ColumnKind, Ids, Store, StoreSummary, Vectors
+from transduce.data.batch_source import BatchOptions
+from transduce.data.media import FEATURES, TEXT, MediaBatches
 from transduce.errors import ConfigError, DataError
 from transduce.files import write_lines
 from transduce.findings import Finding
 from transduce.findings.media import examine_media_of
 from transduce.inference.media_model import MediaModel
-from transduce.media import FeaturesReader, MediaKind, reader_of
-from transduce.media.audio import FRAMES_PER_SECOND
-from transduce.metrics import ErrorRates, TokenisedBleu, TranslationScores, error_rates, has_spaces, score_translations
+from transduce.media import FeaturesReader, MediaKind
+from transduce.metrics import ErrorRates, TranslationScores, error_rates, has_spaces, score_translations
 from transduce.model import EncoderDecoder, Transformer
 from transduce.tasks.objective import PairObjective
-from transduce.tasks.preparation import EVALUATION_SPLITS, Prepared, new_prepared
-from transduce.tasks.task import Task
-from transduce.tasks.tokenizers import tokenizer_trainer, tokenizers_of_model
+from transduce.tasks.preparation import Preparation, Row
+from transduce.tasks.prepared import Prepared
+from transduce.tasks.task import EvaluationOptions, Processes, Task, score_table
 from transduce.tasks.validation import PairValidation
-from transduce.text import Tokenizer, Tokenizers, normalise
-from transduce.training import DistributedContext, Score, Validation
+from transduce.text import Tokenizers, normalise
+from transduce.training import Score, Validation
 
 __all__ = ["MediaTask", "MediaValidation", "media_scores"]
 
@@ -72,16 +73,21 @@ def validated_score(kind: MediaKind, direction: str) -> str:
 class MediaValidation(PairValidation):
     """Perplexity of the dev texts, and the error rate of the texts found (BLEU where speech is translated)."""
 
-    user: ClassVar[type[MediaModel]]  # what finds the texts
+    def __init__(self, user: type[MediaModel], *arguments: Any, **on: Any) -> None:
+        """``user`` finds the texts; the others are those of ``PairValidation``."""
+        self.user = user
+        super().__init__(*arguments, **on)
 
     def _make_batches(self, store: Store, config: RunConfig, device: torch.device) -> MediaBatches:
-        self._features = store.columns["features"]
-        return media_batches(store, config, device, max_tokens=config.training.max_tokens_per_batch, seed=0)
+        self._features = store.columns[FEATURES]
+        max_tokens = config.training.max_tokens_per_batch
+        return media_batches(store, config, max_tokens=max_tokens, seed=0, device=device)
 
     def _decode(self, model: EncoderDecoder, rows: Sequence[int], should_stop: Callable[[], bool]) -> list[str] | None:
         config = self.run_config
+        assert isinstance(model, Transformer)
         reader = self.user(
-            cast(Transformer, model), self.tokenizers, self._search, direction=config.data.direction,
+            model, self.tokenizers, self._search, direction=config.data.direction,
             precision=config.training.precision,
         )  # fmt: skip
         return reader.texts_of_features(should_stop, [self._features.row(row) for row in rows])
@@ -97,111 +103,102 @@ class MediaValidation(PairValidation):
 
 
 def media_batches(
-    store: Store, config: RunConfig, device: torch.device, *, max_tokens: int, seed: int, n_masks: int = 0
+    store: Store, config: RunConfig, *, n_masks: int = 0, **options: Unpack[BatchOptions]
 ) -> MediaBatches:
     """Return batches of a store for the model of a configuration."""
     model = config.model
     assert isinstance(model, TransformerConfig)
-    return MediaBatches(
-        store,
-        stride=model.source_stride,
-        n_positions=model.n_source_positions,
-        max_tokens=max_tokens,
-        seed=seed,
-        device=device,
-        weights=config.data.weights,
-        n_masks=n_masks,
-    )
+    stride, n_positions = model.source_stride, model.n_source_positions
+    return MediaBatches(store, stride=stride, n_positions=n_positions, n_masks=n_masks, **options)
+
+
+class MediaPreparation(Preparation[MediaItem, MediaData]):
+    """Preparation of images or audio: features, ids, and the names and texts of dev and test."""
+
+    task: MediaTask
+
+    def make_source(self, config: MediaData) -> MediaText:
+        """Return the items that a configuration names."""
+        return MediaText(config, self.task.reader(config), n_workers=self.n_workers, log=self.log)
+
+    def training_texts(self) -> Iterator[str]:
+        """Yield the texts of the training items, without reading images or audio."""
+        assert isinstance(self.source, MediaText)
+        return filter(str.strip, chain.from_iterable(map(self.source.train_texts, self.source.corpora)))
+
+    def require_fit(self, existing: Tokenizers) -> None:
+        """Raise ConfigError if the other model does not write text."""
+        if existing.tgt.is_closed:
+            raise ConfigError(f"{self.config.tokenizer_from} writes trees; texts need a vocabulary of text")
+
+    def columns(self) -> dict[str, ColumnKind]:
+        """Return the columns of features and ids."""
+        reader = self.task.reader(self.config)
+        features = Vectors(width=reader.width, dtype=reader.dtype)
+        return {FEATURES: features, TEXT: Ids(vocab_size=self.tokenizers.tgt.size)}
+
+    def rows(self, item: MediaItem) -> Iterator[Row]:
+        """Yield the features and ids of an item, unless it is to be learnt and its text is too long."""
+        ids = self.tokenizers.tgt.encode(normalise(item.text))
+        if self.max_length is not None and len(ids) >= self.max_length:
+            self.left_out.n_too_long += 1
+        else:
+            yield {FEATURES: item.features, TEXT: ids}
+
+    @property
+    def max_length(self) -> int | None:
+        """The bound on the texts of training, EOS included."""
+        return self.config.max_length if self.split == "train" else None
+
+    def write_store(self, folder: Path, items_of: Mapping[str, Iterable[MediaItem]]) -> StoreSummary:
+        """Write the store, and names and texts of dev and test while it is written."""
+        kept = list[tuple[str, str]]()
+
+        def keeping(items: Iterable[MediaItem]) -> Iterator[MediaItem]:
+            for item in items:
+                kept.append((" ".join(item.name.split()), normalise(item.text)))
+                yield item
+
+        is_kept = self.split != "train"
+        summary = super().write_store(
+            folder, {corpus: keeping(items) if is_kept else items for corpus, items in items_of.items()}
+        )
+        for name, lines in zip(self.task.text_files(self.split), zip(*kept, strict=True), strict=False):
+            write_lines(folder.with_name(name), lines)
+        return summary
 
 
 class MediaTask(Task[Batch]):
     """A task from images or audio to text. The encoder's front end reads features instead of tokens. Section 7."""
 
-    validation: ClassVar[type[MediaValidation]]
+    settings: ClassVar[type[MediaData]]
+    system = TransformerConfig
+    reads = frozenset({"training.r_drop", "training.r_drop_after", "training.feature_masks", "training.ctc_weight"})
+    has_one_vocabulary = True
+    preparation = MediaPreparation
+    user: ClassVar[type[MediaModel]]  # what users call: a ``Reader`` or a ``Transcriber``
 
-    @property
-    def user(self) -> type[MediaModel]:
-        """What users call: a ``Reader`` or a ``Transcriber``."""
-        return self.validation.user
+    def require_fit(self, config: RunConfig) -> None:
+        """Raise ValueError if the settings do not fit: the model reads features of the width of the data."""
+        super().require_fit(config)
+        setting = self.settings.width_setting
+        assert isinstance(config.model, TransformerConfig)
+        width, wanted = config.model.source_width, getattr(config.data, setting)
+        if width != wanted:
+            raise ValueError(f"model.source_width should be data.{setting}, got {width} and {wanted}; set both")
 
     @property
     def kind(self) -> MediaKind:
         """What the models read."""
         return self.user.kind
 
-    def reader(self, config: DataConfig) -> FeaturesReader:
+    @abstractmethod
+    def reader(self, config: Any) -> FeaturesReader:
         """Return the reader of files, with the limits of training."""
-        if self.kind == "image":
-            return reader_of("image", width=config.image_height, max_columns=config.max_image_width)
-        return reader_of("audio", width=config.n_bands, max_columns=int(config.max_seconds * FRAMES_PER_SECOND))
 
     def examine(self, data: DataConfig, recipe: Path, data_folder: Path | None) -> Iterator[Finding]:
         """Examine the images or recordings."""
         return examine_media_of(data, recipe, self.reader)
-
-    def prepare(
-        self,
-        config: DataConfig,
-        folder: Path,
-        *,
-        data_folder: Path | None,
-        log: Callable[[str], None],
-        n_workers: int = 1,
-    ) -> None:
-        """Train the tokenizer on the training texts, and write the features and ids of all splits."""
-        text, reader = MediaText(config, n_workers=n_workers), self.reader(config)
-        names = {split: text.name_of(split) for split in EVALUATION_SPLITS if text.name_of(split)}
-        reports = {corpus: MediaReport() for corpus in text.corpora}
-        with new_prepared(config, folder, names, reports) as temporary:
-            tokenizer = _tokenizer(config, text)
-            tokenizers = Tokenizers(tokenizer, tokenizer)
-            tokenizers.save(temporary)
-            log(f"tokenizer: {tokenizer.size:,} tokens")
-            columns = media_columns(Vectors(width=reader.width, dtype=reader.dtype), tokenizers)
-            write = partial(write_store, columns=columns, tokenizer_fingerprint=tokenizers.fingerprint)
-            for split in names:  # first: an error is reported before hours of work
-                kept = list[tuple[str, str]]()
-                rows = self._rows(text.items(split, reader, log), tokenizer, kept=kept)
-                write(temporary / split, {str(split): rows})
-                for ending, column in zip(("names", "txt"), zip(*kept, strict=True), strict=True):
-                    write_lines(temporary / f"{split}.{ending}", column)
-                log(f"{split}: {len(kept):,} {self.rows}")
-            left_out, max_length = LeftOut(), config.max_length
-            rows_of = {
-                corpus: self._rows(
-                    text.train(corpus, reader, report), tokenizer, left_out=left_out, max_length=max_length
-                )
-                for corpus, report in reports.items()
-            }
-            summary = write(temporary / "train", rows_of, max_length=max_length, left_out=left_out)
-            for corpus, report in reports.items():
-                for line in (*report.lines(), *report.notes()):
-                    log(f"{corpus}: {line}")
-            long = f", {left_out.n_too_long:,} left out (text too long)" if left_out.n_too_long else ""
-            log(f"train: {summary.n_pairs:,} {self.rows}{long}")
-
-    def _rows(
-        self,
-        items: Iterator[MediaItem],
-        tokenizer: Tokenizer,
-        *,
-        kept: list[tuple[str, str]] | None = None,
-        left_out: LeftOut | None = None,
-        max_length: int | None = None,
-    ) -> Iterator[dict[str, Any]]:
-        """Yield the features and ids of each item; ``kept`` receives their names and texts."""
-        for item in items:
-            ids = tokenizer.encode(normalise(item.text))
-            if left_out is not None and max_length is not None and len(ids) >= max_length:
-                left_out.n_too_long += 1
-                continue
-            if kept is not None:
-                kept.append((" ".join(item.name.split()), normalise(item.text)))
-            yield {"features": item.features, "text": ids}
-
-    def open_store(self, folder: Path, tokenizers: Tokenizers) -> Store:
-        """Open a store of a prepared folder. Raises DataError if it cannot be used."""
-        return open_media(folder, tokenizers)
 
     def text_files(self, split: Split) -> tuple[str, str]:
         """Return the files of the names and of the texts of the items, aligned by line."""
@@ -209,7 +206,7 @@ class MediaTask(Task[Batch]):
 
     def longest_source(self, prepared: Prepared) -> int | None:
         """Return the columns or frames of the longest training source."""
-        return int(prepared.train.columns["features"].lengths_R.max())
+        return int(prepared.train.columns[FEATURES].lengths_R.max())
 
     def n_flop_tokens(self, src_tokens: int, tgt_tokens: int) -> int | None:
         """Return None: an image or a recording has many more positions than its text has tokens."""
@@ -217,52 +214,36 @@ class MediaTask(Task[Batch]):
 
     def batches(self, store: Store, config: RunConfig, device: torch.device) -> MediaBatches:
         """Return batches of approximately equal length."""
-        training = config.training
-        return media_batches(
-            store, config, device, max_tokens=training.max_tokens_per_batch, seed=training.seed,
-            n_masks=training.feature_masks,
-        )  # fmt: skip
+        n_masks = config.training.feature_masks
+        return media_batches(store, config, n_masks=n_masks, **self.batch_options(config, device))
 
     def objective(self, model: nn.Module, config: RunConfig) -> PairObjective:
         """Return the label-smoothed cross-entropy of the text given the image or the recording. Section 5.4."""
-        return PairObjective(cast(EncoderDecoder, model), config.training)
+        assert isinstance(model, EncoderDecoder)
+        return PairObjective(model, config.training)
 
     def validator(
-        self,
-        model: Callable[[], nn.Module],
-        prepared: Prepared,
-        config: RunConfig,
-        *,
-        device: torch.device,
-        distributed: DistributedContext | None = None,
+        self, model: Callable[[], nn.Module], prepared: Prepared, config: RunConfig, **on: Unpack[Processes]
     ) -> MediaValidation | None:
         """Return the validation: perplexity of the dev texts, and the error rate of the texts found."""
-        text, get_model = prepared.text("dev"), cast(Callable[[], EncoderDecoder], model)
+        text = prepared.text("dev")
         if prepared.dev is None or text is None:
             return None
-        return self.validation(
-            get_model, prepared.tokenizers, prepared.dev, text, config, device=device, distributed=distributed
-        )
+        return MediaValidation(self.user, model, prepared.tokenizers, prepared.dev, text, config, **on)
 
     def validated_scores(self, config: RunConfig) -> tuple[str, ...]:
         """Return the name of the score of a validation."""
         return (validated_score(self.kind, config.data.direction),) if config.training.validation_bleu else ()
 
     def evaluate(
-        self,
-        model_folder: Path,
-        prepared: Prepared,
-        split: Split,
-        *,
-        device: str | torch.device = "cpu",
-        also: Collection[TokenisedBleu] = (),
+        self, model_folder: Path, prepared: Prepared, split: Split, **options: Unpack[EvaluationOptions]
     ) -> ErrorRates | TranslationScores:
         """Find the texts of dev or test and return their error rates; BLEU and chrF where speech is translated."""
         text = prepared.text(split)
         if text is None:
             raise DataError(f"{prepared.folder} has no {split} text")
-        features = self.open_store(prepared.folder / split, prepared.tokenizers).columns["features"]
-        found = self.load(model_folder, device=device).texts_of_features(
+        features = self.open_store(prepared.folder / split, prepared.tokenizers).columns[FEATURES]
+        found = self.load(model_folder, device=options["device"]).texts_of_features(
             lambda: False, [features.row(row) for row in range(len(text[1]))]
         )
         assert found is not None  # not interrupted
@@ -276,20 +257,4 @@ class MediaTask(Task[Batch]):
 
     def score_lines(self, scores: Any, config: RunConfig) -> list[str]:
         """Return a table of scores with their signatures."""
-        entries = ((name, entry) for name, entry in scores.as_json().items() if isinstance(entry, dict))
-        return [
-            "| metric | score | signature |",
-            "| --- | --- | --- |",
-            *(f"| {name} | {each['score']:.2f} | `{each['signature'].replace('|', ' ')}` |" for name, each in entries),
-        ]
-
-
-def _tokenizer(config: DataConfig, text: MediaText) -> Tokenizer:
-    """Train the tokenizer on the training texts, or take that of ``tokenizer_from``."""
-    existing = tokenizers_of_model(config)
-    if existing is not None:
-        if existing.tgt.is_closed:
-            raise ConfigError(f"{config.tokenizer_from} writes trees; texts need a vocabulary of text")
-        return existing.tgt
-    texts = (normalise(each) for corpus in text.corpora for each in text.train_texts(corpus) if each.strip())
-    return tokenizer_trainer(config)(texts)
+        return score_table(scores)

@@ -5,24 +5,22 @@ Shapes: B sentences, T target positions, N real target positions, X masked ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import ClassVar, cast
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transduce.config import RunConfig, TrainingConfig
+from transduce.config import RunConfig, TrainingConfig, TransformerConfig
 from transduce.data import Batch
 from transduce.loss import LossConfig, LossSum
 from transduce.model import AuxiliaryLosses, EncoderDecoder, MaskedTransformer
 from transduce.model.masked_transformer import MASK_ID
 from transduce.model.padding import PairPadding, pair_padding
-from transduce.tasks.objective import PairObjective
 from transduce.tasks.pairs.translation import TranslationTask, TranslationValidation
 from transduce.tasks.registry import register
-from transduce.tasks.validation import mean_nll_nats
 from transduce.text import PAD_ID
 
 __all__ = ["MaskPredict", "MaskedObjective"]
@@ -90,24 +88,25 @@ def masked_positions(n_tokens_B: Tensor, n_positions: int, generator: torch.Gene
 class MaskPredictValidation(TranslationValidation):
     """Perplexity of masked tokens, and BLEU."""
 
-    def _mean_nll_nats(self, model: EncoderDecoder, should_stop: Callable[[], bool]) -> float | None:
-        objective = MaskedObjective(cast(MaskedTransformer, model), self.config)
-        return mean_nll_nats(
-            objective, self._batches, self.config, self._device_type, self._distributed, should_stop=should_stop
-        )
+    def _objective(self, model: EncoderDecoder) -> MaskedObjective:
+        assert isinstance(model, MaskedTransformer)
+        return MaskedObjective(model, self.config)
 
 
 class MaskPredict(TranslationTask):
     """Translation with a constant number of passes: a masked language model of the target, given the source."""
 
     name = "mask-predict"
-    doing = "translating"
+    reads = frozenset({"training.bidirectional_epochs"})
+    searches = ("mask-predict",)
+    system = TransformerConfig
     own_model: ClassVar[Mapping[str, str]] = {"decoder": "masked"}
     validation = MaskPredictValidation
 
-    def objective(self, model: nn.Module, config: RunConfig) -> PairObjective:
+    def objective(self, model: nn.Module, config: RunConfig) -> MaskedObjective:
         """Return the cross-entropy of masked tokens and of the length."""
-        return cast(PairObjective, MaskedObjective(cast(MaskedTransformer, model), config.training))
+        assert isinstance(model, MaskedTransformer)
+        return MaskedObjective(model, config.training)
 
 
 register(MaskPredict())

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
-from itertools import chain
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import ClassVar, cast
+from typing import Any, ClassVar, TypeVar, Unpack
 
 import torch
 from torch import nn
 
-from transduce.config import DataConfig, RunConfig, SearchConfig, Split
-from transduce.corpora import CleaningReport, PairedText
+from transduce.config import (
+    DataConfig,
+    EncoderDecoderConfig,
+    ModelConfig,
+    PairsData,
+    ParallelData,
+    RunConfig,
+    SearchConfig,
+    Split,
+)
+from transduce.corpora import CleaningReport, Pair, Source
 from transduce.corpora.checks import Remark, remark_on_dropped
 from transduce.data import (
     Batch,
@@ -35,99 +41,125 @@ from transduce.findings.pairs import examine_pairs_of
 from transduce.inference.translation.mask_statistics import MaskCounts
 from transduce.model import EncoderDecoder
 from transduce.tasks.objective import PairObjective
-from transduce.tasks.preparation import EVALUATION_SPLITS, Prepared, also_dev_name, new_prepared
-from transduce.tasks.task import Task
+from transduce.tasks.preparation import Preparation, PreparationOptions
+from transduce.tasks.prepared import Prepared, also_dev_name
+from transduce.tasks.task import Processes, Task
+from transduce.tasks.tokenizers import tokenizer_trainer, tokenizers_of_model
 from transduce.tasks.validation import MultiValidation, PairValidation
 from transduce.text import Tokenizers, normalise
-from transduce.training import DistributedContext
+from transduce.training import Objective
 
-__all__ = ["PairTask"]
+__all__ = ["Lines", "PairPreparation", "PairTask"]
 
 MANY_LONGER = 0.001  # of the training targets; fewer may be faults of the text
 
-Pair = tuple[str, str]
 Lines = Callable[..., Iterator[str]]  # called with sides (0 source, 1 target), yields their lines
+PairsT = TypeVar("PairsT", bound=PairsData)
+
+
+class PairPreparation(Preparation[Pair, PairsT]):
+    """Preparation of pairs: dev and test text is kept as it is, for the scores; dev has a store for the perplexity."""
+
+    stored = ("dev",)
+    masks: MaskCounts
+
+    def __init__(self, task: Task[Any], config: PairsT, **options: Unpack[PreparationOptions]) -> None:
+        super().__init__(task, config, **options)
+        self.masks = MaskCounts(config.src_language, config.tgt_language)
+
+    def texts(self, item: Pair) -> Pair:
+        """Return a clean pair as tokenizers learn it."""
+        return item
+
+    def remarks(self) -> Iterable[Remark]:
+        """Return the problems and notes that checks of the user's own text find."""
+        return ()
+
+    def train_tokenizers(self, lines: Lines) -> Tokenizers:
+        """Train the tokenizers of both sides on the clean training text, or take those of ``tokenizer_from``."""
+        existing = tokenizers_of_model(self.config)
+        if existing is not None:
+            self.require_fit(existing)
+            return existing
+        train = tokenizer_trainer(self.config)
+        if self.config.shared_vocabulary:
+            shared = train(lines(0, 1))
+            return Tokenizers(shared, shared)
+        return Tokenizers(train(lines(0)), train(lines(1)))
+
+    def further_parts(self) -> dict[str, tuple[Split, Source[Pair]]]:
+        """Return the dev sets of ``also_dev``. Raises ConfigError or DataError if there are none."""
+        parts = dict[str, tuple[Split, Source[Pair]]]()
+        for corpus in self.config.also_dev:
+            if not self.source.has("dev"):
+                raise ConfigError("data.also_dev needs a first dev text, which decides which checkpoint is the best")
+            other = self.make_source(self.config.for_dev_of(corpus))
+            if not other.has("dev"):
+                raise DataError(f"data.also_dev names {corpus}, which has no dev text; name corpora that have")
+            parts[also_dev_name(corpus)] = "dev", other
+        return parts
+
+    def write_text(self, path: Path, split: Split, source: Source[Pair]) -> None:
+        """Write dev or test unchanged: scores use the original text, not the tokenizer's version of it."""
+        pairs = list(source.of(split))
+        if not any(src.strip() for src, _ in pairs):
+            name = source.name_of(split)
+            raise DataError(f"{split} text {name} has no line to translate; omit it, or use another")
+        for side, ending in enumerate(("src", "tgt")):
+            write_lines(path.with_name(f"{path.name}.{ending}"), (pair[side] for pair in pairs))
+
+    def make_tokenizers(self) -> Tokenizers:
+        """Train the tokenizers. Raises DataError, with the cleaning report, if too little training text is left."""
+        for each in self.remarks():
+            self.log(f"warning: {each}")
+        source = self.source
+
+        def lines(*sides: int) -> Iterator[str]:
+            for corpus in source.corpora:
+                for pair in source.train(corpus):
+                    texts = self.texts(pair)
+                    yield from (normalise(texts[side]) for side in sides)
+
+        try:
+            tokenizers = self.train_tokenizers(lines)
+            if not source.reports:  # the vocabulary of another model
+                deque(lines(0), maxlen=0)  # counts what cleaning drops
+        except DataError as error:
+            if any(report.n_kept for report in self._reports.values()):
+                raise
+            cleaning = "; ".join(f"{corpus}: {', '.join(report.lines())}" for corpus, report in self._reports.items())
+            raise DataError(f"no training pair can be used: {cleaning}") from error
+        found = (remark_on_dropped(corpus, report, self.config) for corpus, report in self._reports.items())
+        for remark in filter(None, found):
+            if remark.status == "problem":
+                raise DataError(str(remark))
+            self.log(f"warning: {remark}")
+        return tokenizers
+
+    @property
+    def _reports(self) -> dict[str, CleaningReport]:
+        return {corpus: each for corpus, each in self.source.reports.items() if isinstance(each, CleaningReport)}
+
+    def write_store(self, folder: Path, items_of: Mapping[str, Iterable[Pair]]) -> StoreSummary:
+        """Encode the pairs; those of training in several processes, with BPE-dropout if it is configured."""
+        config, is_training = self.config, self.split == "train"
+        dropout = PairDropout(p_drop=config.bpe_dropout, n_encodings=config.n_encodings, seed=config.corpus_seed)
+        return write_pairs(
+            folder,
+            items_of,
+            self.tokenizers,
+            max_length=config.max_length,
+            dropout=dropout if is_training and config.bpe_dropout else None,
+            n_workers=self.n_workers if is_training else 1,
+        )
 
 
 class PairTask(Task[Batch]):
     """A sequence-to-sequence task with an encoder-decoder. Sections 3.1 and 5."""
 
+    settings: ClassVar[type[DataConfig]] = ParallelData
+    system: ClassVar[type[ModelConfig]] = EncoderDecoderConfig
     validation: ClassVar[type[PairValidation]]
-
-    @abstractmethod
-    def text(self, config: DataConfig, data_folder: Path | None) -> PairedText:
-        """Return the text that a configuration names. Raises ConfigError or DataError if it is missing."""
-
-    @abstractmethod
-    def train_tokenizers(self, lines: Lines, config: DataConfig) -> Tokenizers:
-        """Train the tokenizers of both sides on the clean training text, or take those of ``tokenizer_from``."""
-
-    def training_pairs(self, pairs: Iterable[Pair], config: DataConfig, masks: MaskCounts) -> Iterable[Pair]:
-        """Transform the clean pairs of a corpus into training pairs; ``masks`` counts what they have."""
-        return pairs
-
-    def dev_pairs(self, pairs: Iterable[Pair], config: DataConfig) -> Iterable[Pair]:
-        """Transform the dev pairs for validation."""
-        return pairs
-
-    def tokenizer_pair(self, src: str, tgt: str, config: DataConfig) -> Pair:
-        """Transform a clean pair for tokenizer training."""
-        return src, tgt
-
-    def remarks(self, config: DataConfig) -> Iterable[Remark]:
-        """Return the problems and notes that checks of the user's own text find."""
-        return ()
-
-    def prepare(
-        self,
-        config: DataConfig,
-        folder: Path,
-        *,
-        data_folder: Path | None,
-        log: Callable[[str], None],
-        n_workers: int = 1,
-    ) -> None:
-        """Train the tokenizers on the training text, and encode train and dev. Section 5.1."""
-        text = self.text(config, data_folder)
-        names = {split: text.name_of(split) for split in EVALUATION_SPLITS if text.has(split)}
-        reports, masks = _new_reports(text), MaskCounts(config.src_language, config.tgt_language)
-        with new_prepared(config, folder, names, reports, masks) as temporary:
-            if config.also_dev and not text.has("dev"):
-                raise ConfigError("data.also_dev needs a first dev text, which decides which checkpoint is the best")
-            more = {name: self.text(config.for_dev_of(name), data_folder) for name in config.also_dev}
-            for split in filter(text.has, EVALUATION_SPLITS):  # first: an error is reported before hours of work
-                self._write_text(text, split, temporary / str(split))
-            for name, other in more.items():
-                if not other.has("dev"):
-                    raise DataError(f"data.also_dev names {name}, which has no dev text; name corpora that have")
-                self._write_text(other, "dev", temporary / also_dev_name(name))
-            for remark in self.remarks(config):
-                log(f"warning: {remark}")
-            tokenizers = self._tokenizers(text, log)
-            log(_describe_tokenizers(tokenizers, config))
-            tokenizers.save(temporary)
-            pairs_of = {
-                corpus: chain(
-                    self.training_pairs(text.clean_train_pairs(corpus, report), config, masks),
-                    text.augmented_train_pairs(corpus),
-                )
-                for corpus, report in reports.items()
-            }
-            encode = partial(write_pairs, tokenizers=tokenizers, max_length=config.max_length)
-            train = encode(temporary / "train", pairs_of, dropout=_dropout(config), n_workers=n_workers)
-            for corpus, report in reports.items():
-                for line in report.lines():
-                    log(f"{corpus}: {line}")
-            for line in masks.lines():
-                log(line)
-            log(_describe_store("train", train))
-            if text.has("dev"):
-                dev_pairs = {"dev": self.dev_pairs(text.pairs("dev"), config)}
-                dev = encode(temporary / "dev", dev_pairs)
-                log(_describe_store("dev", dev))
-            for name, other in more.items():
-                dev_pairs = {"dev": self.dev_pairs(other.pairs("dev"), config)}
-                log(f"{name} {_describe_store('dev', encode(temporary / also_dev_name(name), dev_pairs))}")
 
     def examine(self, data: DataConfig, recipe: Path, data_folder: Path | None) -> Iterator[Finding]:
         """Examine the parallel text."""
@@ -154,39 +186,25 @@ class PairTask(Task[Batch]):
 
     def batches(self, store: Store, config: RunConfig, device: torch.device) -> PairBatches:
         """Return batches of pairs of approximately equal length under a token budget. Section 5.1."""
-        training = config.training
-        return PairBatches(
-            cast(PairStore, store),
-            max_tokens=training.max_tokens_per_batch,
-            seed=training.seed,
-            device=device,
-            weights=config.data.weights,
-            bidirectional_epochs=training.both_ways_epochs,
-        )
+        assert isinstance(store, PairStore)
+        bidirectional_epochs = config.training.bidirectional_epochs
+        return PairBatches(store, bidirectional_epochs=bidirectional_epochs, **self.batch_options(config, device))
 
-    def objective(self, model: nn.Module, config: RunConfig) -> PairObjective:
+    def objective(self, model: nn.Module, config: RunConfig) -> Objective[Batch]:
         """Return the label-smoothed cross-entropy of the target given the source. Section 5.4."""
-        return PairObjective(cast(EncoderDecoder, model), config.training)
+        assert isinstance(model, EncoderDecoder)
+        return PairObjective(model, config.training)
 
     def validator(
-        self,
-        model: Callable[[], nn.Module],
-        prepared: Prepared,
-        config: RunConfig,
-        *,
-        device: torch.device,
-        distributed: DistributedContext | None = None,
+        self, model: Callable[[], nn.Module], prepared: Prepared, config: RunConfig, **on: Unpack[Processes]
     ) -> PairValidation | MultiValidation | None:
         """Return the validation: perplexity of the dev set and a score of the outputs; of further dev sets, too."""
-        text, get_model = prepared.text("dev"), cast(Callable[[], EncoderDecoder], model)
+        text = prepared.text("dev")
         if prepared.dev is None or text is None:
             return None
 
         def validation(store: Store, text: tuple[list[str], list[str]]) -> PairValidation:
-            store, tokenizers = cast(PairStore, store), prepared.tokenizers
-            return self.validation(
-                get_model, tokenizers, store, text, config, device=device, distributed=distributed, masks=prepared.masks
-            )
+            return self.validation(model, prepared.tokenizers, store, text, config, masks=prepared.masks, **on)
 
         first = validation(prepared.dev, text)
         others = {name: validation(store, prepared.also_dev_text(name)) for name, store in prepared.also_dev.items()}
@@ -195,76 +213,6 @@ class PairTask(Task[Batch]):
     def validated_scores(self, config: RunConfig) -> tuple[str, ...]:
         """Return the names of the scores of a validation, those of further dev sets included."""
         scores = (self.validation.score,) if config.training.validation_bleu else ()
-        also = (f"{name}_{score}" for name in config.data.also_dev for score in ("perplexity", *scores))
+        further = config.data.also_dev if isinstance(config.data, PairsData) else ()
+        also = (f"{name}_{score}" for name in further for score in ("perplexity", *scores))
         return *scores, *also
-
-    def _tokenizers(self, text: PairedText, log: Callable[[str], None]) -> Tokenizers:
-        """Train the tokenizers. Raises DataError, with the cleaning report, if too little training text is left."""
-        reports = _new_reports(text)
-
-        def lines(*sides: int) -> Iterator[str]:
-            """Yield the clean, normalised training lines of some sides; only passes with the source are counted."""
-            for corpus, report in reports.items():
-                for pair in text.clean_train_pairs(corpus, report if 0 in sides else CleaningReport()):
-                    transformed = self.tokenizer_pair(*pair, text.config)
-                    for side in sides:
-                        yield normalise(transformed[side])
-
-        try:
-            tokenizers = self.train_tokenizers(lines, text.config)
-            if not any(report.n_read for report in reports.values()):  # the vocabulary of another model
-                deque(lines(0), maxlen=0)  # counts what cleaning drops
-        except DataError as error:
-            if any(report.n_kept for report in reports.values()):
-                raise
-            cleaning = "; ".join(f"{corpus}: {', '.join(report.lines())}" for corpus, report in reports.items())
-            raise DataError(f"no training pair can be used: {cleaning}") from error
-        for remark in filter(None, (remark_on_dropped(name, each, text.config) for name, each in reports.items())):
-            if remark.status == "problem":
-                raise DataError(str(remark))
-            log(f"warning: {remark}")
-        return tokenizers
-
-    def _write_text(self, text: PairedText, split: Split, path: Path) -> None:
-        """Write dev or test unchanged, as ``path`` and the sides' endings.
-
-        Scores use the original text, not the tokenizer's version of it.
-        """
-        pairs = list(text.pairs(split))
-        if not any(src.strip() for src, _ in pairs):
-            name = text.name_of(split)
-            raise DataError(f"{split} text {name} has no line to translate; omit it, or use another")
-        for side, ending in enumerate(("src", "tgt")):
-            write_lines(path.with_name(f"{path.name}.{ending}"), (pair[side] for pair in pairs))
-
-
-def _new_reports(text: PairedText) -> dict[str, CleaningReport]:
-    return {corpus: CleaningReport() for corpus in text.corpora}
-
-
-def _dropout(config: DataConfig) -> PairDropout | None:
-    if not config.bpe_dropout:
-        return None
-    return PairDropout(p_drop=config.bpe_dropout, n_encodings=config.n_encodings, seed=config.corpus_seed)
-
-
-def _describe_tokenizers(tokenizers: Tokenizers, config: DataConfig) -> str:
-    src, tgt = tokenizers.src, tokenizers.tgt
-    sizes = f"{src.size:,}" if tokenizers.is_shared else f"{src.size:,} and {tgt.size:,}"
-    is_small = min(each.size for each in (src, tgt) if not each.is_closed) < config.vocab_size
-    enough = "twice" if config.min_pair_count in (None, 2) else f"{config.min_pair_count:,} times"
-    if config.tokenizer_from is not None:
-        return f"tokenizer: {sizes} tokens, of {config.tokenizer_from}"
-    why = f" (not {config.vocab_size:,}: no other pair occurs {enough})" if is_small else ""
-    return f"tokenizer: {sizes} tokens{why}"
-
-
-def _describe_store(split: Split, summary: StoreSummary) -> str:
-    parts = [f"{split}: {summary.n_pairs:,} pairs"]
-    if len(summary.n_pairs_of) > 1:
-        parts.append(f" ({', '.join(f'{corpus} {n_pairs:,}' for corpus, n_pairs in summary.n_pairs_of.items())})")
-    if summary.n_encodings > 1:
-        parts.append(f" in {summary.n_encodings:,} encodings each")
-    if left_out := summary.n_empty + summary.n_too_long:
-        parts.append(f", {left_out:,} left out ({summary.n_empty:,} empty, {summary.n_too_long:,} too long)")
-    return "".join(parts)

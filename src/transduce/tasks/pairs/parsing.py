@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
-import torch
-
-from transduce.config import DataConfig, RunConfig, SearchConfig, Split
-from transduce.corpora import PairedText, TreebankText
+from transduce.config import DataConfig, RunConfig, SearchConfig, Split, TreesData
+from transduce.corpora import Pair, TreebankText
 from transduce.errors import ConfigError
 from transduce.findings import Finding
 from transduce.findings.treebanks import examine_trees_of
 from transduce.inference.parser import Parser, tagged_words
 from transduce.linearisation import ANY_TAG, PUNCTUATION_TAGS, delinearise
-from transduce.metrics import Parseval, TokenisedBleu, parseval
+from transduce.metrics import Parseval, parseval
 from transduce.model import EncoderDecoder
-from transduce.tasks.pairs.pair_task import Lines, PairTask
-from transduce.tasks.preparation import Prepared
+from transduce.tasks.pairs.pair_task import Lines, PairPreparation, PairTask
+from transduce.tasks.prepared import Prepared
 from transduce.tasks.registry import register
-from transduce.tasks.task import Use
+from transduce.tasks.task import CardUsage, EvaluationOptions
 from transduce.tasks.tokenizers import tokenizer_trainer, tokenizers_of_model
 from transduce.tasks.validation import PairValidation
 from transduce.text import Tokenizers, train_word_level
@@ -78,42 +77,49 @@ def gold_tree(source: str, tokens: str) -> Tree:
     return delinearise(tokens.split(), [escape_brackets(word) for word in split_words(source)])
 
 
-class Parsing(PairTask):
-    """Constituency parsing as sequence to sequence: sentences to linearised trees. Section 6.3."""
+class TreePreparation(PairPreparation[TreesData]):
+    """Preparation of sentences and their trees."""
 
-    name = "parsing"
-    doing = "parsing"
-    validation = ParsingValidation
+    def make_source(self, config: TreesData) -> TreebankText:
+        """Return the sentences and their trees."""
+        return TreebankText(config, self.data_folder)
 
-    def text(self, config: DataConfig, data_folder: Path | None) -> PairedText:
-        """Return sentences and their trees, including those made by subtree substitution."""
-        return TreebankText(config, data_folder)
+    def training_items(self, corpus: str) -> Iterator[Pair]:
+        """Return the pairs, and those made by subtree substitution."""
+        assert isinstance(self.source, TreebankText)
+        return chain(self.source.train(corpus), self.source.recombined(corpus))
 
-    def train_tokenizers(self, lines: Lines, config: DataConfig) -> Tokenizers:
+    def train_tokenizers(self, lines: Lines) -> Tokenizers:
         """Train a subword tokenizer for sentences and a word-level one for linearised trees.
 
         Of ``tokenizer_from`` both are taken if it is a parser, else that of the source.
         """
-        existing = tokenizers_of_model(config)
+        existing = tokenizers_of_model(self.config)
         if existing is None:
-            return Tokenizers(tokenizer_trainer(config)(lines(0)), train_word_level(lines(1)))
+            return Tokenizers(tokenizer_trainer(self.config)(lines(0)), train_word_level(lines(1)))
         if existing.src.is_closed:
-            raise ConfigError(f"{config.tokenizer_from} does not read text; a parser needs a vocabulary of text")
+            raise ConfigError(f"{self.config.tokenizer_from} does not read text; a parser needs a vocabulary of text")
         return existing if existing.tgt.is_closed else Tokenizers(existing.src, train_word_level(lines(1)))
 
+
+class Parsing(PairTask):
+    """Constituency parsing as sequence to sequence: sentences to linearised trees. Section 6.3."""
+
+    name = "parsing"
+    progress_verb = "parsing"
+    settings = TreesData
+    reads = frozenset({"training.r_drop", "training.r_drop_after"})
+    searches = ("beam", "greedy")
+    preparation = TreePreparation
+    validation = ParsingValidation
+
     def evaluate(
-        self,
-        model_folder: Path,
-        prepared: Prepared,
-        split: Split,
-        *,
-        device: str | torch.device = "cpu",
-        also: Collection[TokenisedBleu] = (),
+        self, model_folder: Path, prepared: Prepared, split: Split, **options: Unpack[EvaluationOptions]
     ) -> ParsingScores:
-        """Return PARSEVAL scores of the parsed sources; ``also`` has no effect."""
+        """Return PARSEVAL scores of the parsed sources."""
         text = prepared.text(split)
         assert text is not None
-        return evaluate_parser(self.load(model_folder, device=device), *text)
+        return evaluate_parser(self.load(model_folder, device=options["device"]), *text)
 
     def score_lines(self, scores: ParsingScores, config: RunConfig) -> list[str]:
         """Return a table of the PARSEVAL measures, for all sentences and for those of at most 40 words."""
@@ -132,9 +138,9 @@ class Parsing(PairTask):
         """Examine the trees."""
         return examine_trees_of(data, recipe, data_folder)
 
-    def use(self, data: DataConfig) -> Use:
+    def use(self, data: DataConfig) -> CardUsage:
         """Describe the use of a parser."""
-        return Use(f"parsing {data.src_language}", "parse", "Parser.load(folder).parse([...])")
+        return CardUsage(f"parsing {data.src_language}", "parse", "Parser.load(folder).parse([...])")
 
 
 register(Parsing())

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 import torch
@@ -19,7 +18,7 @@ from transduce.files import atomic_folder, write_json, write_manifest
 from transduce.inference.translation.shortlists import DESCRIPTION_FILE, MIGRATIONS, TENSORS_FILE
 from transduce.model.shortlist import Shortlist
 from transduce.model.weights_file import write_tensors
-from transduce.tasks.preparation import Prepared
+from transduce.tasks.prepared import Prepared
 from transduce.text import EOS_ID
 
 __all__ = ["write_shortlist"]
@@ -54,7 +53,8 @@ def write_shortlist(
 
 
 def _learned(prepared: Prepared, *, n_candidates: int, n_frequent: int, max_pairs: int) -> Shortlist:
-    store, tokenizers = cast(PairStore, prepared.train), prepared.tokenizers
+    store, tokenizers = prepared.train, prepared.tokenizers
+    assert isinstance(store, PairStore)
     n_rows = min(len(store), max_pairs)
     rows = np.sort(np.random.default_rng(1).choice(len(store), n_rows, replace=False))
     lexicon = train_lexicon(store, rows)

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Unpack
 
-import torch
-
-from transduce.config import DataConfig, RunConfig, Split
-from transduce.corpora import PairedText, ParallelText
+from transduce.config import DataConfig, ParallelData, RunConfig, Split
+from transduce.corpora import Pair, ParallelText, Source
 from transduce.corpora.checks import Remark, remarks_on_own_files
 from transduce.data import PairStore
 from transduce.errors import ConfigError
 from transduce.inference.translation.evaluation import evaluate
 from transduce.inference.translation.line_statistics import LineStatistics, line_statistics
-from transduce.inference.translation.mask_statistics import MaskCounts
 from transduce.inference.translation.translator import Translator
-from transduce.metrics import TokenisedBleu, TranslationScores, sacrebleu_score
+from transduce.metrics import TranslationScores, sacrebleu_score
 from transduce.model import EncoderDecoder
-from transduce.tasks.pairs.pair_task import Lines, Pair, PairTask
-from transduce.tasks.preparation import Prepared
+from transduce.tasks.pairs.pair_task import PairPreparation, PairTask
+from transduce.tasks.prepared import Prepared
 from transduce.tasks.registry import register
-from transduce.tasks.task import Use
-from transduce.tasks.tokenizers import tokenizer_trainer, tokenizers_of_model
+from transduce.tasks.task import CardUsage, EvaluationOptions, score_table
 from transduce.tasks.validation import PairValidation
 from transduce.text import Tokenizers
 from transduce.text.masks import MaskRules, mask_pair, mask_words, strip_masks
@@ -49,103 +46,101 @@ class TranslationValidation(PairValidation):
         return Validation(nll_nats, {self.score: Score(score.score, score.signature)})
 
 
+class TranslationPreparation(PairPreparation[ParallelData]):
+    """Preparation of translations: with ``masks``, mask tokens stand for what is not translated."""
+
+    def make_source(self, config: ParallelData) -> ParallelText:
+        """Return the parallel text that a configuration names."""
+        return ParallelText(config, self.data_folder)
+
+    @property
+    def _rules(self) -> MaskRules:
+        return MaskRules(self.config.src_language, self.config.tgt_language)
+
+    def training_items(self, corpus: str) -> Iterator[Pair]:
+        """Yield the pairs; with ``masks``, masked pairs and additional pairs that train the masks."""
+        for pair in self.masks.counted(self.source.train(corpus)):
+            yield mask_pair(*pair, self._rules) if self.config.masks else pair
+            yield from mask_words(*pair) if self.config.masks else ()
+
+    def evaluation_items(self, split: Split, source: Source[Pair]) -> Iterable[Pair]:
+        """Return the pairs, masked if ``masks``."""
+        pairs = source.of(split)
+        return (mask_pair(*pair, self._rules) for pair in pairs) if self.config.masks else pairs
+
+    def texts(self, item: Pair) -> Pair:
+        """Remove verbatim spans, which masks replace; the masks are in the vocabulary already."""
+        if not self.config.masks:
+            return item
+        src, tgt = mask_pair(*item, self._rules)
+        return strip_masks(src), strip_masks(tgt)
+
+    def require_fit(self, existing: Tokenizers) -> None:
+        """Raise ConfigError if a translator cannot have the tokenizers of another model."""
+        config = self.config
+        if existing.tgt.is_closed:
+            raise ConfigError(f"{config.tokenizer_from} writes trees; a translator needs a vocabulary of text")
+        is_one = existing.has_one_vocabulary
+        if is_one != config.shared_vocabulary:
+            raise ConfigError(
+                f"{config.tokenizer_from} has {'one vocabulary' if is_one else 'two vocabularies'}; set"
+                f" data.shared_vocabulary = {str(is_one).lower()}"
+            )
+
+    def remarks(self) -> Iterable[Remark]:
+        """Check for shifted or swapped files, another language, and dev lines in the training text."""
+        return remarks_on_own_files(self.config)
+
+
 class TranslationTask(PairTask):
     """Machine translation. Sections 5 and 6.1."""
 
     name = "translation"
-    doing = "translating"
+    progress_verb = "translating"
+    reads = frozenset({"training.bidirectional_epochs", "training.r_drop", "training.r_drop_after"})
+    preparation = TranslationPreparation
     validation = TranslationValidation
 
-    def text(self, config: DataConfig, data_folder: Path | None) -> PairedText:
-        """Return the parallel text that a configuration names."""
-        return ParallelText(config, data_folder)
-
-    def train_tokenizers(self, lines: Lines, config: DataConfig) -> Tokenizers:
-        """Train one tokenizer for both languages, or one for each. Section 5.1."""
-        existing = tokenizers_of_model(config)
-        if existing is not None:
-            return _require_translating(existing, config)
-        train = tokenizer_trainer(config)
-        if config.shared_vocabulary:
-            shared = train(lines(0, 1))
-            return Tokenizers(shared, shared)
-        return Tokenizers(train(lines(0)), train(lines(1)))
-
-    def training_pairs(self, pairs: Iterable[Pair], config: DataConfig, masks: MaskCounts) -> Iterator[Pair]:
-        """Yield the pairs; with ``config.masks``, masked pairs and additional pairs that train the masks."""
-        rules = MaskRules(config.src_language, config.tgt_language)
-        for pair in masks.counted(pairs):
-            yield mask_pair(*pair, rules) if config.masks else pair
-            yield from mask_words(*pair) if config.masks else ()
-
-    def dev_pairs(self, pairs: Iterable[Pair], config: DataConfig) -> Iterable[Pair]:
-        """Return the pairs, masked if ``config.masks``."""
-        rules = MaskRules(config.src_language, config.tgt_language)
-        return (mask_pair(*pair, rules) for pair in pairs) if config.masks else pairs
-
-    def tokenizer_pair(self, src: str, tgt: str, config: DataConfig) -> Pair:
-        """Remove verbatim spans, which masks replace; the masks are in the vocabulary already."""
-        if not config.masks:
-            return src, tgt
-        masked_src, masked_tgt = mask_pair(src, tgt, MaskRules(config.src_language, config.tgt_language))
-        return strip_masks(masked_src), strip_masks(masked_tgt)
-
-    def remarks(self, config: DataConfig) -> Iterable[Remark]:
-        """Check for shifted or swapped files, another language, and dev lines in the training text."""
-        return remarks_on_own_files(config)
+    def require_fit(self, config: RunConfig) -> None:
+        """Raise ValueError if settings do not fit; bidirectional training needs one vocabulary, and each pair once."""
+        super().require_fit(config)
+        if not config.training.bidirectional_epochs:
+            return
+        if not config.data.shared_vocabulary:
+            raise ValueError("bidirectional_epochs needs shared_vocabulary = true: each language is source and target")
+        if ParallelData.of(config.data).bpe_dropout or set(config.data.weights.values()) != {1.0}:
+            # The direction of a row depends on the epoch number alone, so every epoch must read each row once.
+            raise ValueError("bidirectional_epochs excludes bpe_dropout, and needs corpora of weight 1.0")
 
     def evaluate(
-        self,
-        model_folder: Path,
-        prepared: Prepared,
-        split: Split,
-        *,
-        device: str | torch.device = "cpu",
-        also: Collection[TokenisedBleu] = (),
+        self, model_folder: Path, prepared: Prepared, split: Split, **options: Unpack[EvaluationOptions]
     ) -> TranslationScores:
         """Translate the sources and return BLEU and chrF."""
         text = prepared.text(split)
         assert text is not None
-        return evaluate(self.load(model_folder, device=device), *text, also=also).scores
+        return evaluate(
+            self.load(model_folder, device=options["device"]), *text, also=options.get("extra_bleus", ())
+        ).scores
 
     def score_lines(self, scores: TranslationScores, config: RunConfig) -> list[str]:
         """Return a table of metrics with their signatures."""
-        entries = ((name, entry) for name, entry in scores.as_json().items() if isinstance(entry, dict))
-        return [
-            f"{scores.sentences:,} sentences. Beam {config.search.beam_size}, alpha {config.search.alpha}.",
-            "",
-            "| metric | score | signature |",
-            "| --- | --- | --- |",
-            *(f"| {name} | {each['score']:.2f} | `{each['signature'].replace('|', ' ')}` |" for name, each in entries),
-        ]
+        search = f"Beam {config.search.beam_size}, alpha {config.search.alpha}."
+        return [f"{scores.sentences:,} sentences. {search}", "", *score_table(scores)]
 
     def has_learnt(self, scores: TranslationScores) -> bool:
         """Whether the translations have more in common with the references than any text of the language has."""
         return not scores.is_by_chance
 
-    def use(self, data: DataConfig) -> Use:
+    def use(self, data: DataConfig) -> CardUsage:
         """Describe the use of a translator."""
         what = f"{data.src_language} to {data.tgt_language}"
-        return Use(what, "translate", "Translator.load(folder).translate([...])")
+        return CardUsage(what, "translate", "Translator.load(folder).translate([...])")
 
     def line_statistics(self, prepared: Prepared, config: RunConfig) -> LineStatistics | None:
         """Return the length statistics of the training lines."""
         store = prepared.train
         assert isinstance(store, PairStore)
         return line_statistics(store, prepared.tokenizers, config.data.src_language, prepared.masks)
-
-
-def _require_translating(tokenizers: Tokenizers, config: DataConfig) -> Tokenizers:
-    """Return the tokenizers of a model folder. Raises ConfigError if a translator cannot have them."""
-    if tokenizers.tgt.is_closed:
-        raise ConfigError(f"{config.tokenizer_from} writes trees; a translator needs a vocabulary of text")
-    is_one = tokenizers.has_one_vocabulary
-    if is_one != config.shared_vocabulary:
-        raise ConfigError(
-            f"{config.tokenizer_from} has {'one vocabulary' if is_one else 'two vocabularies'}; set"
-            f" data.shared_vocabulary = {str(is_one).lower()}"
-        )
-    return tokenizers
 
 
 register(TranslationTask())

@@ -11,7 +11,7 @@ from torch import nn
 from transduce.config import RunConfig
 from transduce.data.responses import RankingBatch, RankingBatches, prompt_of
 from transduce.preferences.rankings import DirectPreference
-from transduce.tasks.preparation import Prepared
+from transduce.tasks.prepared import Prepared
 from transduce.tasks.prompts.response_task import PolicyTask, blocked_ids
 from transduce.tasks.prompts.reward import PAIR_SCORES, RankingTask, margins_of_pairs, scores_of_pairs
 from transduce.tasks.registry import register
@@ -26,6 +26,7 @@ class DirectPreferenceOptimisation(RankingTask, PolicyTask[RankingBatch]):
     """The policy is its own reward model, relative to the model that the run starts from."""
 
     name = "dpo"
+    reads = frozenset({"alignment.beta", "alignment.max_response"})
 
     def objective(self, model: nn.Module, config: RunConfig) -> DirectPreference:
         """Return the loss of all pairs of a ranking."""

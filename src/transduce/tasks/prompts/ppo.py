@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar, cast
+from typing import Any, ClassVar
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import nn
@@ -13,31 +14,42 @@ from transduce.config import AlignmentConfig, RunConfig
 from transduce.data import Store
 from transduce.data.responses import PromptBatch, PromptBatches, longest_prompt
 from transduce.errors import ConfigError
-from transduce.inference.folder import read_model_folder
+from transduce.inference.folder import read_model_folder, read_tokenizers
 from transduce.inference.language_models.responses import RewardModel
 from transduce.inference.language_models.sequences import rewards_of
 from transduce.model import RewardLM, ValuedLM
 from transduce.preferences.policies import PPO, PolicyObjective, Reinforce
-from transduce.tasks.preparation import Prepared
-from transduce.tasks.prompts.response_task import PolicyTask, blocked_ids, window_of
+from transduce.tasks.preparation import Preparation
+from transduce.tasks.prepared import Prepared
+from transduce.tasks.prompts.response_task import PolicyTask, ResponsePreparation, blocked_ids, window_of
 from transduce.tasks.registry import register
 
 __all__ = ["PolicyOptimisation", "ReinforceTask"]
+
+
+_OF_POLICIES = frozenset(
+    f"alignment.{name}" for name in ("beta", "max_response", "reward_model", "target_kl", "kl_horizon", "rollout_size",
+    "batch_size", "n_samples", "temperature", "unfinished_score")
+)  # fmt: skip
 
 
 class PolicyOptimisation(PolicyTask[PromptBatch]):
     """PPO against a reward model, held near the model that the run starts from. Ouyang et al. (2022), equation 2."""
 
     name = "ppo"
-    min_responses = 0
+    reads = _OF_POLICIES | {
+        f"alignment.{name}" for name in ("n_passes", "gamma", "gae_lambda", "clip_ratio", "clip_value", "value_weight",
+        "whiten_rewards")
+    }  # fmt: skip
+    preparation: ClassVar[type[Preparation[Any, Any]]] = ResponsePreparation
     is_parallel = False
     own_model: ClassVar[Mapping[str, str]] = {"output": "tokens-and-value"}
     objective_class: ClassVar[type[PolicyObjective]] = PPO
 
     def start_model(self, model: nn.Module, prepared: Prepared, config: RunConfig) -> None:
         """Start the value function from the reward model."""
-        reward_model = _reward_model(config.alignment, None, next(model.parameters()).device)
-        cast(ValuedLM, model).start_value(reward_model)
+        assert isinstance(model, ValuedLM)
+        model.start_value(_reward_model_for(model, config.alignment))
 
     def batches(self, store: Store, config: RunConfig, device: torch.device) -> PromptBatches:
         """Return the prompts of each rollout, and the parts of it that the policy is trained on.
@@ -47,7 +59,9 @@ class PolicyOptimisation(PolicyTask[PromptBatch]):
         alignment = config.alignment
         self.require_window(store, config)
         self.require_room(store, config)
-        _reward_model(alignment, store.summary.tokenizer_fingerprint, torch.device("cpu"))
+        folder = _reward_folder(alignment)
+        if read_tokenizers(folder).fingerprint != store.summary.tokenizer_fingerprint:
+            raise ConfigError(f"{folder} has another tokenizer than this run; train both --from the same model")
         return PromptBatches(
             store,
             rollout_size=alignment.rollout_size,
@@ -73,8 +87,7 @@ class PolicyOptimisation(PolicyTask[PromptBatch]):
 
     def objective(self, model: nn.Module, config: RunConfig) -> PolicyObjective:
         """Return the objective, which draws the responses and has the reward model rate them."""
-        device = next(model.parameters()).device
-        reward_model = _reward_model(config.alignment, None, device)
+        reward_model = _reward_model_for(model, config.alignment)
         return self.objective_class(
             model,
             lambda prompts, responses: rewards_of(reward_model, prompts, responses),
@@ -88,6 +101,7 @@ class ReinforceTask(PolicyOptimisation):
     """REINFORCE with a leave-one-out baseline, on the same rewards. Ahmadian et al. (2024)."""
 
     name = "reinforce"
+    reads = _OF_POLICIES
     own_model: ClassVar[Mapping[str, str]] = {}
     objective_class: ClassVar[type[PolicyObjective]] = Reinforce
 
@@ -109,19 +123,24 @@ class ReinforceTask(PolicyOptimisation):
         return 1
 
 
-def _reward_model(alignment: AlignmentConfig, tokenizer_fingerprint: str | None, device: torch.device) -> RewardLM:
-    """Return the reward model of a configuration.
-
-    Raises ConfigError if none is named, or if it has another tokenizer than ``tokenizer_fingerprint``, if given.
-    """
+def _reward_folder(alignment: AlignmentConfig) -> Path:
+    """Return the folder of the reward model. Raises ConfigError if none is named."""
     if alignment.reward_model is None:
         raise ConfigError("alignment.reward_model should name the folder of a reward model (task = 'reward')")
-    folder = Path(alignment.reward_model)
-    loaded = read_model_folder(folder, device=device)
-    model: RewardLM = RewardModel.class_for(loaded.task, folder).from_folder(loaded).model
-    if tokenizer_fingerprint is not None and loaded.tokenizers.fingerprint != tokenizer_fingerprint:
-        raise ConfigError(f"{folder} has another tokenizer than this run; train both --from the same model")
-    return model.requires_grad_(False).eval()
+    return Path(alignment.reward_model)
+
+
+# By the policy that they rate: a model is read once, and goes with its policy.
+_REWARD_MODELS: WeakKeyDictionary[nn.Module, RewardLM] = WeakKeyDictionary()
+
+
+def _reward_model_for(policy: nn.Module, alignment: AlignmentConfig) -> RewardLM:
+    """Return the reward model of a configuration, on the policy's device."""
+    if policy not in _REWARD_MODELS:
+        loaded = read_model_folder(_reward_folder(alignment), device=next(policy.parameters()).device)
+        model: RewardLM = RewardModel.class_for(loaded.task, loaded.folder).from_folder(loaded).model
+        _REWARD_MODELS[policy] = model.requires_grad_(False).eval()
+    return _REWARD_MODELS[policy]
 
 
 register(PolicyOptimisation())

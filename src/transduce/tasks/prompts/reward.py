@@ -6,34 +6,36 @@ Shapes: J responses of a ranking, P pairs, R rows of the store.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from transduce.config import SPLITS, DataConfig, RunConfig, Split
+from transduce.config import SPLITS, PromptsData, RunConfig, Split
+from transduce.corpora import BUILT_IN, Source
 from transduce.corpora.responses import Ranking
 from transduce.data import Store
 from transduce.data.responses import RankingBatch, RankingBatches
 from transduce.inference.language_models.ranked_samples import rank_samples
-from transduce.metrics import TokenisedBleu
 from transduce.metrics.calibration import expected_calibration_error, reliability_bins
 from transduce.model import RewardLM, make_model
 from transduce.model.weights import weights_of
 from transduce.preferences.rankings import PreferenceObjective, RewardObjective
-from transduce.tasks.preparation import Prepared
-from transduce.tasks.prompts.response_task import ResponseTask
+from transduce.tasks.preparation import Preparation
+from transduce.tasks.prepared import Prepared
+from transduce.tasks.prompts.response_task import AnsweredPreparation, ResponseTask
 from transduce.tasks.registry import register
-from transduce.tasks.task import Use
-from transduce.training import DistributedContext, Score, Validation
+from transduce.tasks.task import CardUsage, EvaluationOptions, Processes
+from transduce.training import Score, Validation
 from transduce.training.checkpoint import load_weights
 
 __all__ = [
-    "PAIR_SCORES", "PairScore", "RankingTask", "RewardModelling", "margins_of_pairs", "pair_score", "scores_of_pairs",
+    "PAIR_SCORES", "PairScore", "RankingPreparation", "RankingTask", "RewardModelling",
+    "margins_of_pairs", "pair_score", "scores_of_pairs",
 ]  # fmt: skip
 
 PAIR_SCORES = ("accuracy", "margin")  # of a validation
@@ -78,25 +80,36 @@ def margins_of_pairs(objective: PreferenceObjective, batches: RankingBatches) ->
     return torch.cat(margins)
 
 
+class RankingPreparation(AnsweredPreparation):
+    """Preparation of rankings: own ones, or of responses of the model that the run starts from to instructions."""
+
+    min_responses = 2
+
+    def training_items(self, corpus: str) -> Iterable[Ranking]:
+        """Return the rankings of a corpus; to built-in instructions, responses of the model, ranked."""
+        items = super().training_items(corpus)
+        return self._ranked(items) if corpus == BUILT_IN else items
+
+    def evaluation_items(self, split: Split, source: Source[Ranking]) -> Iterable[Ranking]:
+        """Return the rankings of dev or test, likewise."""
+        items = super().evaluation_items(split, source)
+        return items if self.config.file_of(split) else self._ranked(items)
+
+    def _ranked(self, instructions: Iterable[Ranking]) -> Iterable[Ranking]:
+        config = self.config
+        self.log(f"{self.split}: drawing responses of {config.tokenizer_from} and ranking them")
+        return rank_samples(config.tokenizer_from, instructions, seed=config.corpus_seed + SPLITS.index(self.split))
+
+
 class RankingTask(ResponseTask[RankingBatch]):
-    """A task on rankings: own ones, or of responses of the model that the run starts from to built-in instructions."""
+    """A task on rankings."""
 
-    min_responses: ClassVar[int] = 2
-
-    def built_in_rows(
-        self, config: DataConfig, split: Split, instructions: Iterable[Ranking], log: Callable[[str], None]
-    ) -> Iterable[Ranking]:
-        """Return responses of the model that the run starts from, ranked."""
-        log(f"{split}: drawing responses of {config.tokenizer_from} and ranking them")
-        return rank_samples(config.tokenizer_from, instructions, seed=config.corpus_seed + SPLITS.index(split))
+    preparation: ClassVar[type[Preparation[Any, Any]]] = RankingPreparation
 
     def batches(self, store: Store, config: RunConfig, device: torch.device) -> RankingBatches:
         """Return batches of whole rankings."""
         self.require_window(store, config)
-        training = config.training
-        return RankingBatches(
-            store, max_tokens=training.max_tokens_per_batch, seed=training.seed, weights=config.data.weights
-        )
+        return RankingBatches(store, **self.batch_options(config, device))
 
 
 class RankingValidation:
@@ -122,8 +135,12 @@ class RewardModelling(RankingTask):
     """A reward model: a language model with a scalar output at the last token."""
 
     name = "reward"
-    doing = "rating"
+    progress_verb = "rating"
+    usage = CardUsage(
+        "rating responses", "generate RESPONSE_MODEL --best-of 8 --reward-model", "RewardModel.load(folder).rate([...])"
+    )
     is_of_tokens = False
+    reads = frozenset({"alignment.centring"})
     own_model: ClassVar[Mapping[str, str]] = {"output": "scalar"}
 
     def validated_scores(self, config: RunConfig) -> tuple[str, ...]:
@@ -139,13 +156,7 @@ class RewardModelling(RankingTask):
         return RewardObjective(model, centring=config.alignment.centring)
 
     def validator(
-        self,
-        model: Callable[[], nn.Module],
-        prepared: Prepared,
-        config: RunConfig,
-        *,
-        device: torch.device,
-        distributed: DistributedContext | None = None,
+        self, model: Callable[[], nn.Module], prepared: Prepared, config: RunConfig, **on: Unpack[Processes]
     ) -> RankingValidation | None:
         """Return the validation: accuracy on the pairs of dev."""
         if prepared.dev is None:
@@ -157,30 +168,26 @@ class RewardModelling(RankingTask):
 
     def start_model(self, model: nn.Module, prepared: Prepared, config: RunConfig) -> None:
         """Give the rewards of some training responses mean 0 and standard deviation 1. Ziegler et al. (2019)."""
-        _normalise(cast(RewardLM, model), prepared, config)
+        assert isinstance(model, RewardLM)
+        _normalise(model, prepared, config)
 
-    def finished_weights(
+    def postprocess_weights(
         self, weights: Mapping[str, Tensor], prepared: Prepared, config: RunConfig, device: torch.device
     ) -> Mapping[str, Tensor]:
         """Normalise the rewards again. Ziegler et al. (2019)."""
-        model = cast(RewardLM, make_model(config.model).to(device))
+        model = make_model(config.model).to(device)
+        assert isinstance(model, RewardLM)
         load_weights(model, weights, where=prepared.folder)
         _normalise(model, prepared, config)
         return {name: weight.cpu() for name, weight in weights_of(model).items()}
 
     def evaluate(
-        self,
-        model_folder: Path,
-        prepared: Prepared,
-        split: Split,
-        *,
-        device: str | torch.device = "cpu",
-        also: Collection[TokenisedBleu] = (),
+        self, model_folder: Path, prepared: Prepared, split: Split, **options: Unpack[EvaluationOptions]
     ) -> PairScore:
         """Return accuracy and calibration on the pairs of dev or test."""
-        model = self.load(model_folder, device=device).model
+        model = self.load(model_folder, device=options["device"]).model
         store = self.split_store(prepared, split)
-        longest = int(max(store.columns["responses"].lengths_R) + 64 * prepared.config.max_length)
+        longest = int(max(store.columns["responses"].lengths_R) + 64 * PromptsData.of(prepared.config).max_length)
         batches = RankingBatches(store, max_tokens=max(8192, longest), seed=0)
         return pair_score(margins_of_pairs(RewardObjective(model), batches))
 
@@ -191,14 +198,6 @@ class RewardModelling(RankingTask):
             f"- expected calibration error of the probability of the better one: {scores.calibration_error:.3f}",
             f"- loss: {scores.loss:.3f} nats per pair (guessing: {math.log(2):.3f})",
         ]
-
-    def use(self, data: DataConfig) -> Use:
-        """Describe the use of a reward model."""
-        return Use(
-            "rating responses",
-            "generate RESPONSE_MODEL --best-of 8 --reward-model",
-            "RewardModel.load(folder).rate([...])",
-        )
 
 
 @torch.no_grad()

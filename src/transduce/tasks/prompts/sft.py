@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 import torch
 from torch import nn
 
@@ -11,8 +9,7 @@ from transduce.config import RunConfig
 from transduce.data import Store
 from transduce.data.documents import TextBatch
 from transduce.data.responses import ResponseBatches
-from transduce.model import TransformerLM
-from transduce.tasks.documents.text_task import TextObjective
+from transduce.tasks.documents.text_task import TextObjective, text_objective
 from transduce.tasks.prompts.response_task import PolicyTask
 from transduce.tasks.registry import register
 
@@ -27,18 +24,11 @@ class SupervisedFineTuning(PolicyTask[TextBatch]):
     def batches(self, store: Store, config: RunConfig, device: torch.device) -> ResponseBatches:
         """Return batches of prompts with their best response."""
         self.require_window(store, config)
-        training = config.training
-        return ResponseBatches(
-            store,
-            max_tokens=training.max_tokens_per_batch,
-            seed=training.seed,
-            device=device,
-            weights=config.data.weights,
-        )
+        return ResponseBatches(store, **self.batch_options(config, device))
 
     def objective(self, model: nn.Module, config: RunConfig) -> TextObjective:
         """Return the cross-entropy of the responses."""
-        return TextObjective(cast(TransformerLM, model), config.training)
+        return text_objective(model, config.training)
 
 
 register(SupervisedFineTuning())

@@ -30,7 +30,7 @@ from transduce.inference.folder import ModelFolder, read_model_folder
 from transduce.inference.translation.translator import Translator
 from transduce.model import Transformer
 from transduce.runs.run_file import read_run_config
-from transduce.tasks.preparation import Prepared, open_prepared
+from transduce.tasks.prepared import Prepared, open_prepared
 from transduce.text import BpeDropout, Tokenizer, Tokenizers, load_tokenizer, normalise
 from transduce.training import TrainState, checkpoint_folders
 from transduce.training.checkpoint import load_checkpoint
@@ -165,8 +165,8 @@ def is_same_store(one: PairStore, other: PairStore) -> bool:
 
 
 def check_store(store: PairStore, vocab_size: int) -> None:
-    assert len(store) == store.summary.n_pairs * store.summary.n_encodings
-    assert sum(store.summary.n_pairs_of.values()) == store.summary.n_pairs
+    assert len(store) == store.summary.n_examples * store.summary.n_encodings
+    assert sum(store.summary.n_examples_of.values()) == store.summary.n_examples
     longest = int(max(store.src_lengths.max(), store.tgt_lengths.max()))
     assert longest <= store.summary.max_length
     plan = plan_batches(store.src_lengths, store.tgt_lengths, max_tokens=max(800, longest), seed=1, epoch=0)

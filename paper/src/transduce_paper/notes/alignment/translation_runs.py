@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 
 from transduce.config import Split
-from transduce.corpora import CleaningReport, ParallelText, Ranking
+from transduce.corpora import ParallelText, Ranking
 from transduce.errors import DataError
 from transduce.files import write_lines
 from transduce.inference import RankedCounts, Translator, ranked_translations, sampling_like
@@ -95,7 +95,7 @@ def pairs_of(experiments: Experiments, translator: Experiment, split: Split) -> 
     """Yield the pairs of a text of the translator."""
     if split == "train":
         text = ParallelText(translator.config.data, experiments.data_folder)
-        return (pair for corpus in text.corpora for pair in text.clean_train_pairs(corpus, CleaningReport()))
+        return (pair for corpus in text.corpora for pair in text.train(corpus))
     sides = open_prepared(experiments.store(translator.config.data)).text(split)
     if sides is None:
         raise DataError(f"{translator.name} has no {split} text")

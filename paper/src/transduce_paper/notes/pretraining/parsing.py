@@ -49,7 +49,7 @@ def parser_experiment(experiments: Experiments, seed: int, *, is_pretrained: boo
     config = with_settings(config, [f"training.max_updates={n_updates}", f"training.seed={seed}"])
     kind = "pretrained" if is_pretrained else "scratch"
     experiment = experiments.experiment(
-        f"pretraining-parser-{kind}-seed{seed}", config, test=("data.recombination=0.0",)
+        f"pretraining-parser-{kind}-seed{seed}", config, test=("data.subtree_substitution=0.0",)
     )
     start = encoder_experiment(experiments)
     return replace(experiment, starts_from=start) if is_pretrained else replace(experiment, tokenizer_of=start)

@@ -12,7 +12,7 @@ from torch import Tensor
 from transduce.config import ModelConfig
 from transduce.model import cost_of, for_inference, make_model
 from transduce.model.attention import dot_product_attention, weighted_values
-from transduce.model.compatibility import AdditiveCompatibility, BilinearCompatibility, dot_product
+from transduce.model.score_functions import AdditiveCompatibility, BilinearCompatibility, dot_product
 
 N_HEADS, D_K = 2, 4
 
