@@ -62,12 +62,15 @@ def write_onnx(
 
 
 def _quantize(source: Path, target: Path) -> None:
-    """Write a graph with the weights of products and embeddings in int8, scaled for each output."""
+    """Write a graph with the weights of products and embeddings in 8 bits, scaled for each output.
+
+    They are unsigned: with signed ones, sums of two products overflow on x86 processors without VNNI.
+    """
     quantization = library("onnxruntime.quantization", needed_for="the export to ONNX")
     with _without_advice():
         quantization.quantize_dynamic(
             source, target, op_types_to_quantize=["MatMul", "Gather"], per_channel=True,
-            weight_type=quantization.QuantType.QInt8, extra_options={"DisableShapeInference": True},
+            weight_type=quantization.QuantType.QUInt8, extra_options={"DisableShapeInference": True},
         )  # fmt: skip
 
 
