@@ -57,8 +57,7 @@ class Recurrent(SequenceLayer):
     def _run(self, direction: nn.Module, x_BTD: Tensor) -> Tensor:
         match self.kernel:
             case "fused":
-                states_BTR: Tensor = direction(x_BTD)[0]
-                return states_BTR
+                return _fused(direction, x_BTD)
             case "reference":
                 return _run_steps(direction, x_BTD, self.cell)
             case _:
@@ -68,6 +67,15 @@ class Recurrent(SequenceLayer):
         """The input matrix and the recurrent matrix of each gate, in each direction."""
         per_direction = N_GATES[self.cell] * self.width * (self.d_model + self.width)
         return n_positions * len(self.directions) * per_direction
+
+
+def _fused(direction: nn.Module, x_BTD: Tensor) -> Tensor:
+    """The states of one direction, (B, T, R), by torch's kernel; in fp32 on a CPU that has no products in bf16."""
+    device = x_BTD.device.type
+    has_bf16 = device != "cpu" or torch.ops.mkldnn._is_mkldnn_bf16_supported()
+    with torch.autocast(device, enabled=has_bf16 and torch.is_autocast_enabled(device)):
+        states_BTR: Tensor = direction(in_dtype_of(next(direction.parameters()), x_BTD))[0]
+    return states_BTR
 
 
 def _reversal(is_real_BT: Tensor) -> Tensor:
