@@ -1,0 +1,106 @@
+/* The engine's interface: what Python calls through ctypes. All functions may be called by several threads at once, each
+   with its own search; a model is only read. Functions that can fail return 0, or write a line to `error`. */
+#ifndef TRANSDUCE_H
+#define TRANSDUCE_H
+
+#include <stdint.h>
+
+#if defined(_WIN32)
+#define EXPORT __declspec(dllexport)
+#else
+#define EXPORT __attribute__((visibility("default")))
+#endif
+
+enum { TD_ABI = 1 }; /* changes with every change of this file */
+
+/* The architecture, as `config.json` has it. */
+struct td_config {
+    int32_t d_model, d_ff, n_heads, d_k, d_v;
+    int32_t n_encoder_layers; /* 0: a language model */
+    int32_t n_decoder_layers;
+    int32_t src_vocab_size, tgt_vocab_size;
+    int32_t is_pre_norm, activation; /* enum activation */
+    int32_t n_positions;             /* of a learned table; 0: sinusoids */
+    float norm_eps, embedding_factor;
+    /* Word positions: which ids begin a word, 1 or 0 of each; NULL: positions of tokens only. */
+    const uint8_t *src_begins_word, *tgt_begins_word;
+};
+
+/* A tensor of a weights file, in place. */
+struct td_tensor {
+    const char *name;
+    const void *data;
+    int64_t n_rows, n_columns; /* a vector has one column */
+    int32_t type;              /* 0 fp32, 1 bf16, 2 fp16 */
+};
+
+/* What Python decides while a search runs. `data` is the search's own. */
+/* The ids that may come next in a hypothesis, written to `allowed`, which has room for the vocabulary; how many, or -1. */
+typedef int32_t (*td_allowed)(int32_t sentence, const int32_t *ids, int32_t n_ids, int32_t *allowed);
+/* A random number from 0 to below 1 for each of the sentences. */
+typedef void (*td_draw)(int32_t n_sentences, const int32_t *sentences, double *numbers);
+typedef void (*td_on_token)(int32_t sentence, int32_t id);
+/* Called before each step; not 0: give up. */
+typedef int32_t (*td_on_step)(void);
+
+struct td_search {
+    int32_t n_sentences;
+    const int32_t *src_ids, *src_offsets;       /* n_sentences + 1 offsets; NULL for a language model */
+    const float *src_states;                    /* in place of src_ids: what the encoder reads, (positions, d_model) */
+    const int32_t *prompt_ids, *prompt_offsets; /* what outputs begin after: BOS, or a prompt */
+    const int32_t *max_lengths;                 /* of each output, EOS included */
+    int32_t eos_id, n_suppressed;
+    const int32_t *suppressed_ids;
+    int32_t beam_size, n_best;                  /* beam_size 0: one output, by greedy search or sampling */
+    float alpha;
+    int32_t is_scored;                          /* greedy search without it does not normalise */
+    /* Sampling. */
+    int32_t is_sampled, top_k;                  /* top_k 0: all */
+    double temperature, top_p;                  /* temperature 0: greedy; top_p 1: all */
+    const uint32_t *seeds;                      /* of each sentence */
+    const int32_t *n_drawn;                     /* draws that were made before, or NULL */
+    td_draw draw;                               /* in place of seeds, or NULL */
+    /* Constraints, each NULL or 0 without. */
+    const int32_t *prefix_ids, *prefix_offsets; /* how outputs begin */
+    const uint8_t *starts_word, *word_starts;   /* of each sentence: the prefix is followed by one of the ids (V) */
+    int32_t min_length, no_repeat_ngram;
+    const int32_t *max_repeats;                 /* (n_sentences, n_units): how often units of 1, 2, ... ids follow each other */
+    int32_t n_units;
+    td_allowed allowed;
+    const int32_t *pooled;                      /* among these, the allowed ones get the probability of all */
+    int32_t n_pooled;
+    const int32_t *listed_ids, *listed_offsets; /* of each sentence: the only ids that are scored */
+    /* Drafts for greedy search: a smaller model of the same vocabularies. counts: passes, tokens, drafted, accepted. */
+    const struct td_model *draft;
+    int32_t n_drafted;
+    double min_draft_probability;               /* a draft ends after a token with less */
+    int64_t *counts;                            /* added to, or NULL */
+    td_on_token on_token;                       /* or NULL */
+    td_on_step on_step;                         /* or NULL */
+    /* Results: sentence b has results b n_best to (b + 1) n_best - 1, the best first. */
+    int32_t max_length;                         /* the largest of max_lengths: the room of a result */
+    int32_t *ids, *lengths;                     /* length -1: no more hypotheses */
+    float *log_probs, *scores;
+    uint8_t *is_finished;
+};
+
+EXPORT int32_t td_abi(void);
+/* The kernels in use; TRANSDUCE_ISA may name others that this processor has. */
+EXPORT const char *td_isa(void);
+
+typedef struct td_model td_model;
+EXPORT td_model *td_load(const struct td_config *, const struct td_tensor *, int32_t n_tensors, int32_t precision,
+                         char *error, int32_t error_size);
+EXPORT void td_free(td_model *);
+/* 0; 1 if stopped; 2 if a logit is NaN or all tokens have probability 0 (error says where); 3 without memory. */
+EXPORT int32_t td_run(const td_model *, struct td_search *, char *error, int32_t error_size);
+/* The log-probability of each target after the ids up to the same place; sentence b has offsets[b] to offsets[b + 1] of
+   both. `attention`, if not NULL, gets how much each place attends to the source in a layer, the mean of its heads: rows
+   of the sentence's source length, one after the other. 0, or 3 without memory. */
+EXPORT int32_t td_score(const td_model *, int32_t n_sentences, const int32_t *src_ids, const int32_t *src_offsets,
+                        const int32_t *ids, const int32_t *targets, const int32_t *offsets, float *log_probs,
+                        int32_t attention_layer, float *attention);
+/* The logits (V) after the last id of one sentence. */
+EXPORT int32_t td_logits(const td_model *, const int32_t *src_ids, int32_t n_source, const int32_t *ids, int32_t n_ids,
+                         float *logits);
+#endif

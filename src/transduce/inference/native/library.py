@@ -1,0 +1,109 @@
+"""The compiled library of ``native/``, called by ctypes: the structures of ``transduce.h`` and its functions."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Sequence
+from ctypes import POINTER, c_char_p, c_double, c_float, c_int32, c_int64, c_void_p
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+__all__ = [
+    "ALLOWED", "DRAW", "ON_STEP", "ON_TOKEN", "Config", "Search", "Tensor", "address", "flat", "library",
+]  # fmt: skip
+
+ABI = 1  # TD_ABI of the header
+NAMES = ("libtransduce.so", "libtransduce.dylib", "transduce.dll")
+
+ALLOWED = ctypes.CFUNCTYPE(c_int32, c_int32, POINTER(c_int32), c_int32, POINTER(c_int32))
+DRAW = ctypes.CFUNCTYPE(None, c_int32, POINTER(c_int32), POINTER(c_double))
+ON_TOKEN = ctypes.CFUNCTYPE(None, c_int32, c_int32)
+ON_STEP = ctypes.CFUNCTYPE(c_int32)
+
+
+class Config(ctypes.Structure):
+    """struct td_config."""
+
+    _fields_ = [
+        *((name, c_int32) for name in (
+            "d_model", "d_ff", "n_heads", "d_k", "d_v", "n_encoder_layers", "n_decoder_layers", "src_vocab_size",
+            "tgt_vocab_size", "is_pre_norm", "activation", "n_positions",
+        )),
+        ("norm_eps", c_float), ("embedding_factor", c_float),
+        ("src_begins_word", c_void_p), ("tgt_begins_word", c_void_p),
+    ]  # fmt: skip
+
+
+class Tensor(ctypes.Structure):
+    """struct td_tensor."""
+
+    _fields_ = [
+        ("name", c_char_p), ("data", c_void_p), ("n_rows", c_int64), ("n_columns", c_int64), ("type", c_int32),
+    ]  # fmt: skip
+
+
+class Search(ctypes.Structure):
+    """struct td_search."""
+
+    _fields_ = [
+        ("n_sentences", c_int32), ("src_ids", c_void_p), ("src_offsets", c_void_p), ("src_states", c_void_p),
+        ("prompt_ids", c_void_p), ("prompt_offsets", c_void_p), ("max_lengths", c_void_p),
+        ("eos_id", c_int32), ("n_suppressed", c_int32), ("suppressed_ids", c_void_p),
+        ("beam_size", c_int32), ("n_best", c_int32), ("alpha", c_float), ("is_scored", c_int32),
+        ("is_sampled", c_int32), ("top_k", c_int32), ("temperature", c_double), ("top_p", c_double),
+        ("seeds", c_void_p), ("n_drawn", c_void_p), ("draw", DRAW),
+        ("prefix_ids", c_void_p), ("prefix_offsets", c_void_p), ("starts_word", c_void_p), ("word_starts", c_void_p),
+        ("min_length", c_int32), ("no_repeat_ngram", c_int32), ("max_repeats", c_void_p), ("n_units", c_int32),
+        ("allowed", ALLOWED), ("pooled", c_void_p), ("n_pooled", c_int32), ("listed_ids", c_void_p),
+        ("listed_offsets", c_void_p), ("draft", c_void_p), ("n_drafted", c_int32),
+        ("min_draft_probability", c_double), ("counts", c_void_p), ("on_token", ON_TOKEN), ("on_step", ON_STEP),
+        ("max_length", c_int32), ("ids", c_void_p), ("lengths", c_void_p), ("log_probs", c_void_p),
+        ("scores", c_void_p), ("is_finished", c_void_p),
+    ]  # fmt: skip
+
+
+@cache
+def library() -> Any:
+    """Return the library; None if there is none, or one of another version of the interface."""
+    own = (Path(__file__).with_name(name) for name in NAMES)
+    named = os.environ.get("TRANSDUCE_LIBRARY")
+    for path in [Path(named)] if named else own:
+        try:
+            lib = ctypes.CDLL(str(path))
+        except OSError:
+            continue
+        if lib.td_abi() == ABI:
+            return _declared(lib)
+    return None
+
+
+def _declared(lib: Any) -> Any:
+    text = (c_char_p, c_int32)
+    lib.td_isa.restype = c_char_p
+    lib.td_load.argtypes, lib.td_load.restype = (POINTER(Config), POINTER(Tensor), c_int32, c_int32, *text), c_void_p
+    lib.td_free.argtypes, lib.td_free.restype = (c_void_p,), None
+    lib.td_run.argtypes = (c_void_p, POINTER(Search), *text)
+    lib.td_score.argtypes = (c_void_p, c_int32, *[c_void_p] * 6, c_int32, c_void_p)
+    lib.td_logits.argtypes = (c_void_p, c_void_p, c_int32, c_void_p, c_int32, c_void_p)
+    return lib
+
+
+def flat(rows: Sequence[Sequence[int] | NDArray[Any]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Return the ids of all rows, one row after the other, and where each row begins; the last is where they end."""
+    offsets = np.cumsum([0, *map(len, rows)], dtype=np.int32)
+    ids = np.concatenate([np.asarray(row, np.int32) for row in rows]) if rows else np.zeros(0, np.int32)
+    return np.ascontiguousarray(ids, np.int32), offsets
+
+
+def address(array: NDArray[Any] | None, dtype: DTypeLike) -> int | None:
+    """Return where the numbers of an array are, which the caller keeps. Raises TypeError for another type or layout."""
+    if array is None:
+        return None
+    if array.dtype != dtype or not array.flags.c_contiguous:
+        raise TypeError(f"expected a contiguous array of {np.dtype(dtype)}, got {array.dtype}")
+    return int(array.ctypes.data)
