@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from transduce.inference.engine import Engine, EngineSettings
-from transduce.inference.native.engine import NativeEngine, NativeModel, supports
+from transduce.inference.native.engine import NativeEngine
 from transduce.inference.native.library import library
+from transduce.inference.native.model import NativeModel, supports
 from transduce.model import Transformer
 from transduce.model.weights import weights_of
 from transduce.model.word_positions import WordPositionFrontEnd
