@@ -25,6 +25,7 @@ from transduce.search import (
     Chain,
     Drafter,
     Hypothesis,
+    LengthPenalty,
     LogProbsProcessor,
     MinLength,
     NoRepeatNgrams,
@@ -60,7 +61,7 @@ def run_search(
     of the sentences, for sampling. ``counts`` are added to where drafts or draws are made.
     Raises ConfigError for a draft with a beam, or a constraint with draws.
     """
-    state = model.start(src_BS)
+    state, penalty = model.start(src_BS), LengthPenalty.of(search)
     suppressed_ids = (PAD_ID, BOS_ID, *suppressed_ids)
     if requested := requested_processors(search):
         process = Chain(requested if process is None else (*requested, process))
@@ -77,7 +78,7 @@ def run_search(
                 state,
                 max_lengths_B=max_lengths_B,
                 beam_size=beam_size,
-                alpha=search.alpha,
+                penalty=penalty,
                 n_best=search.n_best,
                 bos_id=BOS_ID,
                 eos_id=EOS_ID,
@@ -92,7 +93,7 @@ def run_search(
                 bos_id=BOS_ID,
                 eos_id=EOS_ID,
                 suppressed_ids=suppressed_ids,
-                alpha=search.alpha,
+                penalty=penalty,
                 process=process,
                 is_scored=is_scored,
             )
@@ -107,7 +108,7 @@ def run_search(
                 suppressed_ids=suppressed_ids,
                 sampling=_sampling(search),
                 generators=generators,
-                alpha=search.alpha,
+                penalty=penalty,
                 is_scored=is_scored,
                 counts=counts,
             )

@@ -7,7 +7,7 @@ from transduce.search.drafting import Drafter, DraftLength, Drafts, HeadsDrafter
 from transduce.search.forced_prefix import ForcedPrefix
 from transduce.search.greedy import greedy_search
 from transduce.search.hypothesis import Hypothesis
-from transduce.search.length_penalty import length_penalty
+from transduce.search.length_penalty import NO_PENALTY, LengthPenalty
 from transduce.search.mask_predict import mask_predict
 from transduce.search.pass_counts import PassCounts
 from transduce.search.processor import Chain, Constrained, LogProbsProcessor, MinLength, Prefixes
@@ -24,9 +24,9 @@ from transduce.search.sampling import Sampling
 from transduce.search.speculative import speculative_search
 
 __all__ = [
-    "MAX_UNIT", "Chain", "Constrained", "Constraint", "DecodingState", "DraftLength", "Drafter", "Drafts", "Draws",
-    "ExtendFunction", "ForcedPrefix", "HeadsDrafter", "Hypothesis", "LogProbsProcessor", "MinLength", "ModelDrafter",
-    "NoLoops", "NoRepeatNgrams", "PassCounts", "Prefixes", "ReadFunction", "RewindableState", "RewindableT",
-    "Sampling", "StateT", "StepFunction", "beam_search", "greedy_search", "length_penalty", "mask_predict",
-    "n_repeats", "sample_continuations", "speculative_search",
+    "MAX_UNIT", "NO_PENALTY", "Chain", "Constrained", "Constraint", "DecodingState", "DraftLength", "Drafter", "Drafts",
+    "Draws", "ExtendFunction", "ForcedPrefix", "HeadsDrafter", "Hypothesis", "LengthPenalty", "LogProbsProcessor",
+    "MinLength", "ModelDrafter", "NoLoops", "NoRepeatNgrams", "PassCounts", "Prefixes", "ReadFunction",
+    "RewindableState", "RewindableT", "Sampling", "StateT", "StepFunction", "beam_search", "greedy_search",
+    "mask_predict", "n_repeats", "sample_continuations", "speculative_search",
 ]  # fmt: skip
