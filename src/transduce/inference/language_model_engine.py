@@ -29,6 +29,7 @@ from transduce.search import (
     PassCounts,
     Sampling,
     beam_search,
+    requested_processor,
     sample_continuations,
 )
 from transduce.text import EOS_ID
@@ -117,6 +118,7 @@ class LanguageModelEngine:
             bos_id=request.prompt[-1],  # what the state has not read
             eos_id=EOS_ID,
             suppressed_ids=self._settings.suppressed_ids,
+            process=requested_processor(search, eos_id=EOS_ID),
         )
         return tuple(n_best)
 
