@@ -12,8 +12,8 @@ from said import naming
 from transduce.config import GreedySearchConfig, InferencePrecision, ModelConfig, SampledSearchConfig, SearchConfig
 from transduce.errors import SearchError
 from transduce.inference.engine import Constraints, Engine, EngineSettings, ForcedPair, Request
+from transduce.inference.engines.native import make as native_engine
 from transduce.inference.native.library import library
-from transduce.inference.native_engine import native_engine
 from transduce.inference.torch_engine import torch_engine
 from transduce.model import Transformer, make_model
 from transduce.model.word_positions import WordPositionFrontEnd

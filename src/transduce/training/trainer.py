@@ -158,7 +158,7 @@ class Trainer(Generic[BatchT]):
 
         An interrupt between two micro-batches discards the update; the resumed run repeats it.
         """
-        batch_indices, epoch, next_batch = self._next_batch_indices()
+        batch_indices, epoch, next_batch = next_batches(self.batches, self.config.n_accumulate, self.state)
         self.model.train()
         gradient: Gradient | None = None
         name = f"update {self.state.update + 1}"
@@ -215,17 +215,6 @@ class Trainer(Generic[BatchT]):
                 raise out_of_memory(self.accumulator, when, has_started=True) from error
             raise
 
-    def _next_batch_indices(self) -> tuple[list[BatchIndex], int, int]:
-        """Batch indices of this update, and the epoch and index of the batch after them."""
-        batch_indices: list[BatchIndex] = []
-        epoch, index = self.state.epoch, self.state.next_batch
-        while len(batch_indices) < self.config.n_accumulate:
-            if index >= self.batches.n_batches(epoch):
-                epoch, index = epoch + 1, 0
-            batch_indices.append((epoch, index))
-            index += 1
-        return batch_indices, epoch, index
-
     def _skip_update(self, batch_indices: list[BatchIndex], gradient: Gradient, after: TrainState) -> None:
         """Dump the offending batches, skip the update, continue.
 
@@ -269,23 +258,12 @@ class Trainer(Generic[BatchT]):
             tgt_tokens_per_s=self._rate_tokens / max(now - self._window_started, 1e-9),
             elapsed_s=self._elapsed_s(),
             is_logged=is_logged,
-            measures=self._measures() if is_logged else {},
+            measures=mean_measures(self.objective, self.distributed) if is_logged else {},
         )
         if is_logged:
             self.state = replace(state, window_loss_nats=0.0, window_nll_nats=0.0, window_tgt_tokens=0)
             self._window_started, self._rate_tokens = now, 0
         self._log(record)
-
-    def _measures(self) -> dict[str, float]:
-        """Return the means, over all ranks, of what the objective has measured since the last call."""
-        if not isinstance(self.objective, Measuring):
-            return {}
-        totals, counts = defaultdict[str, float](float), defaultdict[str, float](float)
-        for of_rank in self.distributed.all_gather_json(self.objective.measured()):
-            for name, (total, n) in of_rank.items():
-                totals[name] += total
-                counts[name] += n
-        return {name: totals[name] / n for name, n in counts.items()}
 
     def _validation_is_due(self) -> bool:
         """Whether a validation is scheduled at this update and has not finished; an interrupted one is repeated."""
@@ -382,3 +360,27 @@ class Trainer(Generic[BatchT]):
     def _log(self, record: Record) -> None:
         for listener in self.listeners:
             listener(record)
+
+
+def next_batches(batches: BatchSource[Any], n: int, state: TrainState) -> tuple[list[BatchIndex], int, int]:
+    """Return the indices of the next ``n`` batches, and the epoch and index of the batch after them."""
+    indices: list[BatchIndex] = []
+    epoch, index = state.epoch, state.next_batch
+    while len(indices) < n:
+        if index >= batches.n_batches(epoch):
+            epoch, index = epoch + 1, 0
+        indices.append((epoch, index))
+        index += 1
+    return indices, epoch, index
+
+
+def mean_measures(objective: object, distributed: DistributedContext) -> dict[str, float]:
+    """Return the means, over all ranks, of what an objective has measured since the last call."""
+    if not isinstance(objective, Measuring):
+        return {}
+    totals, counts = defaultdict[str, float](float), defaultdict[str, float](float)
+    for of_rank in distributed.all_gather_json(objective.measured()):
+        for name, (total, n) in of_rank.items():
+            totals[name] += total
+            counts[name] += n
+    return {name: totals[name] / n for name, n in counts.items()}

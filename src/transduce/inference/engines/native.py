@@ -8,16 +8,17 @@ from typing import Any
 import numpy as np
 
 from transduce.inference.engine import Engine, EngineSettings
-from transduce.inference.native.engine import NativeEngine, NativeModel, supports
+from transduce.inference.native.engine import NativeEngine
 from transduce.inference.native.library import library
+from transduce.inference.native.model import NativeModel, supports
 from transduce.model import Transformer
 from transduce.model.weights import weights_of
 from transduce.model.word_positions import WordPositionFrontEnd
 
-__all__ = ["native_engine"]
+__all__ = ["make"]
 
 
-def native_engine(models: Sequence[Any], settings: EngineSettings) -> Engine | None:
+def make(models: Sequence[Any], settings: EngineSettings) -> Engine | None:
     """Make the engine of a model; None without the library, or for what it does not know."""
     if len(models) != 1 or not isinstance(models[0], Transformer):
         return None

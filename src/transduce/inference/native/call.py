@@ -1,0 +1,180 @@
+"""A search as the library sees it: the structure with all that it refers to, and its results.
+
+Shapes: V vocabulary, R target tokens of each source token, P frequent ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transduce.config import (
+    BeamSearchConfig,
+    GreedySearchConfig,
+    LanguageModelConfig,
+    SampledSearchConfig,
+    SearchConfig,
+)
+from transduce.errors import ConfigError
+from transduce.inference.engine import Constraints, EngineSettings, Request
+from transduce.inference.native import library as native
+from transduce.inference.native.model import NativeModel, PlainConfig
+from transduce.model.shortlist import Shortlist
+from transduce.search import DraftLength, Hypothesis
+from transduce.text import BOS_ID, EOS_ID, PAD_ID, UNK_ID
+
+__all__ = ["Call", "word_starts"]
+
+UNLIMITED = 2**31 - 1
+
+
+class Call:
+    """The request of a batch to the library, with all that it refers to."""
+
+    def __init__(
+        self,
+        model: NativeModel,
+        settings: EngineSettings,
+        batch: Sequence[Request],
+        search: SearchConfig,
+        *,
+        is_scored: bool,
+        on_step: Callable[[], object] | None,
+    ) -> None:
+        self.raised: BaseException | None = None
+        self._kept: list[object] = []
+        self.search = native.Search(n_sentences=len(batch), eos_id=EOS_ID, is_scored=is_scored, alpha=search.alpha)
+        is_lm = isinstance(model.config, LanguageModelConfig)
+        if not is_lm:
+            self._set_rows("src", [each.source for each in batch])
+        self._set_rows("prompt", [each.prompt or [BOS_ID] for each in batch])
+        self._set("max_lengths", np.array([each.max_length for each in batch], np.int32))
+        suppressed = np.array([*(() if is_lm else (PAD_ID, BOS_ID)), *settings.suppressed_ids], np.int32)
+        self._set("suppressed_ids", suppressed)
+        self.search.n_suppressed = len(suppressed)
+        self._set_search(search, batch)
+        self._set_constraints(settings, model.config, [each.constraints for each in batch])
+        if on_step is not None:
+            self._set_function("on_step", native.ON_STEP, lambda: on_step() and 0)
+        self._make_results(batch, search)
+        self.may_draft = isinstance(search, GreedySearchConfig | BeamSearchConfig) and search.beam_size == 1
+        self.may_draft = self.may_draft and not any(each.constraints.max_repeats for each in batch)
+
+    def set_draft(self, draft: NativeModel, length: DraftLength, counts: NDArray[np.int64]) -> None:
+        """Let a smaller model draft tokens."""
+        self.search.draft, self.search.n_drafted = draft.handle, length.n_tokens
+        self.search.min_draft_probability = length.min_probability
+        self._set("counts", counts)
+
+    def set_shortlist(self, shortlist: Shortlist | None, batch: Sequence[Request]) -> None:
+        """Score only the listed tokens of each source. Raises ConfigError for constraints that may need others."""
+        if shortlist is None:
+            return
+        if any(each.constraints.prefix or each.constraints.allowed for each in batch):
+            raise ConfigError("a prefix cannot be used with a shortlist; leave one of them out")
+        candidates_VR, frequent_P = shortlist.candidates_VR.numpy(), shortlist.frequent_P.numpy()
+        always = np.concatenate((np.arange(UNK_ID + 1), frequent_P))
+        self._set_rows("listed", [
+            np.unique(np.concatenate((always, candidates_VR[np.asarray(each.source)].ravel()))) for each in batch
+        ])  # fmt: skip
+
+    def _set(self, name: str, array: NDArray[Any]) -> None:
+        self._kept.append(array)
+        setattr(self.search, name, native.address(array, array.dtype))
+
+    def _set_rows(self, name: str, rows: Sequence[Any]) -> None:
+        ids, offsets = native.flat(rows)
+        self._set(f"{name}_ids", ids)
+        self._set(f"{name}_offsets", offsets)
+
+    def _set_function(self, name: str, kind: Any, function: Callable[..., Any]) -> None:
+        """Give the library a function. What it raises stops the search, and is raised when that has ended."""
+
+        def guarded(*arguments: Any) -> Any:
+            try:
+                return function(*arguments) or 0
+            except BaseException as error:
+                self.raised = self.raised or error
+                return -1
+
+        call = kind(guarded)
+        self._kept.append(call)
+        setattr(self.search, name, call)
+
+    def _set_search(self, search: SearchConfig, batch: Sequence[Request]) -> None:
+        self.search.n_best = search.n_best
+        if isinstance(search, SampledSearchConfig):
+            self.search.is_sampled, self.search.temperature = 1, search.temperature
+            self.search.top_k, self.search.top_p = search.top_k or 0, search.top_p or 1.0
+            seeds = [each.draw_seed(search.seed) & 0xFFFFFFFF for each in batch]
+            self._set("seeds", np.array(seeds, np.uint32))
+            return
+        assert isinstance(search, BeamSearchConfig | GreedySearchConfig)
+        self.search.beam_size = search.beam_size if search.beam_size > 1 else 0
+        self.search.min_length, self.search.no_repeat_ngram = search.min_length, search.no_repeat_ngram or 0
+
+    def _set_constraints(
+        self, settings: EngineSettings, config: PlainConfig, constraints: Sequence[Constraints]
+    ) -> None:
+        if any(each.prefix for each in constraints):
+            self._set_rows("prefix", [each.prefix for each in constraints])
+        if any(each.starts_word for each in constraints):
+            self._set("starts_word", np.array([each.starts_word for each in constraints], np.uint8))
+            self._set("word_starts", word_starts(settings, config))
+        if any(each.max_repeats for each in constraints):
+            n_units = max(len(each.max_repeats) for each in constraints)
+            limits = [[*each.max_repeats, *[UNLIMITED] * n_units][:n_units] for each in constraints]
+            self._set("max_repeats", np.array(limits, np.int32))
+            self.search.n_units = n_units
+        functions = [each.allowed for each in constraints]
+        if any(functions):
+            self._set_allowed(functions, constraints[0].pooled, config.vocab_sizes[1])
+
+    def _set_allowed(self, functions: Sequence[Any], pooled: Sequence[int], vocab_size: int) -> None:
+        def allowed(sentence: int, ids: Any, n_ids: int, to: Any) -> int:
+            function = functions[sentence]
+            found = range(vocab_size) if function is None else function(tuple(ids[:n_ids]))
+            np.ctypeslib.as_array(to, (vocab_size,))[: len(found)] = found
+            return len(found)
+
+        self._set_function("allowed", native.ALLOWED, allowed)
+        self._set("pooled", np.array(pooled, np.int32))
+        self.search.n_pooled = len(pooled)
+
+    def _make_results(self, batch: Sequence[Request], search: SearchConfig) -> None:
+        shape = (len(batch), search.n_best)
+        self.search.max_length = max(each.max_length for each in batch)
+        self._ids = np.zeros((*shape, self.search.max_length), np.int32)
+        self._lengths, self._flags = np.full(shape, -1, np.int32), np.zeros(shape, np.uint8)
+        self._log_probs, self._scores = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
+        self._set("ids", self._ids)
+        self._set("lengths", self._lengths)
+        self._set("log_probs", self._log_probs)
+        self._set("scores", self._scores)
+        self._set("is_finished", self._flags)
+
+    def hypotheses(self, *, is_scored: bool) -> list[tuple[Hypothesis, ...]]:
+        """Return the results of the library."""
+        has_scores = is_scored or self.search.beam_size > 0 or self.search.is_sampled
+        columns = (self._ids, self._lengths, self._log_probs, self._scores, self._flags)
+        found = []
+        for rows in zip(*(column.tolist() for column in columns), strict=True):
+            n_best = [
+                Hypothesis(
+                    tuple(ids[:n]), log_prob if has_scores else np.nan, score if has_scores else np.nan, bool(flag)
+                )
+                for ids, n, log_prob, score, flag in zip(*rows, strict=True)
+                if n >= 0
+            ]
+            found.append(tuple(n_best))
+        return found
+
+
+def word_starts(settings: EngineSettings, config: PlainConfig) -> NDArray[np.uint8]:
+    """Return which ids come where a word begins, (V,)."""
+    starts_V = np.zeros(config.vocab_sizes[1], np.uint8)
+    starts_V[list(settings.word_start_ids())] = 1
+    return starts_V
