@@ -13,7 +13,7 @@ from transduce.inference.folder import read_model_folder
 from transduce.metrics import sacrebleu_score
 from transduce.model import make_model
 from transduce.recipes import read_recipe
-from transduce.search import beam_search
+from transduce.search import LengthPenalty, beam_search
 from transduce.tasks import prepare, task_of
 from transduce.text import BOS_ID, EOS_ID, PAD_ID, normalise
 from transduce.training import DistributedContext, make_optimiser
@@ -56,7 +56,7 @@ def test_from_a_str_to_its_translation() -> None:
         state,
         max_lengths_B=torch.tensor([src_BS.shape[1] + read.search.max_extra_tokens]),
         beam_size=read.search.beam_size,
-        alpha=read.search.alpha,
+        penalty=LengthPenalty.of(read.search),
         n_best=1,
         bos_id=BOS_ID,
         eos_id=EOS_ID,

@@ -21,6 +21,7 @@ from transduce.config import (
     SampledSearchConfig,
     SearchConfig,
 )
+from transduce.config.decoding import DecodingOptions
 from transduce.errors import ConfigError
 from transduce.inference import Translator
 from transduce.inference.engine import (
@@ -293,6 +294,22 @@ def test_prompts_are_continued_by_a_beam_and_scored(make_lm: Callable[..., Engin
         assert best.log_prob == pytest.approx(score.log_prob, abs=1e-3)
     for search in (beam, SAMPLED):
         assert {ids[0] for ids in best_ids(engine, prompts(starts_word=True), search)} <= {20, 21}
+
+
+def test_a_beam_of_prompts_obeys_its_limits(make_lm: Callable[..., Engine]) -> None:
+    engine, beam = make_lm(suppressed_ids=[0, 1]), SearchConfig(beam_size=3, n_best=3)
+
+    def written(**limits: Any) -> list[tuple[int, ...]]:
+        limited = DecodingOptions(n_best=3, **limits).applied_to(beam)
+        return [each.ids for n_best in found(engine, prompts(), limited) for each in n_best]
+
+    assert min(map(len, written())) < 5
+    assert min(map(len, written(min_length=5))) >= 5
+    assert any(len(set(ids)) < len(ids) for ids in written(min_length=7))
+    assert all(len(set(ids)) == len(ids) >= 7 for ids in written(min_length=7, no_repeat_ngram=1))
+    for limits in ({"min_length": 5}, {"no_repeat_ngram": 1}):
+        with pytest.raises(ConfigError, match=naming(*limits, "sampling")):
+            DecodingOptions(**limits).applied_to(SAMPLED)
 
 
 @dataclass

@@ -12,6 +12,7 @@ from transduce.config import ModelConfig, SearchConfig
 from transduce.errors import CheckpointError
 from transduce.inference import Reranker, Translator, log_probabilities
 from transduce.model import Transformer
+from transduce.search import LengthPenalty
 from transduce.text import BOS_ID, EOS_ID, Tokenizers, train_bpe
 
 WORDS = "the a dog cat house tree river man woman child sees hears likes old young small big red not very".split()
@@ -53,7 +54,7 @@ def test_probabilities_are_those_of_each_symbol_in_turn() -> None:
 
 def test_the_best_of_both_directions_is_chosen() -> None:
     translator, reverse = untrained("en-de", seed=1), untrained("de-en", seed=2)
-    alpha = translator.search.alpha
+    penalty = LengthPenalty.of(translator.search)
     for weight in (0.0, 0.7, 1e6):
         chosen = list(Reranker(translator, reverse, weight=weight).translate_lines([*SENTENCES, ""]))
         assert chosen[-1].text == ""
@@ -62,7 +63,7 @@ def test_the_best_of_both_directions_is_chosen() -> None:
         for ours, own in zip(chosen, own_translations, strict=False):
             if "untranslated" in own.warnings:
                 continue  # the source stands for no hypothesis
-            back = log_probabilities(reverse, [(best.text, own.source) for best in own.n_best], alpha=alpha)
+            back = log_probabilities(reverse, [(best.text, own.source) for best in own.n_best], penalty=penalty)
             scored = [(best.score + weight * p, best.text) for best, p in zip(own.n_best, back, strict=True)]
             expected = sorted(scored, key=lambda each: each[0], reverse=True)
             assert [best.text for best in ours.n_best] == [text for _, text in expected]

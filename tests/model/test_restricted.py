@@ -24,7 +24,7 @@ from transduce.model.stack import Stack
 from transduce.model.stack_config import StackConfig
 from transduce.recipes import read_recipe, tiny, with_settings
 from transduce.runs import train
-from transduce.search import beam_search, greedy_search
+from transduce.search import LengthPenalty, beam_search, greedy_search
 
 SIZES: dict[str, Any] = {"d_model": 16, "d_ff": 24, "n_heads": 2, "d_k": 8, "d_v": 6, "p_drop": 0.0}
 
@@ -166,7 +166,7 @@ def test_beams_are_those_of_full_attention_with_a_band_mask(monkeypatch: pytest.
         "eos_id": 2,
         "suppressed_ids": (0, 1),
     }
-    beams = {"beam_size": 3, "alpha": 0.6, "n_best": 3}
+    beams = {"beam_size": 3, "penalty": LengthPenalty(0.6), "n_best": 3}
     fast = beam_search(model.step, model.start(src_BS), **options, **beams)
     slow = beam_search(step, Whole([[], []], [0, 1]), **options, **beams)
     assert [[each.ids for each in n_best] for n_best in fast] == [[each.ids for each in n_best] for n_best in slow]

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from transduce.search import Constrained, Hypothesis, beam_search, greedy_search
+from transduce.search import Constrained, Hypothesis, LengthPenalty, beam_search, greedy_search
 
 PAD, BOS, EOS = 0, 1, 2
 SUPPRESSED = (PAD, BOS)
@@ -119,13 +119,13 @@ class Case:
 
     def beam(self, *, beam_size: int, n_best: int = 1) -> list[list[Hypothesis]]:
         model = Model(self.vocab_size)
-        options = {"beam_size": beam_size, "n_best": n_best, "alpha": self.alpha, **SPECIAL_IDS}
+        options = {"beam_size": beam_size, "n_best": n_best, "penalty": LengthPenalty(self.alpha), **SPECIAL_IDS}
         options |= self.processor()
         return beam_search(model, model.start(self.seeds), max_lengths_B=torch.tensor(self.max_lengths), **options)
 
     def greedy(self) -> list[Hypothesis]:
         model = Model(self.vocab_size)
-        options = {"alpha": self.alpha, **self.processor(), **SPECIAL_IDS}
+        options = {"penalty": LengthPenalty(self.alpha), **self.processor(), **SPECIAL_IDS}
         return greedy_search(model, model.start(self.seeds), max_lengths_B=torch.tensor(self.max_lengths), **options)
 
     def processor(self) -> dict[str, Any]:

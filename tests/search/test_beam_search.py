@@ -7,7 +7,7 @@ import torch
 
 from said import naming
 from transduce.errors import SearchError
-from transduce.search import Hypothesis, beam_search, greedy_search
+from transduce.search import Hypothesis, LengthPenalty, beam_search, greedy_search
 
 SPECIAL_IDS = {"bos_id": 1, "eos_id": 2}
 
@@ -18,7 +18,7 @@ def search(model, max_lengths: list[int], *, beam_size=2, alpha=0.0, n_best=1, s
         model.start(),
         max_lengths_B=torch.tensor(max_lengths),
         beam_size=beam_size,
-        alpha=alpha,
+        penalty=LengthPenalty(alpha),
         n_best=n_best,
         suppressed_ids=suppressed_ids,
         **SPECIAL_IDS,
@@ -158,7 +158,7 @@ def test_large_vocabularies_are_ranked_in_blocks_of_rows(monkeypatch) -> None:
             Row(),
             max_lengths_B=torch.full((3,), 6),
             beam_size=5,
-            alpha=0.6,
+            penalty=LengthPenalty(0.6),
             n_best=5,
             suppressed_ids=(0,),
             **SPECIAL_IDS,

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from transduce.bucketing import bucket_sentences
-from transduce.search import Hypothesis, beam_search, greedy_search
+from transduce.search import Hypothesis, LengthPenalty, beam_search, greedy_search
 
 BOS, EOS = 0, 1
 N_SENTENCES, N_TOKENS = 41, 7
@@ -42,8 +42,8 @@ def search(lengths: list[int], *, beam_size: int | None) -> tuple[list[Hypothesi
         )
     else:
         n_best = beam_search(
-            step, Row(lengths_B), max_lengths_B=max_lengths_B, beam_size=beam_size, alpha=0.6, n_best=1, bos_id=BOS,
-            eos_id=EOS, suppressed_ids=[BOS],
+            step, Row(lengths_B), max_lengths_B=max_lengths_B, beam_size=beam_size, penalty=LengthPenalty(0.6),
+            n_best=1, bos_id=BOS, eos_id=EOS, suppressed_ids=[BOS],
         )  # fmt: skip
         found = [best for [best] in n_best]
     return found, n_rows

@@ -7,7 +7,7 @@ import torch
 
 from said import naming
 from transduce.errors import SearchError
-from transduce.search import beam_search, greedy_search
+from transduce.search import LengthPenalty, beam_search, greedy_search
 
 SPECIAL_IDS = {"bos_id": 1, "eos_id": 2}
 
@@ -40,7 +40,12 @@ def test_without_scores_the_tokens_are_the_same(tree_model, spell) -> None:
 def test_alpha_changes_the_score_only(tree_model, spell) -> None:
     model = tree_model({"": {"A": 0.5, "B": 0.5 - 1e-3, "C": 1e-3}})
     [best] = greedy_search(
-        model, model.start(), max_lengths_B=torch.tensor([9]), suppressed_ids=(), alpha=1.0, **SPECIAL_IDS
+        model,
+        model.start(),
+        max_lengths_B=torch.tensor([9]),
+        suppressed_ids=(),
+        penalty=LengthPenalty(1.0),
+        **SPECIAL_IDS,
     )
     assert spell(best.ids) == "A"
     assert best.score == pytest.approx(math.log(0.5) / (7 / 6), abs=1e-12)
@@ -77,7 +82,7 @@ def test_a_beam_of_one_keeps_a_better_finished_hypothesis(tree_model, spell) -> 
         model.start(),
         max_lengths_B=max_lengths_B,
         beam_size=1,
-        alpha=0.0,
+        penalty=LengthPenalty(0.0),
         n_best=1,
         suppressed_ids=(),
         **SPECIAL_IDS,
@@ -101,11 +106,10 @@ def test_a_model_without_probabilities_is_named(tree_model) -> None:
 
 def test_invalid_arguments_are_refused(tree_model) -> None:
     model = tree_model({})
-    for max_lengths, suppressed_ids, alpha, facts in [
-        ([0], (), 0.0, ["max_lengths_B", 1, "[0]"]),
-        ([[1]], (), 0.0, ["max_lengths_B", 1, "[[1]]"]),
-        ([1], (1, 2), 0.0, ["eos_id 2", "[1, 2]"]),
-        ([1], (), -0.5, ["alpha", 0, "-0.5"]),
+    for max_lengths, suppressed_ids, facts in [
+        ([0], (), ["max_lengths_B", 1, "[0]"]),
+        ([[1]], (), ["max_lengths_B", 1, "[[1]]"]),
+        ([1], (1, 2), ["eos_id 2", "[1, 2]"]),
     ]:
         with pytest.raises(ValueError, match=naming(*facts)):
             greedy_search(
@@ -113,6 +117,5 @@ def test_invalid_arguments_are_refused(tree_model) -> None:
                 model.start(),
                 max_lengths_B=torch.tensor(max_lengths),
                 suppressed_ids=suppressed_ids,
-                alpha=alpha,
                 **SPECIAL_IDS,
             )

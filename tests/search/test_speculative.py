@@ -14,6 +14,7 @@ from transduce.errors import SearchError
 from transduce.search import (
     DraftLength,
     HeadsDrafter,
+    LengthPenalty,
     ModelDrafter,
     PassCounts,
     Sampling,
@@ -109,8 +110,8 @@ def test_random_trees_give_the_greedy_hypotheses(tree_model) -> None:
         drafts[3], drafts[6] = trees[3], trees[6]
         model, small, plain = tree_model(*trees), tree_model(*drafts), tree_model(*trees)
         drafter = ModelDrafter(small.extend, small.start(), length=length, **EOS)
-        outputs, counts = search(model, drafter, *limits, alpha=0.6)
-        options = {"max_lengths_B": torch.tensor(limits), "alpha": 0.6, **SPECIAL_IDS}
+        outputs, counts = search(model, drafter, *limits, penalty=LengthPenalty(0.6))
+        options = {"max_lengths_B": torch.tensor(limits), "penalty": LengthPenalty(0.6), **SPECIAL_IDS}
         for output, expected in zip(outputs, greedy_search(plain, plain.start(), **options), strict=True):
             assert output.ids == expected.ids
             assert output.score == pytest.approx(expected.score, abs=1e-12)

@@ -82,8 +82,8 @@ class SearchConfig(Tagged):
         return limit if self.max_length is None else min(limit, self.max_length)
 
 
-class _ProcessedSearchConfig(SearchConfig):
-    """The fields of searches in which the log-probabilities of each step may be changed."""
+class ProcessedSearchConfig(SearchConfig):
+    """The fields that change the log-probabilities of each step, by the processors of ``search/requested.py``."""
 
     min_length: Annotated[
         int,
@@ -102,7 +102,7 @@ class _ProcessedSearchConfig(SearchConfig):
         return self
 
 
-class BeamSearchConfig(_ProcessedSearchConfig):
+class BeamSearchConfig(ProcessedSearchConfig):
     """Beam search. Section 6.1."""
 
     kind: Literal["beam"] = "beam"
@@ -120,7 +120,7 @@ class BeamSearchConfig(_ProcessedSearchConfig):
         return self
 
 
-class GreedySearchConfig(_ProcessedSearchConfig):
+class GreedySearchConfig(ProcessedSearchConfig):
     """Greedy search: the most probable token at each step. A model with several heads proposes blocks of tokens."""
 
     kind: Literal["greedy"] = "greedy"

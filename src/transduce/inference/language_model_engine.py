@@ -21,7 +21,17 @@ from transduce.inference.decoders import AttendedDecoder, Decoder, PromptDecoder
 from transduce.inference.engine import PLAIN_RUN, EngineSettings, ForcedPair, ForcedScores, Request, Run, in_batches
 from transduce.inference.language_models.sequences import rewards_of
 from transduce.model import DecodingState, RewardLM, TransformerLM
-from transduce.search import DraftLength, Draws, Hypothesis, PassCounts, Sampling, beam_search, sample_continuations
+from transduce.search import (
+    DraftLength,
+    Draws,
+    Hypothesis,
+    LengthPenalty,
+    PassCounts,
+    Sampling,
+    beam_search,
+    requested_processor,
+    sample_continuations,
+)
 from transduce.text import EOS_ID
 
 __all__ = ["LanguageModelEngine"]
@@ -103,11 +113,12 @@ class LanguageModelEngine:
             decoder.start(torch.tensor([list(request.prompt)], device=self._device)),
             max_lengths_B=torch.tensor([min(request.max_length, room)], device=self._device),
             beam_size=search.beam_size,
-            alpha=search.alpha,
+            penalty=LengthPenalty.of(search),
             n_best=search.n_best,
             bos_id=request.prompt[-1],  # what the state has not read
             eos_id=EOS_ID,
             suppressed_ids=self._settings.suppressed_ids,
+            process=requested_processor(search, eos_id=EOS_ID),
         )
         return tuple(n_best)
 

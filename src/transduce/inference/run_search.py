@@ -22,22 +22,22 @@ from transduce.config import (
 from transduce.errors import ConfigError
 from transduce.inference.decoders import Decoder
 from transduce.search import (
-    Chain,
+    REQUESTED,
     Drafter,
     Hypothesis,
+    LengthPenalty,
     LogProbsProcessor,
-    MinLength,
-    NoRepeatNgrams,
     PassCounts,
     RewindableT,
     Sampling,
     beam_search,
     greedy_search,
+    requested_processor,
     speculative_search,
 )
 from transduce.text import BOS_ID, EOS_ID, PAD_ID
 
-__all__ = ["requested_processors", "run_search"]
+__all__ = ["run_search"]
 
 
 def run_search(
@@ -60,14 +60,12 @@ def run_search(
     of the sentences, for sampling. ``counts`` are added to where drafts or draws are made.
     Raises ConfigError for a draft with a beam, or a constraint with draws.
     """
-    state = model.start(src_BS)
+    state, penalty = model.start(src_BS), LengthPenalty.of(search)
     suppressed_ids = (PAD_ID, BOS_ID, *suppressed_ids)
-    if requested := requested_processors(search):
-        process = Chain(requested if process is None else (*requested, process))
+    process = requested_processor(search, process, eos_id=EOS_ID)
     if process is not None and (drafter is not None or isinstance(search, SampledSearchConfig)):
-        raise ConfigError(
-            "constraints (a prefix, min_length, no_repeat_ngram) need beam search or greedy search, without a draft"
-        )
+        names = ", ".join(name for each in REQUESTED for name in each.fields)
+        raise ConfigError(f"constraints (a prefix, {names}) need beam search or greedy search, without a draft")
     match cast(AnySearchConfig, search):
         case BeamSearchConfig(beam_size=beam_size) if beam_size > 1:
             if drafter is not None:
@@ -77,7 +75,7 @@ def run_search(
                 state,
                 max_lengths_B=max_lengths_B,
                 beam_size=beam_size,
-                alpha=search.alpha,
+                penalty=penalty,
                 n_best=search.n_best,
                 bos_id=BOS_ID,
                 eos_id=EOS_ID,
@@ -92,7 +90,7 @@ def run_search(
                 bos_id=BOS_ID,
                 eos_id=EOS_ID,
                 suppressed_ids=suppressed_ids,
-                alpha=search.alpha,
+                penalty=penalty,
                 process=process,
                 is_scored=is_scored,
             )
@@ -107,7 +105,7 @@ def run_search(
                 suppressed_ids=suppressed_ids,
                 sampling=_sampling(search),
                 generators=generators,
-                alpha=search.alpha,
+                penalty=penalty,
                 is_scored=is_scored,
                 counts=counts,
             )
@@ -116,15 +114,6 @@ def run_search(
         case never:
             assert_never(never)
     return [[hypothesis] for hypothesis in best]
-
-
-def requested_processors(search: SearchConfig) -> tuple[LogProbsProcessor, ...]:
-    """What changes the log-probabilities of each step by the search's own settings."""
-    if not isinstance(search, BeamSearchConfig | GreedySearchConfig):
-        return ()
-    least = MinLength(search.min_length, EOS_ID) if search.min_length else None
-    once = NoRepeatNgrams(search.no_repeat_ngram) if search.no_repeat_ngram else None
-    return tuple(each for each in (least, once) if each is not None)
 
 
 def _sampling(search: SearchConfig) -> Sampling | None:

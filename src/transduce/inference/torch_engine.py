@@ -42,7 +42,7 @@ from transduce.inference.engine import (
     in_batches,
 )
 from transduce.inference.language_model_engine import LanguageModelEngine
-from transduce.inference.run_search import requested_processors, run_search
+from transduce.inference.run_search import run_search
 from transduce.model import (
     AttentionKind,
     BlockDecoder,
@@ -70,6 +70,7 @@ from transduce.search import (
     PassCounts,
     RewindableT,
     mask_predict,
+    requested_processor,
 )
 from transduce.text import BOS_ID, EOS_ID, PAD_ID
 
@@ -332,6 +333,6 @@ def _block_decoder(model: Decoder[Any], search: SearchConfig) -> BlockDecoder | 
     if not isinstance(model, Transformer) or model.lookahead_heads is None or isinstance(search, SampledSearchConfig):
         return None
     block_size = getattr(search, "block_size", None)
-    if search.beam_size > 1 or block_size == 1 or requested_processors(search):
+    if search.beam_size > 1 or block_size == 1 or requested_processor(search, eos_id=EOS_ID) is not None:
         return None
     return BlockDecoder(model, block_size=block_size)

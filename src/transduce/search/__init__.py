@@ -7,10 +7,10 @@ from transduce.search.drafting import Drafter, DraftLength, Drafts, HeadsDrafter
 from transduce.search.forced_prefix import ForcedPrefix
 from transduce.search.greedy import greedy_search
 from transduce.search.hypothesis import Hypothesis
-from transduce.search.length_penalty import length_penalty
+from transduce.search.length_penalty import NO_PENALTY, LengthPenalty
 from transduce.search.mask_predict import mask_predict
 from transduce.search.pass_counts import PassCounts
-from transduce.search.processor import Chain, Constrained, LogProbsProcessor, MinLength, Prefixes
+from transduce.search.processor import Chain, Constrained, LogProbsProcessor, Prefixes
 from transduce.search.protocol import (
     DecodingState,
     ExtendFunction,
@@ -19,14 +19,15 @@ from transduce.search.protocol import (
     StateT,
     StepFunction,
 )
-from transduce.search.repetition import MAX_UNIT, NoLoops, NoRepeatNgrams, n_repeats
+from transduce.search.repetition import MAX_UNIT, NoLoops, n_repeats
+from transduce.search.requested import REQUESTED, MinLength, NoRepeatNgrams, requested_processor
 from transduce.search.sampling import Sampling
 from transduce.search.speculative import speculative_search
 
 __all__ = [
-    "MAX_UNIT", "Chain", "Constrained", "Constraint", "DecodingState", "DraftLength", "Drafter", "Drafts", "Draws",
-    "ExtendFunction", "ForcedPrefix", "HeadsDrafter", "Hypothesis", "LogProbsProcessor", "MinLength", "ModelDrafter",
-    "NoLoops", "NoRepeatNgrams", "PassCounts", "Prefixes", "ReadFunction", "RewindableState", "RewindableT",
-    "Sampling", "StateT", "StepFunction", "beam_search", "greedy_search", "length_penalty", "mask_predict",
-    "n_repeats", "sample_continuations", "speculative_search",
+    "MAX_UNIT", "NO_PENALTY", "REQUESTED", "Chain", "Constrained", "Constraint", "DecodingState", "DraftLength",
+    "Drafter", "Drafts", "Draws", "ExtendFunction", "ForcedPrefix", "HeadsDrafter", "Hypothesis", "LengthPenalty",
+    "LogProbsProcessor", "MinLength", "ModelDrafter", "NoLoops", "NoRepeatNgrams", "PassCounts", "Prefixes",
+    "ReadFunction", "RewindableState", "RewindableT", "Sampling", "StateT", "StepFunction", "beam_search",
+    "greedy_search", "mask_predict", "n_repeats", "requested_processor", "sample_continuations", "speculative_search",
 ]  # fmt: skip

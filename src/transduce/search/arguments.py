@@ -14,14 +14,12 @@ from transduce.errors import SearchError
 __all__ = ["check_arguments", "no_hypothesis_error"]
 
 
-def check_arguments(max_lengths_B: Tensor, /, *, eos_id: int, suppressed_ids: Sequence[int], alpha: float) -> None:
-    """Check search arguments. Raises ValueError for a length below 1, a suppressed EOS, or a negative alpha."""
+def check_arguments(max_lengths_B: Tensor, /, *, eos_id: int, suppressed_ids: Sequence[int]) -> None:
+    """Check search arguments. Raises ValueError for a length below 1 or a suppressed EOS."""
     if max_lengths_B.ndim != 1 or bool((max_lengths_B < 1).any()):
         raise ValueError(f"max_lengths_B must have one length of at least 1 per sentence, got {max_lengths_B.tolist()}")
     if eos_id in suppressed_ids:
         raise ValueError(f"suppressed_ids must not contain eos_id {eos_id}, got {list(suppressed_ids)}")
-    if alpha < 0:
-        raise ValueError(f"alpha must be at least 0, got {alpha}")
 
 
 def no_hypothesis_error(sentence: int, /, *, n_tokens: int) -> SearchError:

@@ -21,7 +21,7 @@ from torch import Tensor
 from transduce.search.arguments import check_arguments, no_hypothesis_error
 from transduce.search.compaction import kept_rows
 from transduce.search.hypothesis import Hypothesis
-from transduce.search.length_penalty import length_penalty
+from transduce.search.length_penalty import LengthPenalty
 from transduce.search.processor import LogProbsProcessor, Prefixes
 from transduce.search.protocol import StateT, StepFunction
 from transduce.search.top_tokens import top_tokens
@@ -63,7 +63,7 @@ def beam_search(
     *,
     max_lengths_B: Tensor,
     beam_size: int,
-    alpha: float,
+    penalty: LengthPenalty,
     n_best: int,
     bos_id: int,
     eos_id: int,
@@ -77,7 +77,6 @@ def beam_search(
     best others stay alive. A sentence is done at its maximum length, or when its best alive beam cannot exceed the
     ``n_best``-th finished score; nothing better is lost, since log-probabilities only fall and the penalty only grows.
     If no hypothesis is finished, the alive beams are returned.
-    The length penalty is ((5 + length) / 6) ** alpha, not fairseq's ``length ** alpha``.
 
     ``state`` has one row per sentence. ``max_lengths_B`` (int64, on the model's device) is the maximum length of each
     output, EOS included; it is per sentence, so that no result depends on the rest of the batch. Tokens in
@@ -93,13 +92,13 @@ def beam_search(
     >>> def step(last_ids_N, state):  # 0 is BOS, 1 is EOS; 3 is less probable than 2, but then EOS is certain
     ...     return next_probs[last_ids_N].log(), state
     >>> outputs = beam_search(
-    ...     step, NoState(), max_lengths_B=torch.tensor([9]), beam_size=2, alpha=0.0, n_best=2, bos_id=0, eos_id=1,
-    ...     suppressed_ids=[0],
+    ...     step, NoState(), max_lengths_B=torch.tensor([9]), beam_size=2, penalty=LengthPenalty(), n_best=2,
+    ...     bos_id=0, eos_id=1, suppressed_ids=[0],
     ... )
     >>> [(hypothesis.ids, round(math.exp(hypothesis.log_prob), 2)) for hypothesis in outputs[0]]
     [((3,), 0.4), ((2,), 0.3)]
     """
-    check_arguments(max_lengths_B, eos_id=eos_id, suppressed_ids=suppressed_ids, alpha=alpha)
+    check_arguments(max_lengths_B, eos_id=eos_id, suppressed_ids=suppressed_ids)
     if not 1 <= n_best <= beam_size:
         raise ValueError(f"n_best must be from 1 to beam_size, got n_best {n_best} and beam_size {beam_size}")
     suppressed = torch.tensor(suppressed_ids, dtype=torch.int64, device=max_lengths_B.device)
@@ -111,8 +110,8 @@ def beam_search(
         prefixes = _prefixes(beam) if process is not None else None
         top = top_tokens(logits_NV, 2 * beam_size, suppressed_ids=suppressed, process=process, prefixes=prefixes)
         candidates = _expand(beam, *top, beam_size=beam_size)
-        beam, rows_BW = _advance(beam, candidates, beam_size=beam_size, alpha=alpha, eos_id=eos_id)
-        is_new_B = _is_done(beam, alpha=alpha, n_best=n_best) & ~is_finished_B
+        beam, rows_BW = _advance(beam, candidates, beam_size=beam_size, penalty=penalty, eos_id=eos_id)
+        is_new_B = _is_done(beam, penalty=penalty, n_best=n_best) & ~is_finished_B
         if is_new_B.any():
             results |= _hypotheses(beam.select(is_new_B.nonzero()[:, 0]), n_best=n_best, eos_id=eos_id)
             is_finished_B = is_finished_B | is_new_B
@@ -166,14 +165,14 @@ def _expand(beam: _Beam, log_probs_NX: Tensor, ids_NX: Tensor, /, *, beam_size: 
 
 
 def _advance(
-    beam: _Beam, candidates: _Candidates, /, *, beam_size: int, alpha: float, eos_id: int
+    beam: _Beam, candidates: _Candidates, /, *, beam_size: int, penalty: LengthPenalty, eos_id: int
 ) -> tuple[_Beam, Tensor]:
     """Both pools after one more token, and the state's row that each new alive beam extends, ``(B, W)``."""
     n_sentences, n_beams = beam.alive_log_probs_BW.shape
     is_eos_BP = candidates.ids_BP == eos_id
     alive_ids_BWT, alive_log_probs_BW, parents_BW = _update_alive(beam, candidates, is_eos_BP, beam_size=beam_size)
     finished_ids_BRT, finished_log_probs_BR, finished_scores_BR = _update_finished(
-        beam, candidates, is_eos_BP, alpha=alpha, eos_id=eos_id
+        beam, candidates, is_eos_BP, penalty=penalty, eos_id=eos_id
     )
     first_rows_B1 = torch.arange(0, n_sentences * n_beams, n_beams, device=parents_BW.device)[:, None]
     advanced = replace(
@@ -200,11 +199,11 @@ def _update_alive(
 
 
 def _update_finished(
-    beam: _Beam, candidates: _Candidates, is_eos_BP: Tensor, /, *, alpha: float, eos_id: int
+    beam: _Beam, candidates: _Candidates, is_eos_BP: Tensor, /, *, penalty: LengthPenalty, eos_id: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Ids, log-probabilities and scores of the best hypotheses of the finished pool and the candidates with EOS."""
     length = beam.alive_ids_BWT.shape[2]  # of a candidate, without BOS
-    new_scores_BP = candidates.log_probs_BP / length_penalty(float(length), alpha=alpha)
+    new_scores_BP = candidates.log_probs_BP / penalty(float(length))
     scores_BJ = torch.cat([beam.finished_scores_BR, new_scores_BP.masked_fill(~is_eos_BP, -torch.inf)], dim=1)
     scores_BR, indices_BR = scores_BJ.topk(beam.finished_scores_BR.shape[1])
     log_probs_BR = torch.cat([beam.finished_log_probs_BR, candidates.log_probs_BP], dim=1).gather(1, indices_BR)
@@ -214,9 +213,9 @@ def _update_finished(
     return F.pad(ids_BRT, (0, 1), value=eos_id), log_probs_BR, scores_BR
 
 
-def _is_done(beam: _Beam, /, *, alpha: float, n_best: int) -> Tensor:
+def _is_done(beam: _Beam, /, *, penalty: LengthPenalty, n_best: int) -> Tensor:
     """(B,): whether a sentence is at its maximum length, or its alive beams cannot beat ``n_best`` finished ones."""
-    max_penalty_B = length_penalty(beam.max_lengths_B.to(beam.alive_log_probs_BW.dtype), alpha=alpha)
+    max_penalty_B = penalty(beam.max_lengths_B.to(beam.alive_log_probs_BW.dtype))
     bound_B = beam.alive_log_probs_BW[:, 0] / max_penalty_B
     is_at_max_length_B = beam.max_lengths_B < beam.alive_ids_BWT.shape[2]
     return is_at_max_length_B | (beam.finished_scores_BR[:, n_best - 1] >= bound_B)

@@ -15,7 +15,7 @@ from torch import Tensor
 from transduce.search.arguments import check_arguments, no_hypothesis_error
 from transduce.search.compaction import kept_rows
 from transduce.search.hypothesis import Hypothesis
-from transduce.search.length_penalty import length_penalty
+from transduce.search.length_penalty import NO_PENALTY, LengthPenalty
 from transduce.search.processor import LogProbsProcessor, Prefixes
 from transduce.search.protocol import StateT, StepFunction
 from transduce.search.top_tokens import top_tokens
@@ -33,17 +33,17 @@ def greedy_search(
     bos_id: int,
     eos_id: int,
     suppressed_ids: Sequence[int],
-    alpha: float = 0.0,
+    penalty: LengthPenalty = NO_PENALTY,
     process: LogProbsProcessor | None = None,
     is_scored: bool = True,
 ) -> list[Hypothesis]:
     """The greedy hypothesis of each sentence, in input order.
 
-    The arguments are those of ``beam_search``; ``alpha`` affects only the reported score. Without ``is_scored``, the
+    The arguments are those of ``beam_search``; ``penalty`` affects only the reported score. Without ``is_scored``, the
     log-probabilities and scores are NaN; this saves the softmax over the vocabulary.
 
     Beam search with beam_size 1 is a different search: it keeps the best finished hypothesis and continues until none
-    can be better, so (with alpha 0) its output is at least as probable as the greedy one.
+    can be better, so (without a penalty) its output is at least as probable as the greedy one.
 
     Raises ValueError for invalid arguments, SearchError if a logit is NaN or no allowed token has probability above 0.
 
@@ -56,7 +56,7 @@ def greedy_search(
     >>> best.ids, round(math.exp(best.log_prob), 2)
     ((2,), 0.42)
     """
-    check_arguments(max_lengths_B, eos_id=eos_id, suppressed_ids=suppressed_ids, alpha=alpha)
+    check_arguments(max_lengths_B, eos_id=eos_id, suppressed_ids=suppressed_ids)
     suppressed = torch.tensor(suppressed_ids, dtype=torch.int64, device=max_lengths_B.device)
     n_sentences = len(max_lengths_B)
     sentences_B = torch.arange(n_sentences, device=max_lengths_B.device)
@@ -76,7 +76,7 @@ def greedy_search(
         if is_new_B.any():
             done = zip(sentences_B[is_new_B].tolist(), ids_BT[is_new_B], log_probs_B[is_new_B].tolist(), strict=True)
             for sentence, ids_T, log_prob in done:
-                hypothesis = greedy_hypothesis(ids_T[1:].tolist(), log_prob, sentence, eos_id=eos_id, alpha=alpha)
+                hypothesis = greedy_hypothesis(ids_T[1:].tolist(), log_prob, sentence, eos_id=eos_id, penalty=penalty)
                 results[sentence] = hypothesis if is_scored else replace(hypothesis, log_prob=math.nan, score=math.nan)
             is_finished_B = is_finished_B | is_new_B
             staying_X = kept_rows(is_finished_B, keep_finished=process is None)
@@ -87,10 +87,12 @@ def greedy_search(
     return [results[sentence] for sentence in range(len(results))]
 
 
-def greedy_hypothesis(ids: list[int], log_prob: float, sentence: int, /, *, eos_id: int, alpha: float) -> Hypothesis:
+def greedy_hypothesis(
+    ids: list[int], log_prob: float, sentence: int, /, *, eos_id: int, penalty: LengthPenalty
+) -> Hypothesis:
     """The hypothesis of the ids that were written, EOS included. Raises SearchError for a probability of 0 or NaN."""
     if not math.isfinite(log_prob):
         raise no_hypothesis_error(sentence, n_tokens=len(ids))
     if ids[-1] != eos_id:
         return Hypothesis(tuple(ids), log_prob, score=log_prob, is_finished=False)
-    return Hypothesis(tuple(ids[:-1]), log_prob, log_prob / length_penalty(float(len(ids)), alpha=alpha), True)
+    return Hypothesis(tuple(ids[:-1]), log_prob, log_prob / penalty(float(len(ids))), True)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from transduce.search.constraint import Constraint
 
-__all__ = ["Chain", "Constrained", "LogProbsProcessor", "MinLength", "Prefixes"]
+__all__ = ["Chain", "Constrained", "LogProbsProcessor", "Prefixes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,25 +68,6 @@ class Constrained:
             allowed = self.constraint(sentence, tuple(ids[1:])) if is_alive else range(log_probs_NV.shape[1])
             is_blocked_NV[row, list(allowed)] = False
         return is_blocked_NV.to(log_probs_NV.device)
-
-
-@dataclass(frozen=True, slots=True)
-class MinLength:
-    """A processor by which an output has at least so many tokens before EOS.
-
-    >>> prefixes = Prefixes(torch.tensor([0]), torch.tensor([[1, 5]]), torch.tensor([True]))
-    >>> MinLength(2, eos_id=2)(torch.zeros(1, 4), prefixes).tolist()
-    [[0.0, 0.0, -inf, 0.0]]
-    """
-
-    n_tokens: int
-    eos_id: int
-
-    def __call__(self, log_probs_NV: Tensor, prefixes: Prefixes, /) -> Tensor:
-        """Set the log-probability of an early EOS to -inf, in place."""
-        if prefixes.ids_NT.shape[1] <= self.n_tokens:
-            log_probs_NV[:, self.eos_id] = -torch.inf
-        return log_probs_NV
 
 
 @dataclass(frozen=True, slots=True)

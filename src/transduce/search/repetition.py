@@ -1,4 +1,4 @@
-"""Repetition in outputs: how often a sequence repeats itself, and processors that keep a search from it.
+"""Repetition in outputs: how often a sequence repeats itself, and a processor that keeps a search from it.
 
 A loop is a unit of few tokens written again and again, as in "behind behind behind behind". Not in the paper.
 
@@ -15,7 +15,7 @@ from torch import Tensor
 
 from transduce.search.processor import Prefixes
 
-__all__ = ["MAX_UNIT", "NoLoops", "NoRepeatNgrams", "n_repeats"]
+__all__ = ["MAX_UNIT", "NoLoops", "blocked", "n_repeats"]
 
 MAX_UNIT = 8  # tokens of the longest unit whose repetition counts as a loop
 
@@ -31,29 +31,6 @@ def n_repeats(ids: Sequence[object], unit: int, /) -> int:
         run = run + 1 if earlier == later else 0
         longest = max(longest, run)
     return longest // unit + 1
-
-
-@dataclass(frozen=True, slots=True)
-class NoRepeatNgrams:
-    """A processor by which no output has an n-gram twice, as ``no_repeat_ngram_size`` of other toolkits.
-
-    >>> prefixes = Prefixes(torch.tensor([0]), torch.tensor([[1, 5, 6, 5]]), torch.tensor([True]))
-    >>> NoRepeatNgrams(2)(torch.zeros(1, 8), prefixes).tolist()
-    [[0.0, 0.0, 0.0, 0.0, 0.0, 0.0, -inf, 0.0]]
-    """
-
-    n: int
-
-    def __call__(self, log_probs_NV: Tensor, prefixes: Prefixes, /) -> Tensor:
-        """Set the log-probabilities of tokens that would end a second n-gram to -inf, in place."""
-        ids_NT = prefixes.ids_NT[:, 1:]
-        n_places = ids_NT.shape[1] - self.n + 1  # where an earlier n-gram may begin
-        if n_places < 1:
-            return log_probs_NV
-        is_alike_NJ = torch.ones(len(ids_NT), n_places, dtype=torch.bool, device=ids_NT.device)
-        for offset in range(self.n - 1):
-            is_alike_NJ &= ids_NT[:, offset : offset + n_places] == ids_NT[:, n_places + offset, None]
-        return _blocked(log_probs_NV, ids_NT[:, self.n - 1 :], is_alike_NJ)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,11 +53,11 @@ class NoLoops:
             is_same_NT = ids_NT[:, unit:] == ids_NT[:, :-unit]
             run_N = is_same_NT.flip(1).long().cumprod(1).sum(1)  # tokens at the end that equal the one a unit before
             is_full_N = run_N >= limits_NJ[:, unit - 1] * unit - 1
-            _blocked(log_probs_NV, ids_NT[:, -unit, None], is_full_N[:, None])
+            blocked(log_probs_NV, ids_NT[:, -unit, None], is_full_N[:, None])
         return log_probs_NV
 
 
-def _blocked(log_probs_NV: Tensor, ids_NJ: Tensor, is_blocked_NJ: Tensor) -> Tensor:
+def blocked(log_probs_NV: Tensor, ids_NJ: Tensor, is_blocked_NJ: Tensor) -> Tensor:
     """Set the log-probabilities of the blocked ones among some tokens of each row to -inf, in place."""
     penalties_NJ = torch.zeros_like(ids_NJ, dtype=log_probs_NV.dtype).masked_fill_(is_blocked_NJ, -torch.inf)
     return log_probs_NV.scatter_add_(1, ids_NJ, penalties_NJ)

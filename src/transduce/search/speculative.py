@@ -24,6 +24,7 @@ from transduce.search.compaction import kept_rows
 from transduce.search.drafting import Choice, Drafter, Drafts
 from transduce.search.greedy import greedy_hypothesis
 from transduce.search.hypothesis import Hypothesis
+from transduce.search.length_penalty import NO_PENALTY, LengthPenalty
 from transduce.search.pass_counts import PassCounts
 from transduce.search.protocol import ExtendFunction, RewindableT
 from transduce.search.sampling import Sampling, draw
@@ -45,7 +46,7 @@ def speculative_search(
     suppressed_ids: Sequence[int],
     sampling: Sampling | None = None,
     generators: Sequence[torch.Generator] = (),
-    alpha: float = 0.0,
+    penalty: LengthPenalty = NO_PENALTY,
     is_scored: bool = True,
     counts: PassCounts | None = None,
 ) -> list[Hypothesis]:
@@ -74,7 +75,7 @@ def speculative_search(
     >>> best.ids, round(math.exp(best.log_prob), 2), counts.passes
     ((2,), 0.42, 1)
     """
-    check_arguments(max_lengths_B, eos_id=eos_id, suppressed_ids=suppressed_ids, alpha=alpha)
+    check_arguments(max_lengths_B, eos_id=eos_id, suppressed_ids=suppressed_ids)
     n_sentences, device = len(max_lengths_B), max_lengths_B.device
     if sampling is not None and len(generators) != n_sentences:
         raise ValueError(f"sampling needs a generator for each of {n_sentences} sentences, got {len(generators)}")
@@ -117,7 +118,7 @@ def speculative_search(
             if new[-1] == eos_id or len(outputs[sentence]) >= max_lengths[sentence]:
                 is_new[row] = True
                 hypothesis = greedy_hypothesis(
-                    outputs[sentence], totals[sentence], sentence, eos_id=eos_id, alpha=alpha
+                    outputs[sentence], totals[sentence], sentence, eos_id=eos_id, penalty=penalty
                 )
                 results[sentence] = hypothesis if is_scored else replace(hypothesis, log_prob=math.nan, score=math.nan)
         if len(results) == n_sentences:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from transduce.errors import ConfigError
 from transduce.inference.engine import ForcedPair
-from transduce.search import length_penalty
+from transduce.search import NO_PENALTY, LengthPenalty
 from transduce.text import EOS_ID, normalise
 from transduce.text.masks import mask_pair
 
@@ -49,7 +49,9 @@ def forced_scores(translator: Translator, pairs: Sequence[tuple[str, str]]) -> l
     ]
 
 
-def log_probabilities(translator: Translator, pairs: Sequence[tuple[str, str]], *, alpha: float = 0.0) -> list[float]:
-    """Return log p(target | source) in nats, divided by the length penalty, as ``forced_scores`` finds it."""
+def log_probabilities(
+    translator: Translator, pairs: Sequence[tuple[str, str]], *, penalty: LengthPenalty = NO_PENALTY
+) -> list[float]:
+    """Return log p(target | source) in nats, divided by a length penalty, as ``forced_scores`` finds it."""
     scores = forced_scores(translator, pairs)
-    return [each.log_prob / length_penalty(float(each.n_tokens), alpha=alpha) for each in scores]
+    return [each.log_prob / penalty(float(each.n_tokens)) for each in scores]

@@ -11,6 +11,7 @@ from transduce.errors import CheckpointError
 from transduce.inference.translation.forced_scores import log_probabilities
 from transduce.inference.translation.parts import ScoredText, TranslatedSegment, Translation
 from transduce.inference.translation.translator import LineOptions, Translator
+from transduce.search import LengthPenalty
 
 __all__ = ["Reranker"]
 
@@ -59,7 +60,7 @@ class Reranker:
     ) -> list[TranslatedSegment]:
         """Rerank the candidates of each segment by the combined score; return its n-best."""
         pairs = [(best.text, source) for source, each in zip(sources, translated, strict=True) for best in each.n_best]
-        reverse_scores = iter(log_probabilities(self.reverse, pairs, alpha=search.alpha))
+        reverse_scores = iter(log_probabilities(self.reverse, pairs, penalty=LengthPenalty.of(search)))
         reranked = []
         for each in translated:
             rescored = [ScoredText(best.text, best.score + self.weight * next(reverse_scores)) for best in each.n_best]
