@@ -44,7 +44,7 @@ def test_the_grammar_in_both_directions() -> None:
     text = ParallelText(DataConfig(n_pairs=20, direction="de-en"))
     assert list(text.train_pairs("grammar")) == [(tgt, src) for src, tgt in there]
     assert len(list(text.of("dev"))) == 500
-    with pytest.raises(ConfigError, match=naming("English", "German", "direction", "'en-fr'")):
+    with pytest.raises(ConfigError, match=naming("grammar", "en", "de", "direction", "'en-fr'")):
         ParallelText(DataConfig(direction="en-fr")).train_pairs("grammar")
 
 

@@ -150,7 +150,7 @@ def test_a_model_of_another_system_is_read(tmp_path: Path) -> None:
     )  # fmt: skip
     flat = {**fields_of_before(), **config.model_dump()}
     edited(tmp_path / "model" / "config.json", lambda values: values.update(format=1, model=flat))
-    assert read_model_config(tmp_path / "model")[0] == config
+    assert read_model_config(tmp_path / "model").config == config
     edited(tmp_path / "model" / "config.json", lambda values: values.update(format=2))
     with pytest.raises(CheckpointError, match=naming("config.json", "d_ff", "'transformer'", "'bytenet'")):
         read_model_config(tmp_path / "model")

@@ -56,7 +56,8 @@ def test_a_model_does_what_it_did(version: Path, task: str) -> None:
     assert type(model) is KINDS[task]
     assert got == (pytest.approx(wanted, rel=TOLERANCE) if task == "reward" else wanted)
     written = read_run_config(version / task / "run").model
-    assert read_model_config(version / task / "run" / "model") == (written, task)
+    saved = read_model_config(version / task / "run" / "model")
+    assert (saved.config, saved.task, saved.used_as) == (written, task, task)
     assert not [each for each in examine([f"{task}/run"]) if each.status == "problem"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from importlib.metadata import EntryPoint
@@ -16,7 +17,6 @@ import transduce
 from said import naming
 from transduce.errors import CheckpointError
 from transduce.files import write_manifest
-from transduce.tasks import task_named
 
 PROGRAM = """
 import sys
@@ -26,23 +26,13 @@ for folder, kind in zip(sys.argv[1::2], sys.argv[2::2]):
     assert type(transduce.load(folder)).__name__ == kind, (folder, kind)
 assert not {"transduce.tasks", "transduce.training", "transduce.runs"} & sys.modules.keys()
 """
-KINDS = {
-    "translation": "Translator", "mask-predict": "MaskPredictTranslator", "parsing": "Parser", "reward": "RewardModel",
-    "causal-lm": "CausalLanguageModel", "masked-lm": "MaskedLanguageModel", "span-corruption": "SpanLanguageModel",
-    "pixels": "PixelModel", "sft": "ResponseModel", "dpo": "ResponseModel", "ppo": "ResponseModel",
-    "reinforce": "ResponseModel", "image-to-text": "Reader", "speech-to-text": "Transcriber",
-}  # fmt: skip
 
 
 def test_every_model_folder_is_loaded_without_its_task(small_runs: SmallRuns) -> None:
-    assert {task.name for task in SMALL_TASKS} == KINDS.keys()
-    folders = {task: small_runs[task].model for task in KINDS}
-    arguments = [str(each) for task, kind in KINDS.items() for each in (folders[task], kind)]
+    arguments = [str(each) for task in SMALL_TASKS for each in (small_runs[task.name].model, task.kind)]
     command = [sys.executable, "-c", PROGRAM, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    for task, folder in folders.items():
-        assert type(task_named(task).load(folder)).__name__ == KINDS[task]
 
 
 def test_another_task_is_refused(micro_model: Path, own_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,6 +48,21 @@ def test_another_task_is_refused(micro_model: Path, own_model: Path, monkeypatch
         "transduce.inference.trained_model.entry_points", lambda group, name: [Rhyming.entry(group, name)]
     )
     assert transduce.load(own_model) == (own_model, "cpu")
+
+
+def test_a_model_is_used_as_its_folder_says(own_model: Path) -> None:
+    def say(used_as: object) -> None:
+        values = json.loads((own_model / "config.json").read_text(encoding="utf-8"))
+        (own_model / "config.json").write_text(json.dumps(values | {"task": "rhyming", "used_as": used_as}))
+        write_manifest(own_model, exempt=("README.md",))
+
+    say("translation")
+    assert type(transduce.load(own_model)) is transduce.Translator
+    assert type(transduce.Translator.load(own_model)) is transduce.Translator
+    for unknown, facts in (("verse", ("rhyming",)), (1, ("config.json", "used_as", 1))):
+        say(unknown)
+        with pytest.raises(CheckpointError, match=naming(own_model, *facts)):
+            transduce.load(own_model)
 
 
 class Rhyming:

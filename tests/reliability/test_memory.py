@@ -182,7 +182,7 @@ def test_a_configuration_that_is_not_that_of_the_weights(forks: Forks, own_model
 
 
 def test_the_configuration_of_a_good_folder(forks: Forks, micro_model: Path) -> None:
-    assert read_model_config(micro_model)[0].d_model == 32
+    assert read_model_config(micro_model).config.d_model == 32
     assert forks.run("model", micro_model).returncode == 0
 
 

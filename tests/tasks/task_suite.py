@@ -40,6 +40,7 @@ class SmallTask:
     score: str  # one that its evaluation gives
     validated: str | None  # one that its validation gives; None: only the loss
     card: tuple[str, ...]  # what its card tells of model, data and scores
+    kind: str  # the class of its loaded model
     use: Callable[[Any, Path], Any]  # what its loaded model gives for an input, perhaps from the folder of files
     mistakes: tuple[tuple[str, tuple[object, ...]], ...]  # settings, each with the facts that its refusal names
     text: str  # what the refusal names if there is no training text
@@ -256,7 +257,9 @@ def check_card(run: SmallRun, folder: Path, other: SmallRun) -> None:
 def check_loading(run: SmallRun, folder: Path, other: SmallRun) -> None:
     """What is loaded does the same each time; a model of another task is refused by both names."""
     task = task_named(run.task.name)
-    first, second = (run.task.use(task.load(run.model), run.files) for _ in range(2))
+    loaded = [task.load(run.model) for _ in range(2)]
+    assert [type(each).__name__ for each in loaded] == 2 * [run.task.kind]
+    first, second = (run.task.use(each, run.files) for each in loaded)
     assert first == second
     with pytest.raises(CheckpointError, match=naming(other.model, other.task.name)):
         task.load(other.model)

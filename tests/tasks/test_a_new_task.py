@@ -156,6 +156,7 @@ BACKWARDS = SmallTask(
     score="right",
     validated="right",
     card=("d_model 32", "- right: "),
+    kind="function",
     use=lambda backwards, files: backwards("5 2"),
     mistakes=(("data.dev_trees=few.ptb", ("dev_trees", "'parsing'")), ("data.corpus=files", ("data.corpus",))),
     text="data.corpus",

@@ -17,7 +17,8 @@ from transduce.config import RunConfig
 from transduce.errors import ConfigError
 from transduce.inference.trained_model import TASK_GROUP, TrainedModel
 from transduce.recipes import with_settings
-from transduce.tasks import TASKS, task_named
+from transduce.tasks import TASKS, prepare, task_named
+from transduce.tasks.documents.text_task import texts_of
 
 PAIRS = """
     '''The task of writing words backwards.'''
@@ -75,8 +76,6 @@ DOCUMENTS = """
 
     from transduce.corpora import PlainText
     from transduce.data.documents import CausalBatches
-    from transduce.inference.language_models.causal import CausalLanguageModel
-    from transduce.inference.trained_model import Capabilities
     from transduce.tasks import register
     from transduce.tasks.documents.text_task import DocumentPreparation, TextTask
 
@@ -88,19 +87,13 @@ DOCUMENTS = """
         def texts(self, item):
             return [line.lower() for line in item]
 
-        def rows(self, item):
-            return super().rows(self.texts(item))
-
 
     class LowerCase(TextTask):
         name, progress_verb, is_causal, preparation = "lower-case", "modelling", True, LowerPreparation
+        used_as = "causal-lm"
 
         def text_batches(self, store, model, data, **options):
             return CausalBatches(store, max_length=self.longest_segment(model, data), **options)
-
-
-    class LowerCaseModel(CausalLanguageModel):
-        capabilities = Capabilities(("lower-case",), "a model of lower case", "generate")
 
 
     register(LowerCase())
@@ -114,6 +107,7 @@ ADDED = {
         score="sacrebleu",
         validated="bleu",
         card=("1 + 1 layers", "test words"),
+        kind="WordTranslator",
         use=lambda translator, files: translator.translate(["abc"]),
         mistakes=(("data.n_letters=many", ("data.n_letters", "'many'")),),
         text="n_letters",
@@ -125,6 +119,7 @@ ADDED = {
         score="perplexity",
         validated=None,
         card=("a window of 32 tokens", "perplexity per target"),
+        kind="CausalLanguageModel",
         use=lambda model, files: [each.text for each in model.generate(["the"], max_tokens=4)],
         mistakes=(("model.is_causal=false", ("is_causal",)),),
         text="train_text",
@@ -168,6 +163,15 @@ def test_an_added_task_passes_the_suite(
     for setting, facts in ADDED[name].mistakes:
         with pytest.raises(ConfigError, match=naming(*facts)):
             run.config(setting)
+
+
+def test_documents_are_stored_as_tokenizers_learn_them(added: Callable[[str], None], tmp_path: Path) -> None:
+    added("lower-case = task_of_documents")
+    (tmp_path / "text.txt").write_text("The DOG sleeps.\n", encoding="utf-8")
+    settings = ["model.system=language-model", "data.task=lower-case", "data.corpus=files", "data.language=en"]
+    settings.append(f"data.train_text={tmp_path / 'text.txt'}")
+    prepared = prepare(with_settings(RunConfig(), settings).data, tmp_path / "store")
+    assert list(texts_of(prepared.train, prepared.tokenizers)) == ["the dog sleeps.\n"]
 
 
 def test_its_settings_are_its_own(added: Callable[[str], None]) -> None:

@@ -25,17 +25,13 @@ app = typer.Typer(help="List the known corpora and download or generate them.", 
 @app.command("list", cls=Verb)
 def list_corpora(data: options.Data = None, json: options.Json = False) -> None:
     """List the corpora with their languages, size, licence and source, and the language pairs on this machine."""
-    from transduce.corpora import BUILT_IN, CATALOGUE, TREEBANKS, Corpus, available_directions, data_folders, find_trees
+    from transduce.corpora import CATALOGUE, GENERATED, TREEBANKS, available_directions, data_folders, find_trees
 
     folders = data_folders(data)
-    built_in = Corpus(
-        BUILT_IN, languages=("en", "de"), licence="MIT",
-        size="30,000 pairs by default, up to a million and more; dev 500; test 1,000",
-        source="built in: generated from a seed by a grammar, with English trees",
-    )  # fmt: skip
     rows: list[dict[str, Any]] = []
-    for corpus in (built_in, *CATALOGUE.values()):
-        here = ["en-de"] if corpus is built_in else available_directions(corpus, folders)
+    for corpus in (*(each.about for each in GENERATED.values()), *CATALOGUE.values()):
+        is_generated = corpus.name in GENERATED
+        here = ["-".join(corpus.languages)] if is_generated else available_directions(corpus, folders)
         rows.append({**_about(corpus, "name", "languages", *ABOUT), "is_here": bool(here), "here": here})
     treebanks: list[dict[str, Any]] = [
         {"name": name, **_about(treebank, *ABOUT), "is_here": find_trees(name, "train", folders) is not None}
@@ -97,7 +93,15 @@ def get_named_corpus(
     """Download a corpus, or generate the built-in one. Downloads are resumed and verified."""
     from transduce.cli.progress import DownloadProgress
     from transduce.config import DataConfig, nearest_name
-    from transduce.corpora import BUILT_IN, CATALOGUE, TREEBANKS, cache_folder, get_corpus, write_grammar_corpus
+    from transduce.corpora import (
+        BUILT_IN,
+        CATALOGUE,
+        GENERATED,
+        TREEBANKS,
+        cache_folder,
+        get_corpus,
+        write_grammar_corpus,
+    )
 
     if out is not None:
         require_folder("--out", out)
@@ -122,12 +126,14 @@ def get_named_corpus(
                 log=progress.log,
             )
     else:
+        if name in GENERATED:
+            raise ConfigError(f"{name} is built in and has no files to get; name it in data.corpus")
         if name in TREEBANKS:
             raise ConfigError(
                 f"{name} is a treebank and cannot be downloaded here; put the trees of {TREEBANKS[name].source}, into"
                 f" DIR/trees/{TREEBANKS[name].folder} as train.ptb, dev.ptb and test.ptb, and train with --data DIR"
             )
-        raise ConfigError(f"no corpus is called {quoted(name)}; {nearest_name(name, [BUILT_IN, *CATALOGUE])}")
+        raise ConfigError(f"no corpus is called {quoted(name)}; {nearest_name(name, [*GENERATED, *CATALOGUE])}")
     if json:
         print_json({"folder": str(folder), "pairs": sizes})
     else:

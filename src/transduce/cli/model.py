@@ -68,5 +68,5 @@ def _config(name: str) -> ModelConfig:
         return task_of(run).model_config(run.model, run.data.vocab_size, run.data.vocab_size)
     if path.is_dir() and name not in PRESETS:
         require_model_folder(path)
-        return read_model_config(path)[0]
+        return read_model_config(path).config
     return preset(name).model

@@ -6,6 +6,7 @@ from transduce.corpora.catalogue import BUILT_IN, CATALOGUE, OWN_FILES, Corpus, 
 from transduce.corpora.cleaning import CleaningReport, CleaningRules, clean
 from transduce.corpora.digits import DIGIT_CLASSES, DIGIT_LEVELS, DIGIT_PIXELS, DIGIT_SIDE, digit_images
 from transduce.corpora.download import Progress
+from transduce.corpora.generated import GENERATED
 from transduce.corpora.getting import get_corpus
 from transduce.corpora.grammar import generate_pairs
 from transduce.corpora.holding_out import HeldOut, hold_out
@@ -19,9 +20,9 @@ from transduce.corpora.treebank_text import TREEBANKS, WSJ, TreebankText, find_t
 from transduce.corpora.writing import write_grammar_corpus
 
 __all__ = [
-    "BUILT_IN", "CATALOGUE", "DIGIT_CLASSES", "DIGIT_LEVELS", "DIGIT_PIXELS", "DIGIT_SIDE", "OWN_FILES", "TREEBANKS",
-    "WSJ", "CleaningReport", "CleaningRules", "Corpus", "HeldOut", "Pair", "ParallelText", "PlainText", "Progress",
-    "Ranking", "Report", "Source", "Text", "TreebankText", "available_directions", "cache_folder", "clean",
+    "BUILT_IN", "CATALOGUE", "DIGIT_CLASSES", "DIGIT_LEVELS", "DIGIT_PIXELS", "DIGIT_SIDE", "GENERATED", "OWN_FILES",
+    "TREEBANKS", "WSJ", "CleaningReport", "CleaningRules", "Corpus", "HeldOut", "Pair", "ParallelText", "PlainText",
+    "Progress", "Ranking", "Report", "Source", "Text", "TreebankText", "available_directions", "cache_folder", "clean",
     "corpus_named", "data_folders", "digit_images", "find_text", "find_trees", "generate_pairs", "get_corpus",
     "has_training_text", "hold_out", "read_aligned_files", "read_rankings", "read_tab_separated", "read_trees",
     "text_named", "write_grammar_corpus",

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from itertools import chain, islice
 from pathlib import Path
+from typing import TypeVar
 
 from transduce.config import SPLITS, DataConfig, ParallelCorpora, Split, nearest_name
-from transduce.corpora.catalogue import BUILT_IN, CATALOGUE, OWN_FILES, Text, corpus_named
+from transduce.corpora.catalogue import CATALOGUE, OWN_FILES, Text, corpus_named
 from transduce.corpora.cleaning import CleaningReport, CleaningRules, clean
 from transduce.corpora.detokenising import detokenised
 from transduce.corpora.formats import foreign_format
+from transduce.corpora.generated import GENERATED
 from transduce.corpora.grammar import GrammarPair, generate_pairs
 from transduce.corpora.layout import data_folders, find_text, has_training_text
 from transduce.corpora.parallel_files import read_aligned_files, read_tab_separated, read_uncleaned_columns
@@ -21,14 +23,13 @@ from transduce.files import open_binary
 
 __all__ = ["GRAMMAR_DEV_PAIRS", "GRAMMAR_TEST_PAIRS", "ParallelText", "grammar_pairs", "require_text"]
 
+PairT = TypeVar("PairT")
 UncleanedPairs = Iterator[Pair | None]  # None: a line that is not a pair
 
 GRAMMAR_DEV_PAIRS = 500
 GRAMMAR_TEST_PAIRS = 1000
 
 N_NAMES_SHOWN = 8  # file names of a folder in an error message
-
-_WITHOUT_FOLDER = (BUILT_IN, OWN_FILES)  # all other corpora are read from data folders
 
 
 class ParallelText(Source[Pair]):
@@ -48,7 +49,8 @@ class ParallelText(Source[Pair]):
         super().__init__(config)
         self.config = ParallelCorpora.of(config)
         self._folders = data_folders(data_folder)
-        self._train_files = {name: self._find_train(name) for name in self.corpora if name not in _WITHOUT_FOLDER}
+        in_folders = [name for name in self.corpora if name not in (*GENERATED, OWN_FILES)]
+        self._train_files = {name: self._find_train(name) for name in in_folders}
         for path in self.files:
             require_text(path)  # fail now, not minutes later when the dev text is read
 
@@ -69,8 +71,8 @@ class ParallelText(Source[Pair]):
 
     def _all_train_pairs(self, corpus: str) -> UncleanedPairs:
         match corpus:
-            case "grammar":
-                return self._grammar_pairs("train")
+            case name if name in GENERATED:
+                return self._generated(name, "train")
             case "files":
                 tsv = self.config.files_of("train")[2]
                 return self._two_files("train") if tsv is None else read_uncleaned_columns(Path(tsv))
@@ -101,8 +103,8 @@ class ParallelText(Source[Pair]):
         name = self._first_with(split)
         if self._names_files(split) or name is None:
             return self._two_files(split)
-        if name == BUILT_IN:
-            return self._grammar_pairs(split)
+        if name in GENERATED:
+            return self._generated(name, split)
         texts = self._find(corpus_named(name).texts(split))
         return chain.from_iterable(read_aligned_files(src, tgt) for src, tgt in texts)
 
@@ -111,7 +113,7 @@ class ParallelText(Source[Pair]):
         if self._names_files(split):
             return " with ".join(name for name in self.config.files_of(split) if name is not None)
         name = self._first_with(split)
-        if name is None or name == BUILT_IN:
+        if name is None or name in GENERATED:
             return f"{name} {split}" if name else ""
         present = (text for text in corpus_named(name).texts(split) if self._find((text,)))
         return ", ".join(f"{text.folder}/{text.stem}" for text in present)
@@ -119,7 +121,7 @@ class ParallelText(Source[Pair]):
     def _first_with(self, split: Split) -> str | None:
         """Name of the first corpus that has this split, dev or test."""
         for name in self.corpora:
-            if name == BUILT_IN or (name != OWN_FILES and self._find(corpus_named(name).texts(split))):
+            if name in GENERATED or (name != OWN_FILES and self._find(corpus_named(name).texts(split))):
                 return name
         return None
 
@@ -149,15 +151,15 @@ class ParallelText(Source[Pair]):
         own_folders = [folder / missing.folder for folder in self._folders if (folder / missing.folder).is_dir()]
         if own_folders:
             raise DataError(f"{name}: {not_found}; {' and '.join(map(_listing, own_folders))}")
-        known = nearest_name(name, [*CATALOGUE, *_WITHOUT_FOLDER])
+        known = nearest_name(name, [*CATALOGUE, *GENERATED, OWN_FILES])
         raise DataError(f"{name} is not a known corpus ({known}), and {not_found}")
 
-    def _grammar_pairs(self, split: Split) -> Iterator[Pair]:
-        direction = self.config.direction
-        if direction not in ("en-de", "de-en"):
-            raise ConfigError(f"the grammar corpus is English and German, got direction = {direction!r}")
-        pairs = grammar_pairs(self.config, split)
-        return ((pair.en, pair.de) if direction == "en-de" else (pair.de, pair.en) for pair in pairs)
+    def _generated(self, name: str, split: Split) -> Iterator[Pair]:
+        config, (first, second) = self.config, GENERATED[name].about.languages
+        if config.direction not in (f"{first}-{second}", f"{second}-{first}"):
+            raise ConfigError(f"{name} has text in {first} and {second}, got direction = {config.direction!r}")
+        pairs = _generated(GENERATED[name].pairs, config, split)
+        return pairs if config.src_language == first else ((other, one) for one, other in pairs)
 
     def _names_files(self, split: Split) -> bool:
         return any(name is not None for name in self.config.files_of(split))
@@ -172,15 +174,21 @@ class ParallelText(Source[Pair]):
 
 def grammar_pairs(config: DataConfig, split: Split) -> Iterator[GrammarPair]:
     """Generate a split of the built-in corpus as configured, with trees."""
+    return _generated(generate_pairs, config, split)
+
+
+def _generated(generate: Callable[..., Iterator[PairT]], config: DataConfig, split: Split) -> Iterator[PairT]:
     if split == "train":
-        return generate_pairs(split, n_pairs=config.n_pairs, seed=config.corpus_seed)
+        return generate(split, n_pairs=config.n_pairs, seed=config.corpus_seed)
     n_pairs = GRAMMAR_DEV_PAIRS if split == "dev" else GRAMMAR_TEST_PAIRS
-    return iter(_evaluation_pairs(split, n_pairs, config.corpus_seed))
+    return iter(_evaluation_pairs(generate, split, n_pairs, config.corpus_seed))
 
 
 @lru_cache(maxsize=4)  # they are read several times in a run
-def _evaluation_pairs(split: Split, n_pairs: int, seed: int) -> tuple[GrammarPair, ...]:
-    return tuple(generate_pairs(split, n_pairs=n_pairs, seed=seed))
+def _evaluation_pairs(
+    generate: Callable[..., Iterator[PairT]], split: Split, n_pairs: int, seed: int
+) -> tuple[PairT, ...]:
+    return tuple(generate(split, n_pairs=n_pairs, seed=seed))
 
 
 def require_text(path: Path, *, may_be_json: bool = False) -> None:

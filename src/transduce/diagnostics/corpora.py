@@ -13,17 +13,16 @@ from transduce.config import (
     nearest_name,
 )
 from transduce.corpora import (
-    BUILT_IN,
     CATALOGUE,
+    GENERATED,
     Text,
     available_directions,
     corpus_named,
     data_folders,
     find_text,
-    generate_pairs,
 )
 from transduce.findings.finding import Finding, good, note, problem
-from transduce.findings.pairs import N_GRAMMAR_PAIRS
+from transduce.findings.pairs import N_GENERATED_PAIRS
 from transduce.findings.text import examine_line_pairs, examine_two_files
 from transduce.recipes import read_recipe
 
@@ -38,10 +37,10 @@ _NO_LANGUAGE = frozenset({"csv", "tsv", "txt", "xml", "sgm", "log", "npy", "md",
 
 def examine_corpus(name: str, data_folder: Path | None = None) -> Iterator[Finding]:
     """Examine all texts of a corpus on this machine, in all of its language pairs."""
-    if name == BUILT_IN:
-        yield good(name, "the built-in corpus, generated from a seed; it needs no files")
-        pairs = ((pair.en, pair.de) for pair in generate_pairs("train", n_pairs=N_GRAMMAR_PAIRS, seed=1))
-        yield from examine_line_pairs(f"{name}, {N_GRAMMAR_PAIRS} pairs", pairs)
+    if name in GENERATED:
+        yield good(name, "a built-in corpus, generated from a seed; it needs no files")
+        pairs = GENERATED[name].pairs("train", n_pairs=N_GENERATED_PAIRS, seed=1)
+        yield from examine_line_pairs(f"{name}, {N_GENERATED_PAIRS} pairs", pairs)
         return
     folders = data_folders(data_folder)
     corpus = corpus_named(name)
@@ -49,7 +48,7 @@ def examine_corpus(name: str, data_folder: Path | None = None) -> Iterator[Findi
     here = {text: _files_of(text, folders) for text in dict.fromkeys(texts)}
     if not any(here.values()):
         searched = ", ".join(map(str, folders))
-        known = nearest_name(name, [BUILT_IN, *CATALOGUE])
+        known = nearest_name(name, [*GENERATED, *CATALOGUE])
         help = CATALOGUE[name].how_to_get if name in CATALOGUE else known
         yield problem(name, f"no text of this corpus in {searched}, and no file or folder of this name; {help}")
         return

@@ -128,8 +128,8 @@ def examine_model(folder: Path) -> Iterator[Finding]:
     )
     if not (folder / CARD_FILE).is_file():
         yield note(folder, f"no model card ({CARD_FILE}): its training data is not documented")
-    if read.task in TrainedModel.by_task:
-        yield from guard(folder, _examine_output(folder, TrainedModel.class_for(read.task, folder).from_folder(read)))
+    if TrainedModel.is_known(read):
+        yield from guard(folder, _examine_output(folder, TrainedModel.class_for(read).from_folder(read)))
 
 
 def _examine_output(folder: Path, model: TrainedModel) -> Iterator[Finding]:

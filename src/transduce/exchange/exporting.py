@@ -84,8 +84,8 @@ def export_model(
     Raises ConfigError, naming the setting, for a model that the format cannot carry and for a missing library;
     CheckpointError if the model folder cannot be used; TransduceError, leaving nothing behind, if the check fails.
     """
-    config, task = read_model_config(folder)
-    kind = TrainedModel.class_for(task, folder)
+    saved = read_model_config(folder)
+    config, kind = saved.config, TrainedModel.class_for(saved)
     require_exportable(config, kind.capabilities, target, where=folder)
     for name in NEEDED[target]:
         library(name, needed_for=f"the export to {FORMAT_NAMES[target]}")

@@ -8,14 +8,13 @@ from pathlib import Path
 
 from transduce.config import SPLITS, DataConfig, ParallelData, Split
 from transduce.corpora import (
-    BUILT_IN,
+    GENERATED,
     OWN_FILES,
     CleaningRules,
     ParallelText,
     corpus_named,
     data_folders,
     find_text,
-    generate_pairs,
 )
 from transduce.corpora.checks import TextPart, column_part, remarks_between, remarks_on_codes, two_file_part
 from transduce.corpora.formats import foreign_format
@@ -25,7 +24,7 @@ from transduce.findings.text import as_finding, examine_column_file, examine_lin
 
 __all__ = ["examine_pairs_of"]
 
-N_GRAMMAR_PAIRS = 300  # examined of the built-in corpus, which is the same everywhere
+N_GENERATED_PAIRS = 300  # examined of a generated corpus, which is the same everywhere
 
 
 def examine_pairs_of(data: DataConfig, recipe: Path, data_folder: Path | None) -> Iterator[Finding]:
@@ -66,9 +65,9 @@ def examine_pairs_of(data: DataConfig, recipe: Path, data_folder: Path | None) -
                     parts[split].append(two_file_part(src, tgt))
                 yield from examine_two_files(src, tgt, rules=rules, languages=languages)
         for name in data.weights:
-            if name == BUILT_IN:
+            if name in GENERATED:
                 has_part[split] = True
-            if name in (BUILT_IN, OWN_FILES) or (split != "train" and has_part[split]):
+            if name in (*GENERATED, OWN_FILES) or (split != "train" and has_part[split]):
                 continue
             for text in corpus_named(name).texts(split):
                 files = find_text(text, *languages, folders)
@@ -79,10 +78,11 @@ def examine_pairs_of(data: DataConfig, recipe: Path, data_folder: Path | None) -
                     yield from examine_two_files(*files, rules=rules, languages=languages, is_tokenised=is_tokenised)
     between = remarks_between(parts["train"], [*parts["dev"], *parts["test"]])
     yield from guard(recipe, map(as_finding, between))
-    if BUILT_IN in data.weights:
-        pairs = ((pair.en, pair.de) for pair in generate_pairs("train", n_pairs=data.n_pairs, seed=data.corpus_seed))
-        n_pairs = min(data.n_pairs, N_GRAMMAR_PAIRS)
-        yield from examine_line_pairs(f"{BUILT_IN}, {counted(n_pairs, 'pair')}", islice(pairs, n_pairs), rules=rules)
+    for name in data.weights:
+        if name in GENERATED:
+            pairs = GENERATED[name].pairs("train", n_pairs=data.n_pairs, seed=data.corpus_seed)
+            n_pairs = min(data.n_pairs, N_GENERATED_PAIRS)
+            yield from examine_line_pairs(f"{name}, {counted(n_pairs, 'pair')}", islice(pairs, n_pairs), rules=rules)
     if missing is None and not has_part["dev"]:
         yield note(recipe, "no dev text: there will be no validation and no best checkpoint")
     if missing is None and not has_part["test"]:

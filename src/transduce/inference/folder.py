@@ -47,8 +47,8 @@ from transduce.model.weights_file import finite_tensors, write_tensors
 from transduce.text import Tokenizers
 
 __all__ = [
-    "ModelFolder", "SavedWeights", "read_model_config", "read_model_folder", "read_saved_weights", "read_tokenizers",
-    "require_memory_to_search", "write_model_card", "write_model_folder",
+    "ModelFolder", "SavedModel", "SavedWeights", "read_model_config", "read_model_folder", "read_saved_weights",
+    "read_tokenizers", "require_memory_to_search", "write_model_card", "write_model_folder",
 ]  # fmt: skip
 
 MIGRATIONS = (tables_of_format_1, model_of_format_2)  # from format 1
@@ -57,16 +57,23 @@ CONFIG_FILE, WEIGHTS_FILE, CARD_FILE = "config.json", "model.safetensors", "READ
 
 
 @dataclass(frozen=True, slots=True)
-class ModelFolder:
-    """A model with its tokenizers, search configuration and task."""
+class SavedModel:
+    """What a model folder holds, without weights."""
 
     folder: Path
     config: ModelConfig
+    task: str  # name of the task
+    used_as: str  # the task whose class uses the model: the same, unless it has no class of its own
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFolder(SavedModel):
+    """A model with its tokenizers, search configuration and task."""
+
     model: Any  # from ``make_model``
     tokenizers: Tokenizers
     search: SearchConfig
     direction: str  # "en-de"; a parser uses only the first language
-    task: str  # name of the task
     statistics: LineStatistics | None = None  # of the training text; None in folders of earlier versions
     longest_source: int | None = None  # columns or frames of images or audio in training; None in earlier versions
 
@@ -95,12 +102,16 @@ def write_model_folder(
     search: SearchConfig,
     direction: str,
     task: str,
+    used_as: str | None = None,
     card: str,
     statistics: LineStatistics | None = None,
     longest_source: int | None = None,
     ancestry: Sequence[Ancestor] = (),
 ) -> None:
-    """Write a model folder atomically, replacing an older model. Raises DataError if ``folder`` holds anything else."""
+    """Write a model folder atomically, replacing an older model. Raises DataError if ``folder`` holds anything else.
+
+    ``used_as``: the task whose class uses the model, by default its own.
+    """
     is_older_model = (folder / CONFIG_FILE).is_file() and (folder / WEIGHTS_FILE).is_file()
     with atomic_folder(folder, replace=is_older_model) as temporary:
         write_tensors(temporary / WEIGHTS_FILE, weights)
@@ -111,6 +122,8 @@ def write_model_folder(
         if longest_source is not None:
             tables["longest_source"] = longest_source
         values = {"format": FORMAT, "task": task, "direction": direction, **tables}
+        if used_as not in (None, task):
+            values["used_as"] = used_as
         if ancestry:
             values["ancestry"] = ancestry_as_json(ancestry)
         write_json(temporary / CONFIG_FILE, values)
@@ -134,7 +147,8 @@ def read_model_folder(folder: Path, *, device: torch.device) -> ModelFolder:
 
 
 def _read_model_folder(folder: Path, device: torch.device) -> ModelFolder:
-    path, (config, values, task) = folder / CONFIG_FILE, _read_config(folder)
+    path, (saved, values) = folder / CONFIG_FILE, _read_config(folder)
+    config = saved.config
     direction = values.get("direction")
     if not isinstance(direction, str) or not re.fullmatch(DIRECTION_PATTERN, direction):
         raise CheckpointError(f"{path}: direction should be like 'en-de' or 'en-pt-BR', got {quoted(direction)}")
@@ -156,7 +170,9 @@ def _read_model_folder(folder: Path, device: torch.device) -> ModelFolder:
         model = make_model(config, tokenizers)
     assign_weights(model, weights, where=folder / WEIGHTS_FILE)
     model = model.to(device).eval()
-    return ModelFolder(folder, config, model, tokenizers, search, direction, task, statistics, longest_source)
+    return ModelFolder(
+        folder, config, saved.task, saved.used_as, model, tokenizers, search, direction, statistics, longest_source
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,12 +189,12 @@ class SavedWeights:
 def read_saved_weights(folder: Path) -> SavedWeights:
     """Read and check the weights of a model folder. Raises CheckpointError as ``read_model_folder`` does."""
     with _verified(folder):
-        config, values, task = _read_config(folder)
+        saved, values = _read_config(folder)
         weights = _read_weights(folder / WEIGHTS_FILE)
         before = ancestry_from_json(values, where=folder / CONFIG_FILE)
         where = folder.resolve()
-        itself = Ancestor(f"{where.parent.name}/{where.name}", task, sha256_of_file(folder / WEIGHTS_FILE))
-        return SavedWeights(config, task, Tokenizers.load(folder), weights, (*before, itself))
+        itself = Ancestor(f"{where.parent.name}/{where.name}", saved.task, sha256_of_file(folder / WEIGHTS_FILE))
+        return SavedWeights(saved.config, saved.task, Tokenizers.load(folder), weights, (*before, itself))
 
 
 def read_tokenizers(folder: Path) -> Tokenizers:
@@ -187,14 +203,13 @@ def read_tokenizers(folder: Path) -> Tokenizers:
         return Tokenizers.load(folder)
 
 
-def read_model_config(folder: Path) -> tuple[ModelConfig, str]:
-    """Return the architecture of a model folder, and the name of its task.
+def read_model_config(folder: Path) -> SavedModel:
+    """Return the architecture of a model folder, and its task.
 
     Raises CheckpointError if a file is missing or the weights do not fit the architecture.
     """
     with _verified(folder):
-        config, _, task = _read_config(folder)
-    return config, task
+        return _read_config(folder)[0]
 
 
 def require_memory_to_search(model: ModelConfig, device: torch.device, *, where: Path) -> None:
@@ -220,17 +235,23 @@ def _verified(folder: Path) -> AbstractContextManager[None]:
     return verified_while_read(folder, large=WEIGHTS_FILE, required=required, error=CheckpointError, may_be_links=True)
 
 
-def _read_config(folder: Path) -> tuple[ModelConfig, dict[str, Any], str]:
-    """Return the architecture, checked against the weights file, the values of ``config.json``, and its task."""
+def _read_config(folder: Path) -> tuple[SavedModel, dict[str, Any]]:
+    """Return the architecture, checked against the weights file, and all values of ``config.json``."""
     path = folder / CONFIG_FILE
     values = read_json(path, error=CheckpointError, may_be_link=True)
     values = migrated(values, MIGRATIONS, first=1, where=path, error=CheckpointError)
     config = config_from_mapping(ModelConfig, _table(values, "model"), where=path, error=CheckpointError)
-    task = values.get("task")
-    if not isinstance(task, str):
-        raise CheckpointError(f"{path}: task should be the name of a task, got {quoted(task)}")
+    task = _task(values, "task", path)
+    used_as = _task(values, "used_as", path) if "used_as" in values else task
     _require_matching_weights(config, folder, cost_of(config).parameters)
-    return config, values, task
+    return SavedModel(folder, config, task, used_as), values
+
+
+def _task(values: Mapping[str, Any], key: str, path: Path) -> str:
+    name = values.get(key)
+    if not isinstance(name, str):
+        raise CheckpointError(f"{path}: {key} should be the name of a task, got {quoted(name)}")
+    return name
 
 
 def _read_weights(path: Path) -> dict[str, Tensor]:

@@ -28,14 +28,14 @@ def load(folder: str | Path, kind: Any = None, *, device: str | torch.device = "
     """Load a model folder: a ``Translator``, a ``Parser``, a ``LanguageModel``, a ``Reader``, ... by its task.
 
     ``kind``: the class that is wanted, as in ``load(folder, Translator)``. Options such as a precision are those of the
-    classes, ``Translator.load(folder, precision="bf16")``. A task of another distribution is asked for the model by
-    ``load(folder, device=...)``: its entry point in the group ``transduce.tasks`` has the name of the task.
+    classes, ``Translator.load(folder, precision="bf16")``. A task of another distribution whose models no class uses is
+    asked for the model by ``load(folder, device=...)``: its entry point in the group ``transduce.tasks`` has its name.
     Raises CheckpointError if the folder cannot be used, or its model is of another kind, or for an unknown task.
     """
     folder, wanted = Path(folder), kind or TrainedModel
-    _, task = read_model_config(folder)
-    if kind is None and task not in TrainedModel.by_task:
-        added = added_task(task, folder)
-        if task not in TrainedModel.by_task and hasattr(added, "load"):
+    saved = read_model_config(folder)
+    if kind is None and not wanted.is_known(saved):
+        added = added_task(saved.task, folder)
+        if not wanted.is_known(saved) and hasattr(added, "load"):
             return added.load(folder, device=device)
-    return wanted.class_for(task, folder).load(folder, device=device)
+    return wanted.class_for(saved).load(folder, device=device)

@@ -111,7 +111,7 @@ class MediaModel(TrainedModel):
         does not support the precision.
         """
         read = read_model_folder(Path(folder), device=usable_device(device))
-        return cls.class_for(read.task, read.folder).from_folder(read, precision=precision)
+        return cls.class_for(read).from_folder(read, precision=precision)
 
     @classmethod
     def from_folder(cls, loaded: ModelFolder, *, precision: InferencePrecision = "fp32") -> Self:

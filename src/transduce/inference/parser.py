@@ -91,7 +91,7 @@ class Parser(TrainedModel):
     ) -> Self:
         """Load a model folder. Raises CheckpointError if it cannot be used, or holds no parser."""
         loaded = read_model_folder(Path(folder), device=usable_device(device))
-        kind = cls.class_for(loaded.task, loaded.folder)
+        kind = cls.class_for(loaded)
         return kind.from_folder(loaded, precision=precision, is_constrained=is_constrained)
 
     @classmethod

@@ -17,7 +17,7 @@ from transduce.errors import CheckpointError
 from transduce.inference.process_bound import ProcessBound
 
 if TYPE_CHECKING:
-    from transduce.inference.folder import ModelFolder
+    from transduce.inference.folder import ModelFolder, SavedModel
 
 __all__ = ["Capabilities", "ExportedAs", "ServedAs", "TrainedModel", "added_task"]
 
@@ -31,7 +31,7 @@ ExportedAs = Literal["encoder-decoder", "decoder"]
 class Capabilities:
     """What can be done with models."""
 
-    tasks: tuple[str, ...]  # those that they are trained for, by the names in ``config.json``
+    tasks: tuple[str, ...]  # those that they are trained for, by ``used_as`` or ``task`` in ``config.json``
     what: str  # "a translator"
     verb: str  # of the command line, that does what they are for
     served_as: ServedAs | None = None
@@ -61,16 +61,22 @@ class TrainedModel(ProcessBound, ABC):
         """Return the model of a folder that has been read. Raises CheckpointError as ``load``."""
 
     @classmethod
-    def class_for(cls, task: str, folder: Path) -> type[Self]:
-        """Return the class for the models of a task: this one or a subclass.
+    def is_known(cls, saved: SavedModel) -> bool:
+        """Return whether there is a class for a model, without importing a task of another distribution."""
+        return not {saved.used_as, saved.task}.isdisjoint(TrainedModel.by_task)
 
-        Raises CheckpointError, saying what ``folder`` holds and which verb uses it, if there is none.
+    @classmethod
+    def class_for(cls, saved: SavedModel) -> type[Self]:
+        """Return the class for a model, by what it is used as, else by its task: this one or a subclass.
+
+        Raises CheckpointError, saying what the folder holds and which verb uses it, if there is none.
         """
-        if task in cls.capabilities.tasks:
+        folder, task = saved.folder, saved.task
+        if not {saved.used_as, task}.isdisjoint(cls.capabilities.tasks):
             return cls
-        if task not in TrainedModel.by_task:
+        if not cls.is_known(saved):
             added_task(task, folder)  # its module may define the class
-        found = TrainedModel.by_task.get(task)
+        found = TrainedModel.by_task.get(saved.used_as) or TrainedModel.by_task.get(task)
         if found is None:
             raise CheckpointError(f"{folder} holds a model for {task}; load it by the package that defines this task")
         if not issubclass(found, cls):

@@ -13,6 +13,7 @@ from torch import nn
 from transduce.config import RunConfig, Split, TrainingConfig
 from transduce.errors import CheckpointError, ConfigError, DataError
 from transduce.inference.folder import write_model_card, write_model_folder
+from transduce.inference.trained_model import TrainedModel
 from transduce.metrics import TokenisedBleu, customary_bleus, perplexity
 from transduce.runs.card import model_card
 from transduce.runs.folder import MODEL, require_same_data, store_of
@@ -60,6 +61,7 @@ def average_run(
         search=config.search,
         direction=config.data.direction,
         task=task.name,
+        used_as=None if task.name in TrainedModel.by_task else task.used_as,
         card=model_card(config, prepared, state, averaged=averaged.in_words, ancestry=settings.ancestry),
         statistics=task.line_statistics(prepared, config),
         longest_source=task.longest_source(prepared),

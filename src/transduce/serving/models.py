@@ -343,10 +343,11 @@ def load_served(
 
     Raises CheckpointError if it cannot be used, or holds a model that neither translates, parses nor continues text.
     """
-    _, task = read_model_config(folder)
-    capabilities = TrainedModel.class_for(task, folder).capabilities
+    saved = read_model_config(folder)
+    capabilities = TrainedModel.class_for(saved).capabilities
     if capabilities.served_as is None:
         raise CheckpointError(
-            f"{folder} holds a model for {task}; serve has a use for translators, parsers and models that continue text"
+            f"{folder} holds a model for {saved.task}; serve has a use for translators, parsers and models that"
+            " continue text"
         )
     return SERVED[capabilities.served_as](folder, options=options, compute=compute, metrics_of=metrics_of)

@@ -110,6 +110,7 @@ class Task(ABC, Generic[BatchT]):
     source: ClassVar[str] = "tokens"
     has_one_vocabulary: ClassVar[bool] = False  # of source and target
     own_model: ClassVar[Mapping[str, str]] = {}
+    used_as: ClassVar[str | None] = None  # the task whose class uses its models, if none names it in ``Capabilities``
 
     @property
     def sentence_noun(self) -> str:
@@ -243,10 +244,10 @@ class Task(ABC, Generic[BatchT]):
 
     def load(self, model_folder: Path, *, device: str | torch.device = "cpu") -> Any:
         """Load what users call, such as a ``Translator``. Raises CheckpointError if the folder cannot be used."""
-        _, found = read_model_config(model_folder)
-        if found != self.name:
-            raise CheckpointError(f"{model_folder} holds a model for {found}, not for {self.name}")
-        return TrainedModel.class_for(found, model_folder).load(model_folder, device=device)
+        saved = read_model_config(model_folder)
+        if saved.task != self.name:
+            raise CheckpointError(f"{model_folder} holds a model for {saved.task}, not for {self.name}")
+        return TrainedModel.class_for(saved).load(model_folder, device=device)
 
     @abstractmethod
     def evaluate(

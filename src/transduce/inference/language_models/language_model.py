@@ -122,7 +122,7 @@ class LanguageModel(TrainedModel):
         Raises CheckpointError if it cannot be used, or holds no language model, or none of this class.
         """
         loaded = read_model_folder(Path(folder), device=usable_device(device))
-        return cls.class_for(loaded.task, loaded.folder).from_folder(loaded)
+        return cls.class_for(loaded).from_folder(loaded)
 
     @property
     def _models(self) -> str:

@@ -69,7 +69,7 @@ class RewardModel(TrainedModel):
     def load(cls, folder: str | Path, *, device: str | torch.device = "cpu") -> Self:
         """Load a model folder. Raises CheckpointError if it cannot be used, or holds no reward model."""
         loaded = read_model_folder(Path(folder), device=usable_device(device))
-        return cls.class_for(loaded.task, loaded.folder).from_folder(loaded)
+        return cls.class_for(loaded).from_folder(loaded)
 
     @classmethod
     def from_folder(cls, loaded: ModelFolder) -> Self:

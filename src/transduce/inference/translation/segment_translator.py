@@ -152,7 +152,7 @@ class SegmentTranslator(TrainedModel):
                     f"{path} has other tokenizers or another direction than {folder}; train the models of an ensemble "
                     "from one prepared folder (train --store)"
                 )
-        kind, *_ = [cls.class_for(each.task, each.folder) for each in (first, *more)]
+        kind, *_ = [cls.class_for(each) for each in (first, *more)]
         return kind.from_folder(
             first,
             precision=precision,

@@ -25,7 +25,7 @@ __all__ = ["CausalLanguageModelling"]
 class CausalLanguageModelling(TextTask[TextBatch]):
     """Decoder-only models: each position sees itself and earlier ones."""
 
-    name = "causal-lm"
+    name = used_as = "causal-lm"
     progress_verb = "modelling"
     usage = CardUsage("continuing text", "generate", "LanguageModel.load(folder).generate([...])")
     is_causal = True

@@ -21,7 +21,7 @@ __all__ = ["MaskedLanguageModelling"]
 class MaskedLanguageModelling(TextTask[TextBatch]):
     """Encoder-only models: each position sees all others."""
 
-    name = "masked-lm"
+    name = used_as = "masked-lm"
     progress_verb = "modelling"
     usage = CardUsage("filling gaps", "fill", "LanguageModel.load(folder).fill([...])")
     is_causal = False

@@ -83,7 +83,7 @@ class DigitPreparation(DocumentPreparation[FirstItems]):
 class PixelTask(TextTask[TextBatch]):
     """Images by class."""
 
-    name = "pixels"
+    name = used_as = "pixels"
     example_noun = "images"
     progress_verb = "drawing"
     usage = CardUsage("drawing digits", "generate", "PixelModel.load(folder).draw([3, 7])")

@@ -23,7 +23,7 @@ __all__ = ["SpanCorruption"]
 class SpanCorruption(TextTask[Batch]):
     """Encoder-decoders that write the spans missing in their source."""
 
-    name = "span-corruption"
+    name = used_as = "span-corruption"
     progress_verb = "modelling"
     usage = CardUsage("filling gaps", "fill", "LanguageModel.load(folder).fill([...])")
     settings = SegmentsData

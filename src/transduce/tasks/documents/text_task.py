@@ -138,10 +138,10 @@ class DocumentPreparation(Preparation[Document, DataT]):
 
     def rows(self, item: Document) -> Iterator[Row]:
         """Yield the ids of a document."""
-        return document_rows(item, self.codec, self.left_out)
+        return document_rows(self.texts(item), self.codec, self.left_out)
 
     def texts(self, item: Document) -> Document:
-        """Return the lines of a document."""
+        """Return the lines of a document, as tokenizers learn them and as they are stored."""
         return item
 
     def require_fit(self, existing: Tokenizers) -> None:

@@ -15,7 +15,7 @@ __all__ = ["ImageToText"]
 class ImageToText(MediaTask):
     """Reading the text of images."""
 
-    name = "image-to-text"
+    name = used_as = "image-to-text"
     example_noun = "images"
     progress_verb = "reading"
     usage = CardUsage("images to text", "read", 'Reader.load(folder).read(["line.png"])')

@@ -16,7 +16,7 @@ __all__ = ["SpeechToText"]
 class SpeechToText(MediaTask):
     """Writing down speech, in its language or another one."""
 
-    name = "speech-to-text"
+    name = used_as = "speech-to-text"
     example_noun = "recordings"
     progress_verb = "transcribing"
     settings = SpeechData

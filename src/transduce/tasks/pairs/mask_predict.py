@@ -96,7 +96,7 @@ class MaskPredictValidation(TranslationValidation):
 class MaskPredict(TranslationTask):
     """Translation with a constant number of passes: a masked language model of the target, given the source."""
 
-    name = "mask-predict"
+    name = used_as = "mask-predict"
     reads = frozenset({"training.bidirectional_epochs"})
     searches = ("mask-predict",)
     system = TransformerConfig

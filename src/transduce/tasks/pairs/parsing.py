@@ -105,7 +105,7 @@ class TreePreparation(PairPreparation[TreesData]):
 class Parsing(PairTask):
     """Constituency parsing as sequence to sequence: sentences to linearised trees. Section 6.3."""
 
-    name = "parsing"
+    name = used_as = "parsing"
     progress_verb = "parsing"
     settings = TreesData
     reads = frozenset({"training.r_drop", "training.r_drop_after"})

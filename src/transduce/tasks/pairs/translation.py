@@ -95,7 +95,7 @@ class TranslationPreparation(PairPreparation[ParallelData]):
 class TranslationTask(PairTask):
     """Machine translation. Sections 5 and 6.1."""
 
-    name = "translation"
+    name = used_as = "translation"
     progress_verb = "translating"
     reads = frozenset({"training.bidirectional_epochs", "training.r_drop", "training.r_drop_after"})
     preparation = TranslationPreparation

@@ -138,7 +138,7 @@ def _reward_model_for(policy: nn.Module, alignment: AlignmentConfig) -> RewardLM
     """Return the reward model of a configuration, on the policy's device."""
     if policy not in _REWARD_MODELS:
         loaded = read_model_folder(_reward_folder(alignment), device=next(policy.parameters()).device)
-        model: RewardLM = RewardModel.class_for(loaded.task, loaded.folder).from_folder(loaded).model
+        model: RewardLM = RewardModel.class_for(loaded).from_folder(loaded).model
         _REWARD_MODELS[policy] = model.requires_grad_(False).eval()
     return _REWARD_MODELS[policy]
 

@@ -150,6 +150,7 @@ class PolicyTask(ResponseTask[BatchT]):
     """A task whose models write responses."""
 
     progress_verb = "responding"
+    used_as = "sft"
     usage = CardUsage("responding to prompts", "generate", "LanguageModel.load(folder).generate([...])")
 
     def validated_scores(self, config: RunConfig) -> tuple[str, ...]:

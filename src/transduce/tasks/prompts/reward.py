@@ -134,7 +134,7 @@ def scores_of_pairs(margins_P: Tensor) -> dict[str, Score]:
 class RewardModelling(RankingTask):
     """A reward model: a language model with a scalar output at the last token."""
 
-    name = "reward"
+    name = used_as = "reward"
     progress_verb = "rating"
     usage = CardUsage(
         "rating responses", "generate RESPONSE_MODEL --best-of 8 --reward-model", "RewardModel.load(folder).rate([...])"
