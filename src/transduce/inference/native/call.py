@@ -29,6 +29,11 @@ from transduce.text import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 __all__ = ["Call", "word_starts"]
 
 UNLIMITED = 2**31 - 1
+# The settings of searches that it reads, or that are read before it.
+KNOWN = frozenset(
+    "kind alpha max_extra_tokens max_length max_tokens_per_batch min_length no_repeat_ngram beam_size n_best block_size"
+    " temperature top_k top_p seed".split()
+)
 
 
 class Call:
@@ -105,6 +110,9 @@ class Call:
         setattr(self.search, name, call)
 
     def _set_search(self, search: SearchConfig, batch: Sequence[Request]) -> None:
+        for name, field in type(search).model_fields.items():
+            if name not in KNOWN and getattr(search, name) != field.default:
+                raise ConfigError(f"the engine in C does not know the setting {name} of a search; use PyTorch's")
         self.search.n_best = search.n_best
         if isinstance(search, SampledSearchConfig):
             self.search.is_sampled, self.search.temperature = 1, search.temperature
