@@ -13,6 +13,7 @@ import pytest
 
 from messages import naming, says
 from transduce.config import DataConfig, RunConfig, config_from_mapping
+from transduce.config.migrations import tables_of_format_3
 from transduce.errors import ConfigError, DataError
 from transduce.inference import Translator, evaluate, log_probabilities
 from transduce.metrics import TOKENISED_BLEUS
@@ -183,7 +184,7 @@ def test_a_record_of_before_is_that_of_the_same_experiment(tmp_path: Path, name:
     """As ``config`` was before formats had numbers: fields of all systems, and none for what the search is."""
     now = json.loads((RECORDS / f"{name}.json").read_text(encoding="utf-8"))
     experiments = Experiments(tmp_path / "runs", tmp_path / "work", scale="cpu")
-    experiment = Experiment(name, config_from_mapping(RunConfig, now["config"], where="record"))
+    experiment = Experiment(name, config_from_mapping(RunConfig, tables_of_format_3(now["config"]), where="record"))
     path = experiments.record_path(experiment)
     path.parent.mkdir(parents=True)
     path.write_text(json.dumps(now), encoding="utf-8")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from transduce.config import DataConfig, GreedySearchConfig
+from transduce.config import GreedySearchConfig, ParallelData
 from transduce.inference import Translator
 from transduce.recipes import base, read_recipe, tiny, with_settings
 from transduce.text import EOS_ID
@@ -23,7 +23,7 @@ from transduce_paper.future.peer import has_ctranslate2
 from transduce_paper.future.systems import STUDENTS, TEACHER, student_config
 
 RECIPES = Path(__file__).parents[2] / "recipes"
-FILES = [name for name in DataConfig.model_fields if name.endswith(("_src", "_tgt", "_tsv"))]
+FILES = [name for name in ParallelData.model_fields if name.endswith(("_src", "_tgt", "_tsv"))]
 
 
 def test_the_settings_are_those_of_the_recipes() -> None:

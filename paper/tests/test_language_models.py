@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -34,7 +35,7 @@ class Known:
     """A model that knows one word, of either kind."""
 
     def __init__(self, task: str) -> None:
-        self.task = task
+        self.capabilities = SimpleNamespace(tasks=(task,))
 
     def generate(self, prompts: Sequence[str], *, max_tokens: int, sampling: Sampling) -> list[Continuation]:
         assert (max_tokens, sampling.temperature) == (1, 0.0)

@@ -376,14 +376,15 @@ class Experiments:
         else:
             few, kind = ("few.txt", "text") if isinstance(config.data, DocumentsData) else ("few.tsv", "tsv")
             max_extra_tokens = 1
+        searches = not isinstance(config.data, DocumentsData | PromptsData)  # language models have no search
         path = json.dumps(str(self.work / self.scale / few))
         return with_settings(
             config,
             [
                 "data.corpus=grammar", "data.n_pairs=300", "data.vocab_size=400", f"data.dev_{kind}={path}",
                 f"data.test_{kind}={path}", "training.max_updates=6", "training.validate_every_updates=6",
-                "training.checkpoint_every_updates=2", "training.max_tokens_per_batch=400", "search.beam_size=1",
-                f"search.max_extra_tokens={max_extra_tokens}",
+                "training.checkpoint_every_updates=2", "training.max_tokens_per_batch=400",
+                *(["search.beam_size=1", f"search.max_extra_tokens={max_extra_tokens}"] if searches else []),
             ],
         )  # fmt: skip
 
