@@ -72,7 +72,7 @@ def test_flops_by_count_and_by_rule(experiments: Experiments) -> None:
         cells = dict(zip(measured.columns, row, strict=True))
         seconds, each_second = 60 * cells["minutes"], 1e12 * cells["TFLOPS sustained"]
         assert cells["FLOPs by rule"] == pytest.approx(seconds * each_second)
-        assert 1e9 < each_second < 1e15  # FLOP/s of a plausible machine
+        assert 1e7 < each_second < 1e15  # FLOP/s of a plausible machine
     printed = report.table("-printed")
     assert len(printed.rows) == len(PRINTED.table2) == 10
     by_rule = {row[0]: row[5] for row in printed.rows}
