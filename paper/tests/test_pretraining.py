@@ -66,7 +66,8 @@ def test_records_name_the_run_they_start_from_and_no_file(folder: Path) -> None:
     for record in records.values():
         assert record["config"]["data"]["tokenizer_from"] is None
         assert record["config"]["training"]["init_from"] is None
-        assert record["config"]["data"]["train_tsv"] is None
+        files = ("train_src", "train_tsv", "train_text", "train_prompts")
+        assert not any(record["config"]["data"].get(name) for name in files)
 
 
 def test_runs_with_one_tokenizer_differ_only_in_their_start(folder: Path) -> None:
