@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from messages import naming, says
-from transduce.config import DataConfig, RunConfig, config_from_mapping
-from transduce.config.migrations import tables_of_format_3
+from transduce.config import DataConfig, RunConfig, config_from_mapping, tables_of_format_3
 from transduce.errors import ConfigError, DataError
 from transduce.inference import Translator, evaluate, log_probabilities
 from transduce.metrics import TOKENISED_BLEUS
