@@ -14,6 +14,7 @@ from transduce.config import RunConfig
 from transduce.recipes import read_recipe, with_settings
 from transduce.runs import train
 from transduce_paper import ARTEFACTS, Experiments, Request
+from transduce_paper.short_runs import write_few
 
 sys.path.append(str(Path(__file__).parent))  # for messages.py
 
@@ -36,7 +37,7 @@ def micro_config(tmp_path_factory: pytest.TempPathFactory) -> RunConfig:
     recipe = folder / "micro.toml"
     recipe.write_text(MICRO_RECIPE)
     experiments = Experiments(folder / "runs", folder / "work", scale="test")
-    experiments._write_few()
+    write_few(folder / "work" / "test")
     return experiments.experiment("micro", read_recipe(recipe)).config
 
 

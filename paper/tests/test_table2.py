@@ -12,8 +12,8 @@ import pytest
 from transduce.config import TransformerConfig
 from transduce.recipes import read_recipe
 from transduce_paper import Experiments, Request, Scale, write_report
-from transduce_paper.experiments import RunRecord
 from transduce_paper.printed import PRINTED
+from transduce_paper.run_records import RunRecord
 from transduce_paper.table2 import Trained, _margin, _verdict, make_table2
 from transduce_paper.table2.systems import (
     SYSTEMS,

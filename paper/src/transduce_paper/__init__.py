@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from transduce_paper.artefacts import ARTEFACTS, ON_REQUEST
 from transduce_paper.claims import write_claims
-from transduce_paper.experiments import Experiment, Experiments, RunRecord, Scale, Stopped
+from transduce_paper.experiments import Experiments, Scale, Stopped
 from transduce_paper.report import Report, Table, write_report
 from transduce_paper.request import Request
+from transduce_paper.run_records import Experiment, RunRecord
 
 __all__ = [
     "ARTEFACTS",

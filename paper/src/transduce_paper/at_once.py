@@ -13,7 +13,8 @@ from multiprocessing.synchronize import Event
 from time import monotonic
 
 from transduce.errors import TrainingError, TransduceError
-from transduce_paper.experiments import Experiment, Experiments, Stopped
+from transduce_paper.experiments import Experiments, Stopped
+from transduce_paper.run_records import Experiment
 
 __all__ = ["train_at_once"]
 

@@ -20,10 +20,12 @@ from torch.autograd.graph import saved_tensors_hooks
 from transduce.model import StackConfig, dot_product_attention, make_compatibility, weighted_values
 from transduce.recipes import with_settings
 from transduce_paper.drawing import COLOURS, new_panels, save_svg, set_log_axis
-from transduce_paper.experiments import Experiment, Experiments, RunRecord, machine_description, machines
+from transduce_paper.experiments import Experiments
 from transduce_paper.intervals import Interval, half_width_of_mean, interval_of_difference
+from transduce_paper.machine import machine_description
 from transduce_paper.report import Cell, Claim, Report, Table, agreement, how_to_reproduce, picture
 from transduce_paper.request import Request
+from transduce_paper.run_records import Experiment, RunRecord, machines
 from transduce_paper.sizes import size_description
 from transduce_paper.table3_rows import row_at_scale
 

@@ -8,38 +8,22 @@ Two commands that need the same run may be started at once: the second waits for
 from __future__ import annotations
 
 import json
-import os
-import platform
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from statistics import median
 from typing import Any, Literal, Protocol, TypeVar, get_args
 
 import torch
 
-from transduce.config import (
-    SPLITS,
-    DataConfig,
-    DocumentsData,
-    Precision,
-    PromptsData,
-    RunConfig,
-    TreesData,
-    config_from_mapping,
-    config_of_format_1,
-    tables_of_format_3,
-    without_unread,
-)
-from transduce.corpora import data_folders, generate_pairs
-from transduce.corpora.grammar import generate_instructions
-from transduce.errors import ConfigError, DataError, TrainingError
-from transduce.files import migrated, read_json, sha256_of_file, write_json, write_lines
+from transduce.config import DataConfig, Precision, RunConfig
+from transduce.corpora import data_folders
+from transduce.errors import DataError, TrainingError
+from transduce.files import sha256_of_file, write_json
 from transduce.inference import WEIGHTS_FILE, read_model_folder
 from transduce.metrics import TOKENISED_BLEUS
 from transduce.model import cost_of
@@ -47,12 +31,12 @@ from transduce.recipes import with_settings
 from transduce.runs import CHECKPOINTS, RunResult, dev_perplexity, holds_run, run_lock, train
 from transduce.tasks import open_prepared, prepare, task_of
 from transduce.training import Record, newest_complete, read_state
+from transduce_paper.machine import machine_description, sustained_flops
 from transduce_paper.measurement_cache import MeasuredArrays, read_arrays, read_tables, write_arrays, write_tables
+from transduce_paper.run_records import PATHS, RECORD_MIGRATIONS, Experiment, RunRecord, name_of, read_record
+from transduce_paper.short_runs import shortened, write_few
 
-__all__ = [
-    "SCALES", "Experiment", "Experiments", "Follower", "RunRecord", "Scale", "Stopped", "machine_description",
-    "machines", "sustained_flops",
-]  # fmt: skip
+__all__ = ["SCALES", "Experiments", "Follower", "Scale", "Stopped"]
 
 # test: cpu shortened to seconds, its numbers mean nothing; cpu: small models in minutes; gpu: the paper's sizes on less
 # text; paper: its own runs.
@@ -61,64 +45,6 @@ SCALES: tuple[Scale, ...] = get_args(Scale)
 MeasuredT = TypeVar("MeasuredT")
 T = TypeVar("T")
 LOCK_POLL_SECONDS = 2.0
-RECORD_MIGRATIONS = (config_of_format_1,)
-# Fields of [data] that name files on this machine: records leave them out, since they are shared.
-PATHS = frozenset(
-    {f"{split}_{kind}" for split in SPLITS for kind in ("trees", "tsv", "text", "prompts")}
-    | {"treebank", "tokenizer_from"}
-)
-# Fields in which a record may differ from the experiment: vocabulary sizes are known only after preparation.
-NOT_COMPARED = {
-    *(("model", name) for name in ("src_vocab_size", "tgt_vocab_size", "vocab_size")),
-    *(("data", name) for name in PATHS),
-    ("training", "init_from"),
-    ("alignment", "reward_model"),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Experiment:
-    """A training run: its configuration, and a unique name that is also the name of its record."""
-
-    name: str
-    config: RunConfig
-    starts_from: Experiment | None = None  # the run starts from the weights of this one, with its tokenizer
-    tokenizer_of: Experiment | None = None  # the text is prepared with the tokenizer of this one
-    rated_by: Experiment | None = None  # the reward model of a policy
-
-
-@dataclass(frozen=True, slots=True)
-class RunRecord:
-    """Configuration, cost and scores of a finished run."""
-
-    name: str
-    config: dict[str, Any]  # complete, with the vocabulary sizes after preparation
-    data_fingerprint: str  # fingerprint of the prepared text
-    weights_sha256: str
-    updates: int
-    src_tokens: int
-    tgt_tokens: int
-    minutes: float
-    machine: str
-    torch: str
-    parameters: int
-    parameters_without_embeddings: int
-    training_flops: float  # 6 per matrix weight and token; 0 if that rule does not apply
-    sustained_flops: float  # FLOP/s of large matrix products in the same precision, measured before training
-    dev_text: str
-    dev_perplexity: float  # per token, not smoothed
-    dev_scores: dict[str, Any]  # as ``transduce evaluate --json`` or ``parseval --json`` prints them
-    test_text: str | None
-    test_scores: dict[str, Any] | None
-    starts_from: str | None = None  # name of the record whose weights the run has started from
-    tokenizer_of: str | None = None  # name of the record whose tokenizer it has; None: its own, or that of starts_from
-    rated_by: str | None = None  # name of the record of the reward model
-    runs_at_once: int = 1  # runs that shared the machine, this one included
-
-    @property
-    def bleu(self) -> float:
-        """The sacreBLEU on the test text, or without one on the dev text."""
-        return float((self.test_scores or self.dev_scores)["sacrebleu"]["score"])
 
 
 class Follower(Protocol):
@@ -176,7 +102,7 @@ class Experiments:
     ) -> Experiment:
         """Return a run under its name; at test scale it is shortened, with the settings ``test`` besides."""
         if self.scale == "test":
-            config = with_settings(self._shortened(config), test)
+            config = with_settings(shortened(config, self.work / self.scale), test)
         return Experiment(name, config, starts_from, tokenizer_of, rated_by)
 
     def pick(self, value: T, *, test: T) -> T:
@@ -194,10 +120,10 @@ class Experiments:
         """
         path = self.record_path(experiment)
         if path.exists():
-            return self._read(path, experiment)
+            return read_record(path, experiment, run_folder=self.run_folder(experiment))
         with self._locked(experiment.name):
             if path.exists():  # another process has finished it
-                return self._read(path, experiment)
+                return read_record(path, experiment, run_folder=self.run_folder(experiment))
             return self._train(experiment)
 
     def model_folder(self, experiment: Experiment) -> Path:
@@ -367,62 +293,6 @@ class Experiments:
         """Return the token store of a text, encoded by the tokenizer of a model; prepare it if missing."""
         return self.store(data.model_copy(update={"tokenizer_from": str(model_folder)}))
 
-    def _shortened(self, config: RunConfig) -> RunConfig:
-        """Shorten a run to seconds: six updates on the built-in corpus, evaluated on a few sentences."""
-        if isinstance(config.data, TreesData):
-            few, kind, max_extra_tokens = "few.ptb", "trees", 60
-        elif isinstance(config.data, PromptsData):
-            few, kind, max_extra_tokens = "few-rankings.tsv", "prompts", 1
-        else:
-            few, kind = ("few.txt", "text") if isinstance(config.data, DocumentsData) else ("few.tsv", "tsv")
-            max_extra_tokens = 1
-        searches = not isinstance(config.data, DocumentsData | PromptsData)  # language models have no search
-        path = json.dumps(str(self.work / self.scale / few))
-        return with_settings(
-            config,
-            [
-                "data.corpus=grammar", "data.n_pairs=300", "data.vocab_size=400", f"data.dev_{kind}={path}",
-                f"data.test_{kind}={path}", "training.max_updates=6", "training.validate_every_updates=6",
-                "training.checkpoint_every_updates=2", "training.max_tokens_per_batch=400",
-                *(["search.beam_size=1", f"search.max_extra_tokens={max_extra_tokens}"] if searches else []),
-            ],
-        )  # fmt: skip
-
-    def _write_few(self) -> None:
-        """Write the 12 sentences of each kind on which shortened runs are evaluated."""
-        folder, pairs = self.work / self.scale, list(generate_pairs("dev", n_pairs=12, seed=1))
-        rankings = generate_instructions("dev", n=12, seed=1)
-        folder.mkdir(parents=True, exist_ok=True)
-        write_lines(folder / "few.ptb", [pair.tree for pair in pairs])
-        write_lines(folder / "few.txt", [pair.en for pair in pairs])
-        write_lines(folder / "few.tsv", [f"{pair.en}\t{pair.de}" for pair in pairs])
-        write_lines(folder / "few-rankings.tsv", [f"{r.prompt}\t{r.response}\t{r.response[:-2]}" for r in rankings])
-
-    def _read(self, path: Path, experiment: Experiment) -> RunRecord:
-        values = migrated(read_json(path), RECORD_MIGRATIONS, where=path)
-        try:
-            record = RunRecord(**values)
-            tables = without_unread(tables_of_format_3(record.config))
-            config = config_from_mapping(RunConfig, tables, where="config").model_dump()
-        except (TypeError, ConfigError) as error:
-            raise DataError(f"{path} is not a record of this version ({error}); delete it to run again") from error
-        for name in ("starts_from", "tokenizer_of", "rated_by"):
-            recorded, other = getattr(record, name), _name_of(getattr(experiment, name))
-            if recorded != other:
-                raise ConfigError(
-                    f"{path} has {name} = {recorded!r}, but the experiment now has {other!r}; to run it again, delete"
-                    f" that file and {self.run_folder(experiment)}"
-                )
-        for table, fields in experiment.config.model_dump().items():
-            for name, value in fields.items():
-                recorded = config[table].get(name)
-                if not _is_same(recorded, value) and (table, name) not in NOT_COMPARED:
-                    raise ConfigError(
-                        f"{path} has {table}.{name} = {recorded!r}, but the experiment now has {value!r}; to run it"
-                        f" again, delete that file and {self.run_folder(experiment)}"
-                    )
-        return replace(record, config=config)
-
     def _located(self, experiment: Experiment) -> RunConfig:
         """Return the configuration of a run with the paths of the models that it needs; train them if missing."""
         needed = {
@@ -447,7 +317,7 @@ class Experiments:
             with self._locked(name):
                 if not store.exists():
                     if self.scale == "test":
-                        self._write_few()
+                        write_few(self.work / self.scale)
                     prepare(data, store, data_folder=self.data_folder, log=self.log)
         return store
 
@@ -507,56 +377,14 @@ class Experiments:
             dev_scores=scores["dev"],
             test_text=self._text_name(prepared.text_names["test"]) if "test" in prepared.text_names else None,
             test_scores=scores["test"],
-            starts_from=_name_of(experiment.starts_from),
-            tokenizer_of=_name_of(experiment.tokenizer_of),
-            rated_by=_name_of(experiment.rated_by),
+            starts_from=name_of(experiment.starts_from),
+            tokenizer_of=name_of(experiment.tokenizer_of),
+            rated_by=name_of(experiment.rated_by),
             runs_at_once=self._runs_at_once,
         )
-
-
-def _name_of(experiment: Experiment | None) -> str | None:
-    return None if experiment is None else experiment.name
 
 
 def _has_model_of(folder: Path, record: RunRecord) -> bool:
     """Return whether a folder has the model of a record, by the checksum of its weights."""
     weights = folder / WEIGHTS_FILE
     return weights.exists() and sha256_of_file(weights) == record.weights_sha256
-
-
-def _is_same(recorded: object, value: object) -> bool:
-    """Compare two settings; the order of weighted corpora matters, since the first with a dev text provides it."""
-    if isinstance(recorded, dict) and isinstance(value, dict):
-        return list(recorded.items()) == list(value.items())
-    return recorded == value
-
-
-def sustained_flops(device: torch.device, precision: Precision) -> float:
-    """Return the FLOP/s of a large matrix product: the median of seven, after one warm-up."""
-    size = 8192 if device.type == "cuda" else 1536
-    dtype = torch.bfloat16 if precision == "bf16" else torch.float32
-    left, right = (torch.randn(size, size, device=device, dtype=dtype) for _ in range(2))
-    seconds = []
-    for _ in range(8):
-        started = time.perf_counter()
-        (left @ right)[0, 0].item()  # waits for the device
-        seconds.append(time.perf_counter() - started)
-    return 2 * size**3 / median(seconds[1:])
-
-
-def machines(records: Iterable[RunRecord]) -> str:
-    """Describe the machines of some runs: each processor and version of torch once."""
-    return "; ".join(dict.fromkeys(f"{record.machine}, torch {record.torch}" for record in records))
-
-
-def machine_description(device: torch.device) -> str:
-    """Describe a device: a GPU by its name, a CPU by its model and the number of threads in use."""
-    if device.type == "cuda":
-        return torch.cuda.get_device_name(device)
-    model = platform.processor() or platform.machine()
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as lines:
-            model = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), model)
-    except OSError:
-        pass
-    return f"{model}, {torch.get_num_threads()} of {os.cpu_count()} threads"

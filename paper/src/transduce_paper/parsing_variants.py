@@ -22,10 +22,11 @@ from transduce.linearisation import ANY_TAG, ending_token
 from transduce.recipes import with_settings
 from transduce.text import treebank_words
 from transduce.trees import escape_brackets, sentence_of_words
-from transduce_paper.experiments import Experiment, Experiments, RunRecord, Stopped, machines
+from transduce_paper.experiments import Experiments, Stopped
 from transduce_paper.intervals import NO_CELLS, Interval, interval_of_difference
 from transduce_paper.parsers import SMALL_PARSER, parser_at_scale
 from transduce_paper.report import Cell, Claim, Section, Table, agreement
+from transduce_paper.run_records import Experiment, RunRecord, machines
 
 __all__ = ["make_parsing_variants", "raw_sentences", "variant_experiment"]
 

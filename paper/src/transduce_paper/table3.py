@@ -9,7 +9,7 @@ from statistics import mean, stdev
 
 from transduce.model import cost_of
 from transduce.recipes import TABLE_3
-from transduce_paper.experiments import Experiments, RunRecord, Scale, machines
+from transduce_paper.experiments import Experiments, Scale
 from transduce_paper.intervals import student_t
 from transduce_paper.report import (
     Cell,
@@ -22,6 +22,7 @@ from transduce_paper.report import (
     picture,
 )
 from transduce_paper.request import Request
+from transduce_paper.run_records import RunRecord, machines
 from transduce_paper.sizes import size_description
 from transduce_paper.table3_rows import (
     ROWS,

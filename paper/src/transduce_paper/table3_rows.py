@@ -11,8 +11,9 @@ from transduce.errors import ConfigError, quoted
 from transduce.model import cost_of
 from transduce.recipes import TABLE_3, with_settings
 from transduce_paper.at_once import train_at_once
-from transduce_paper.experiments import Experiment, Experiments, RunRecord, Scale
+from transduce_paper.experiments import Experiments, Scale
 from transduce_paper.printed import PRINTED
+from transduce_paper.run_records import Experiment, RunRecord
 
 __all__ = [
     "ROWS", "learning_rate_description", "require_rows", "row_at_scale", "row_experiment", "row_experiments",

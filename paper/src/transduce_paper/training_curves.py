@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from transduce_paper.experiments import Experiment, Experiments
+from transduce_paper.experiments import Experiments
+from transduce_paper.run_records import Experiment
 
 __all__ = ["ValidationPoint", "training_curve"]
 

@@ -28,9 +28,10 @@ from transduce_paper.attention.structure import (
     relation_table,
 )
 from transduce_paper.attention.word_attention import WordAttention
-from transduce_paper.experiments import Experiment, Experiments
+from transduce_paper.experiments import Experiments
 from transduce_paper.report import Cell, Claim, Draw, Report, Table, agreement, picture
 from transduce_paper.request import Request
+from transduce_paper.run_records import Experiment
 
 __all__ = ["DistantAttention", "distant_attention", "head_table", "make_figure3", "most_distant_attention"]
 

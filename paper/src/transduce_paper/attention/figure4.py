@@ -23,9 +23,10 @@ from transduce_paper.attention.models import attention_experiment
 from transduce_paper.attention.sentences import DrawnSentence
 from transduce_paper.attention.structure import RelationResult, comparison_text, relation_table
 from transduce_paper.attention.word_attention import WordAttention, attention_between_words, untrained
-from transduce_paper.experiments import Experiment, Experiments
+from transduce_paper.experiments import Experiments
 from transduce_paper.report import Cell, Claim, Draw, Report, Table, agreement, picture
 from transduce_paper.request import Request
+from transduce_paper.run_records import Experiment
 
 __all__ = ["MeasuredPronouns", "PronounHead", "Pronouns", "make_figure4", "pronoun_to_draw"]
 

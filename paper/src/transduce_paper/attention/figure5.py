@@ -22,9 +22,10 @@ from transduce_paper.attention.structure import (
     probe_structure,
     relation_table,
 )
-from transduce_paper.experiments import Experiment, Experiments
+from transduce_paper.experiments import Experiments
 from transduce_paper.report import Cell, Claim, Draw, Report, Table, agreement, picture
 from transduce_paper.request import Request
+from transduce_paper.run_records import Experiment
 
 __all__ = ["heads_to_draw", "make_figure5"]
 

@@ -16,9 +16,10 @@ from transduce_paper.attention.sentences import (
     drawn_sentence,
     sentence_of_user,
 )
-from transduce_paper.experiments import Experiment, Experiments, RunRecord, Scale
+from transduce_paper.experiments import Experiments, Scale
 from transduce_paper.report import Draw, how_to_reproduce
 from transduce_paper.request import Request
+from transduce_paper.run_records import Experiment, RunRecord
 from transduce_paper.sizes import corpus_description, size_description
 
 __all__ = ["PAGE", "FigureInputs", "compared_layer", "figure_inputs", "lines"]

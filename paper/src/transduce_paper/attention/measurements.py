@@ -14,8 +14,9 @@ from transduce.corpora import ParallelText
 from transduce.inference import Translator
 from transduce_paper.attention.heads import HeadNumbers, head_numbers
 from transduce_paper.attention.word_attention import attention_between_words
-from transduce_paper.experiments import Experiment, Experiments
+from transduce_paper.experiments import Experiments
 from transduce_paper.measurement_cache import validated
+from transduce_paper.run_records import Experiment
 
 __all__ = ["measured", "n_sentences", "n_trees", "numbers_of_heads", "texts", "with_one_model"]
 

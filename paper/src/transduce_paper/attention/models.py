@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from transduce.config import DataConfig, RunConfig, TrainingConfig, TransformerConfig
-from transduce_paper.experiments import Experiment, Experiments
+from transduce_paper.experiments import Experiments
+from transduce_paper.run_records import Experiment
 from transduce_paper.table3_rows import row_experiment
 
 __all__ = ["attention_experiment"]

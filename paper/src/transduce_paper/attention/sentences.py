@@ -19,8 +19,9 @@ from transduce.inference import Translator
 from transduce.text import EOS_ID, SPECIAL_TOKENS
 from transduce.view import AttentionMaps, attention_of_translation
 from transduce_paper.attention.word_attention import WordAttention, merge_subwords, split_into_words
-from transduce_paper.experiments import Experiment, Experiments
+from transduce_paper.experiments import Experiments
 from transduce_paper.measurement_cache import MeasuredArrays, validated
+from transduce_paper.run_records import Experiment
 
 __all__ = [
     "DEFAULT_SENTENCE", "GOVERNMENTS", "LAW", "MAX_WORDS", "OWN", "DrawnSentence", "Sentence", "drawn_sentence",

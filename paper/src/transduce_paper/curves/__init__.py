@@ -19,7 +19,7 @@ from transduce.recipes import preset
 from transduce.training import inverse_sqrt_lr
 from transduce_paper.curves.extrapolation import CLASSES, MAX_TRAINED, ClassScores, Positions, by_length, experiment
 from transduce_paper.drawing import COLOURS, GREY, INK, new_figure, new_panels, save_svg, set_log_axis, style
-from transduce_paper.experiments import Experiments, machines
+from transduce_paper.experiments import Experiments
 from transduce_paper.report import (
     Cell,
     Claim,
@@ -30,6 +30,7 @@ from transduce_paper.report import (
     picture,
 )
 from transduce_paper.request import Request
+from transduce_paper.run_records import machines
 
 __all__ = ["deviation_of_shift", "make_curves", "peak", "shift_matrix"]
 

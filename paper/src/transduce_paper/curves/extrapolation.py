@@ -19,7 +19,8 @@ from transduce.errors import DataError
 from transduce.inference import Translator, log_probabilities
 from transduce.metrics import perplexity, sacrebleu_score
 from transduce.text import Tokenizers, normalise
-from transduce_paper.experiments import Experiment, Experiments
+from transduce_paper.experiments import Experiments
+from transduce_paper.run_records import Experiment
 
 __all__ = [
     "CLASSES", "MAX_TRAINED", "ClassScores", "LengthClass", "Positions", "by_length", "experiment", "pairs_of_classes",

@@ -10,7 +10,7 @@ import torch
 
 from transduce.config import MIN_DRAFT_PROBABILITY, N_DRAFTED, GreedySearchConfig
 from transduce.inference import Translator, greedy_unless_sampled
-from transduce_paper.experiments import Experiment, Experiments, RunRecord, machine_description, machines
+from transduce_paper.experiments import Experiments
 from transduce_paper.future.lengths import lengths_section
 from transduce_paper.future.measuring import System, measured, our_system, peer_system
 from transduce_paper.future.neighbourhoods import neighbourhoods_section
@@ -24,8 +24,10 @@ from transduce_paper.future.systems import (
     teacher_experiment,
     tested_text,
 )
+from transduce_paper.machine import machine_description
 from transduce_paper.report import Claim, Report, Section, Table, agreement, how_to_reproduce
 from transduce_paper.request import Request
+from transduce_paper.run_records import Experiment, RunRecord, machines
 from transduce_paper.sizes import size_description
 
 __all__ = ["make_future"]

@@ -12,8 +12,9 @@ import torch
 from transduce.config import LanguageModelConfig
 from transduce.model import TransformerLM
 from transduce.training import PeakMemory
-from transduce_paper.experiments import Experiments, machine_description
+from transduce_paper.experiments import Experiments
 from transduce_paper.growth import exponent
+from transduce_paper.machine import machine_description
 from transduce_paper.report import Claim, Section, Table, agreement
 
 __all__ = ["lengths_section"]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from transduce.recipes import tiny, with_settings
-from transduce_paper.experiments import Experiment, Experiments, RunRecord
+from transduce_paper.experiments import Experiments
 from transduce_paper.report import Claim, Section, Table, agreement
+from transduce_paper.run_records import Experiment, RunRecord
 from transduce_paper.sizes import size_description
 
 __all__ = ["NEIGHBOURHOODS", "neighbourhoods_section"]

@@ -17,10 +17,11 @@ from transduce.corpora import DIGIT_CLASSES, DIGIT_LEVELS, DIGIT_PIXELS, DIGIT_S
 from transduce.inference import PixelModel
 from transduce.recipes import preset, with_settings
 from transduce_paper.drawing import INK, new_figure, save_svg
-from transduce_paper.experiments import Experiment, Experiments, machines
+from transduce_paper.experiments import Experiments
 from transduce_paper.future.pixel_baselines import N_STEPS, Images, baseline_rows, images_of
 from transduce_paper.measurement_cache import MeasuredArrays
 from transduce_paper.report import Claim, Section, Table, agreement, picture
+from transduce_paper.run_records import Experiment, machines
 
 __all__ = ["PIXELS", "pixels_experiment", "pixels_section"]
 

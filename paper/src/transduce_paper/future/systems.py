@@ -20,7 +20,8 @@ from transduce.inference import DistilledCounts, Translator, distilled_pairs, gr
 from transduce.recipes import base, with_settings
 from transduce.tasks import Prepared, open_prepared, write_shortlist
 from transduce.text import normalise
-from transduce_paper.experiments import Experiment, Experiments
+from transduce_paper.experiments import Experiments
+from transduce_paper.run_records import Experiment
 
 __all__ = [
     "DISTILLED_BEAM",

@@ -20,7 +20,8 @@ from torch import Tensor, nn
 from transduce.corpora import BUILT_IN
 from transduce.loss import cross_entropy
 from transduce_paper.drawing import COLOURS, label_ends, new_panels, save_svg, set_log_axis
-from transduce_paper.experiments import Experiments, machine_description
+from transduce_paper.experiments import Experiments
+from transduce_paper.machine import machine_description
 from transduce_paper.measurement_cache import validated
 from transduce_paper.notes.softmax_losses import FULL_SOFTMAX, Curve, LossSizes, losses
 from transduce_paper.notes.tiny import BATCH_SIZE, TINY, seeded

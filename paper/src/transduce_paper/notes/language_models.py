@@ -15,9 +15,10 @@ from transduce.inference import LanguageModel
 from transduce.recipes import preset, with_settings
 from transduce.search import Sampling
 from transduce.text import MASK_TOKEN, Tokenizer, normalise
-from transduce_paper.experiments import Experiment, Experiments, RunRecord
+from transduce_paper.experiments import Experiments
 from transduce_paper.intervals import half_width_of_share
 from transduce_paper.report import Cell, Claim, Section, Table, agreement
+from transduce_paper.run_records import Experiment, RunRecord
 from transduce_paper.sizes import model_description
 
 __all__ = [

@@ -14,8 +14,9 @@ from transduce.corpora import ParallelText
 from transduce.inference import Translator
 from transduce.metrics import sacrebleu_score
 from transduce.recipes import with_settings
-from transduce_paper.experiments import Experiment, Experiments
+from transduce_paper.experiments import Experiments
 from transduce_paper.measurement_cache import validated
+from transduce_paper.run_records import Experiment
 from transduce_paper.table2.systems import config_at_scale
 
 __all__ = ["KINDS", "Attention", "BinScore", "length_bins", "length_scores", "recurrence_experiment"]

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from transduce_paper.drawing import COLOURS, GREY, new_panels, save_svg, set_log_axis
-from transduce_paper.experiments import Experiments, RunRecord, machines
+from transduce_paper.experiments import Experiments
 from transduce_paper.intervals import interval_of_difference
 from transduce_paper.measurement_cache import validated
 from transduce_paper.notes.length_scores import KINDS as ATTENTIONS
@@ -20,6 +20,7 @@ from transduce_paper.notes.length_scores import Attention, BinScore, length_scor
 from transduce_paper.notes.recall import KINDS, N_SYMBOLS, Kind, Recall, RecallSizes, recall
 from transduce_paper.notes.tiny import BATCH_SIZE, TINY
 from transduce_paper.report import Cell, Claim, Section, Table, agreement, picture
+from transduce_paper.run_records import RunRecord, machines
 from transduce_paper.sizes import size_description
 
 __all__ = ["claims_on_attention", "claims_on_recall", "make_recurrence"]

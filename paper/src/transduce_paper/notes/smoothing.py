@@ -25,11 +25,12 @@ from transduce.metrics import ReliabilityBin, expected_calibration_error, overco
 from transduce.text import BOS_ID, EOS_ID, normalise
 from transduce.training import cross_entropy_reference, smoothing_weights
 from transduce_paper.drawing import COLOURS, GREY, new_panels, save_svg
-from transduce_paper.experiments import Experiments, RunRecord
+from transduce_paper.experiments import Experiments
 from transduce_paper.measurement_cache import validated
 from transduce_paper.notes.tiny import BATCH_SIZE, GrammarText, grammar_text, language_batch, next_token_loss, trained
 from transduce_paper.printed import PRINTED
 from transduce_paper.report import Cell, Claim, Section, Table, agreement, picture
+from transduce_paper.run_records import RunRecord
 from transduce_paper.sizes import size_description
 from transduce_paper.table3_rows import row_at_scale, row_experiment
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import torch
 
-from transduce_paper.experiments import Experiments, machine_description
+from transduce_paper.experiments import Experiments
+from transduce_paper.machine import machine_description
 from transduce_paper.table1.compared_layers import COMPARED, ComparedLayer, rounds_until_convergence
 from transduce_paper.table1.graph_measures import longest_chain, longest_path
 from transduce_paper.table1.layer_costs import Case, Operations, count_operations, median_times_ms

@@ -9,11 +9,12 @@ from pathlib import Path
 from statistics import mean
 
 from transduce_paper.drawing import COLOURS, new_panels, save_svg, set_log_axis
-from transduce_paper.experiments import Experiments, RunRecord, machines
+from transduce_paper.experiments import Experiments
 from transduce_paper.intervals import half_width_of_mean
 from transduce_paper.printed import PRINTED, PrintedSystem
 from transduce_paper.report import Cell, Claim, Report, Table, agreement, how_to_reproduce, picture
 from transduce_paper.request import Request
+from transduce_paper.run_records import RunRecord, machines
 from transduce_paper.sizes import size_description
 from transduce_paper.table2.papers_table import capacities_table, claims_of_the_paper, printed_table
 from transduce_paper.table2.systems import SYSTEMS, system_experiment, systems_at_scale

@@ -10,7 +10,8 @@ from typing import Any
 from transduce.config import RunConfig, TransformerConfig
 from transduce.model import cost_of
 from transduce.recipes import TABLE_3, with_settings
-from transduce_paper.experiments import Experiment, Experiments, Scale
+from transduce_paper.experiments import Experiments, Scale
+from transduce_paper.run_records import Experiment
 from transduce_paper.table3_rows import row_at_scale
 
 __all__ = [

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from transduce_paper.drawing import COLOURS, new_panels, save_svg
-from transduce_paper.experiments import Experiment, Experiments
+from transduce_paper.experiments import Experiments
 from transduce_paper.notes.alignment.judging import drawn_responses, test_instructions
 from transduce_paper.report import Table
+from transduce_paper.run_records import Experiment
 from transduce_paper.training_curves import METRICS
 
 __all__ = ["MEASURED", "draw_rollouts", "rollouts_of", "samples_table"]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from transduce.recipes import preset, with_settings
-from transduce_paper.experiments import Experiment, Experiments
+from transduce_paper.experiments import Experiments
+from transduce_paper.run_records import Experiment
 
 __all__ = ["STAGES", "Stage", "base", "direct_preference", "fine_tuned", "policy", "reward_model"]
 

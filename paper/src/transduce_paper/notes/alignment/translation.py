@@ -18,7 +18,7 @@ from transduce.inference import (
     seeds_of_draws,
 )
 from transduce.metrics import chrf_score, paired_bootstrap, sacrebleu_score, sentence_chrf_scores
-from transduce_paper.experiments import Experiments, machines
+from transduce_paper.experiments import Experiments
 from transduce_paper.notes.alignment.translation_runs import (
     N_RANKED,
     TEMPERATURES,
@@ -28,6 +28,7 @@ from transduce_paper.notes.alignment.translation_runs import (
     translator_experiment,
 )
 from transduce_paper.report import Section, Table, sentence
+from transduce_paper.run_records import machines
 
 __all__ = ["best_of_rows", "study_translation"]
 

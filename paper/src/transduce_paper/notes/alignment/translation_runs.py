@@ -20,9 +20,10 @@ from transduce.inference import RankedCounts, Translator, ranked_translations, s
 from transduce.recipes import preset, with_settings
 from transduce.tasks import open_prepared
 from transduce.text import normalise
-from transduce_paper.experiments import Experiment, Experiments
+from transduce_paper.experiments import Experiments
 from transduce_paper.notes.alignment.pipeline import MODEL, TEST
 from transduce_paper.notes.pretraining import translation as pretraining
+from transduce_paper.run_records import Experiment
 
 __all__ = [
     "N_RANKED", "READER", "REWARD", "TEMPERATURES", "pairs_of", "reader_experiment", "reward_experiment",

@@ -16,9 +16,10 @@ from transduce.inference import Translator, evaluate, read_model_folder
 from transduce.recipes import preset, with_settings
 from transduce.runs import dev_perplexity
 from transduce.tasks import open_prepared
-from transduce_paper.experiments import Experiment, Experiments, machines
+from transduce_paper.experiments import Experiments
 from transduce_paper.notes.pretraining.translation import TEST
 from transduce_paper.report import Cell, Section, Table, sentence
+from transduce_paper.run_records import Experiment, machines
 
 __all__ = ["STAGES", "forgetting_experiment", "study_forgetting"]
 

@@ -7,10 +7,11 @@ from statistics import mean
 
 from transduce.config import Split
 from transduce.recipes import preset, with_settings
-from transduce_paper.experiments import Experiment, Experiments, RunRecord, machines
+from transduce_paper.experiments import Experiments
 from transduce_paper.intervals import NO_CELLS, Interval, interval_of_difference
 from transduce_paper.parsers import parser_at_scale
 from transduce_paper.report import Cell, Section, Table
+from transduce_paper.run_records import Experiment, RunRecord, machines
 
 __all__ = ["encoder_experiment", "parser_experiment", "study_parsing"]
 

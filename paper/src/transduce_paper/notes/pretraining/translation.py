@@ -8,9 +8,10 @@ from statistics import mean
 from typing import Literal
 
 from transduce.recipes import preset, with_settings
-from transduce_paper.experiments import Experiment, Experiments, RunRecord, machines
+from transduce_paper.experiments import Experiments
 from transduce_paper.intervals import NO_CELLS, Interval, interval_of_difference
 from transduce_paper.report import Cell, Section, Table, sentence
+from transduce_paper.run_records import Experiment, RunRecord, machines
 
 __all__ = ["STARTS", "TEST", "UPDATES", "spans_experiment", "study_translation", "translator_experiment"]
 

@@ -1,0 +1,127 @@
+"""Experiments and their records: the configuration, cost and scores of finished training runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from transduce.config import (
+    SPLITS,
+    RunConfig,
+    config_from_mapping,
+    config_of_format_1,
+    tables_of_format_3,
+    without_unread,
+)
+from transduce.errors import ConfigError, DataError
+from transduce.files import migrated, read_json
+
+__all__ = ["PATHS", "RECORD_MIGRATIONS", "Experiment", "RunRecord", "machines", "name_of", "read_record"]
+
+RECORD_MIGRATIONS = (config_of_format_1,)
+# Fields of [data] that name files on this machine: records leave them out, since they are shared.
+PATHS = frozenset(
+    {f"{split}_{kind}" for split in SPLITS for kind in ("trees", "tsv", "text", "prompts")}
+    | {"treebank", "tokenizer_from"}
+)
+# Fields in which a record may differ from the experiment: vocabulary sizes are known only after preparation.
+NOT_COMPARED = {
+    *(("model", name) for name in ("src_vocab_size", "tgt_vocab_size", "vocab_size")),
+    *(("data", name) for name in PATHS),
+    ("training", "init_from"),
+    ("alignment", "reward_model"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """A training run: its configuration, and a unique name that is also the name of its record."""
+
+    name: str
+    config: RunConfig
+    starts_from: Experiment | None = None  # the run starts from the weights of this one, with its tokenizer
+    tokenizer_of: Experiment | None = None  # the text is prepared with the tokenizer of this one
+    rated_by: Experiment | None = None  # the reward model of a policy
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """Configuration, cost and scores of a finished run."""
+
+    name: str
+    config: dict[str, Any]  # complete, with the vocabulary sizes after preparation
+    data_fingerprint: str  # fingerprint of the prepared text
+    weights_sha256: str
+    updates: int
+    src_tokens: int
+    tgt_tokens: int
+    minutes: float
+    machine: str
+    torch: str
+    parameters: int
+    parameters_without_embeddings: int
+    training_flops: float  # 6 per matrix weight and token; 0 if that rule does not apply
+    sustained_flops: float  # FLOP/s of large matrix products in the same precision, measured before training
+    dev_text: str
+    dev_perplexity: float  # per token, not smoothed
+    dev_scores: dict[str, Any]  # as ``transduce evaluate --json`` or ``parseval --json`` prints them
+    test_text: str | None
+    test_scores: dict[str, Any] | None
+    starts_from: str | None = None  # name of the record whose weights the run has started from
+    tokenizer_of: str | None = None  # name of the record whose tokenizer it has; None: its own, or that of starts_from
+    rated_by: str | None = None  # name of the record of the reward model
+    runs_at_once: int = 1  # runs that shared the machine, this one included
+
+    @property
+    def bleu(self) -> float:
+        """The sacreBLEU on the test text, or without one on the dev text."""
+        return float((self.test_scores or self.dev_scores)["sacrebleu"]["score"])
+
+
+def read_record(path: Path, experiment: Experiment, *, run_folder: Path) -> RunRecord:
+    """Read the record of an experiment.
+
+    Raises DataError if it is damaged, ConfigError if its settings are not those of the experiment.
+    """
+    values = migrated(read_json(path), RECORD_MIGRATIONS, where=path)
+    try:
+        record = RunRecord(**values)
+        tables = without_unread(tables_of_format_3(record.config))
+        config = config_from_mapping(RunConfig, tables, where="config").model_dump()
+    except (TypeError, ConfigError) as error:
+        raise DataError(f"{path} is not a record of this version ({error}); delete it to run again") from error
+    for name in ("starts_from", "tokenizer_of", "rated_by"):
+        recorded, other = getattr(record, name), name_of(getattr(experiment, name))
+        if recorded != other:
+            raise ConfigError(
+                f"{path} has {name} = {recorded!r}, but the experiment now has {other!r}; to run it again, delete"
+                f" that file and {run_folder}"
+            )
+    for table, fields in experiment.config.model_dump().items():
+        for name, value in fields.items():
+            recorded = config[table].get(name)
+            if not _is_same(recorded, value) and (table, name) not in NOT_COMPARED:
+                raise ConfigError(
+                    f"{path} has {table}.{name} = {recorded!r}, but the experiment now has {value!r}; to run it"
+                    f" again, delete that file and {run_folder}"
+                )
+    return replace(record, config=config)
+
+
+def machines(records: Iterable[RunRecord]) -> str:
+    """Describe the machines of some runs: each processor and version of torch once."""
+    return "; ".join(dict.fromkeys(f"{record.machine}, torch {record.torch}" for record in records))
+
+
+def name_of(experiment: Experiment | None) -> str | None:
+    """Return the name of an experiment, if there is one."""
+    return None if experiment is None else experiment.name
+
+
+def _is_same(recorded: object, value: object) -> bool:
+    """Compare two settings; the order of weighted corpora matters, since the first with a dev text provides it."""
+    if isinstance(recorded, dict) and isinstance(value, dict):
+        return list(recorded.items()) == list(value.items())
+    return recorded == value
