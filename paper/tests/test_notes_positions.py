@@ -11,21 +11,20 @@ import torch
 
 from transduce.model import sinusoid
 from transduce_paper import Experiments
-from transduce_paper.notes.positions import (
+from transduce_paper.notes.position_options import (
     OPTIONS,
     cosine_with_word,
     distance_of_neighbours,
     error_of_best_map,
     fractions,
     integers,
-    make_positions,
     min_distance,
-    new_model,
     no_positions,
     shift_after_layer_norm,
     shift_of_position,
     spread_of_products,
 )
+from transduce_paper.notes.positions import make_positions, new_model
 from transduce_paper.report import Table
 
 D = 16
