@@ -20,7 +20,7 @@ from typing import Any, Literal, Protocol, TypeVar, get_args
 
 import torch
 
-from transduce.config import DataConfig, Precision, RunConfig
+from transduce.config import DataConfig, Precision, RunConfig, Split
 from transduce.corpora import data_folders
 from transduce.errors import DataError, TrainingError
 from transduce.files import sha256_of_file, write_json
@@ -29,11 +29,18 @@ from transduce.metrics import TOKENISED_BLEUS
 from transduce.model import cost_of
 from transduce.recipes import with_settings
 from transduce.runs import CHECKPOINTS, RunResult, dev_perplexity, holds_run, run_lock, train
-from transduce.tasks import open_prepared, prepare, task_of
+from transduce.tasks import Prepared, open_prepared, prepare, task_of
 from transduce.training import Record, newest_complete, read_state
 from transduce_paper.machine import machine_description, sustained_flops
 from transduce_paper.measurement_cache import MeasuredArrays, read_arrays, read_tables, write_arrays, write_tables
-from transduce_paper.run_records import PATHS, RECORD_MIGRATIONS, Experiment, RunRecord, name_of, read_record
+from transduce_paper.run_records import (
+    RECORD_MIGRATIONS,
+    Experiment,
+    RunRecord,
+    name_of,
+    read_record,
+    without_paths,
+)
 from transduce_paper.short_runs import shortened, write_few
 
 __all__ = ["SCALES", "Experiments", "Follower", "Scale", "Stopped"]
@@ -155,13 +162,9 @@ class Experiments:
         """
         path = self.record_path(experiment).with_suffix(f".{what}.json")
         return self._cached(
-            experiment,
-            what,
-            measure,
-            settings,
-            lambda key: read_tables(path, what, key),
-            lambda key, tables: write_tables(path, what, key, tables),
-        )
+            experiment, what, measure, settings,
+            lambda key: read_tables(path, what, key), lambda key, tables: write_tables(path, what, key, tables),
+        )  # fmt: skip
 
     def cached_arrays(
         self,
@@ -178,13 +181,9 @@ class Experiments:
         """
         path = self.record_path(experiment).with_suffix(f".{what}.json")
         return self._cached(
-            experiment,
-            what,
-            measure,
-            settings,
-            lambda key: read_arrays(path, key),
-            lambda key, arrays: write_arrays(path, key, arrays),
-        )
+            experiment, what, measure, settings,
+            lambda key: read_arrays(path, key), lambda key, arrays: write_arrays(path, key, arrays),
+        )  # fmt: skip
 
     def measurement(
         self, name: str, what: str, measure: Callable[[], list[dict[str, Any]]], *, settings: Mapping[str, int | str]
@@ -335,31 +334,15 @@ class Experiments:
         state = read_state(newest)
         model_folder = folder / "model"
         sizes = prepared.tokenizers.sizes
-        model_config = config.model.with_vocabulary(*sizes)
         cost = cost_of(task_of(config).model_config(config.model, *sizes))
         n_tokens = task_of(config).n_flop_tokens(state.src_tokens, state.tgt_tokens)
-        scores: dict[str, dict[str, Any] | None] = {}
-        for split in ("dev", "test"):
-            if split not in prepared.text_names:
-                scores[split] = None
-            elif split == result.scored_split and result.scores is not None:
-                scores[split] = result.scores.as_json()
-            else:
-                split_scores = task_of(config).evaluate(
-                    model_folder, prepared, split, device=self.device, extra_bleus=TOKENISED_BLEUS.keys()
-                )
-                scores[split] = split_scores.as_json()
+        splits: tuple[Split, ...] = ("dev", "test")
+        scores = {each: _scores(config, prepared, each, model_folder, result, self.device) for each in splits}
         if scores["dev"] is None:
             raise DataError(f"{experiment.name}: {prepared.folder} has no dev text; experiments are evaluated on it")
-        shared = {
-            "model": model_config,
-            "data": config.data.model_copy(update=dict.fromkeys(PATHS)),
-            "training": config.training.model_copy(update={"init_from": None}),
-            "alignment": config.alignment.model_copy(update={"reward_model": None}),
-        }
         return RunRecord(
             name=experiment.name,
-            config=config.model_copy(update=shared).model_dump(),
+            config=without_paths(config, sizes).model_dump(),
             data_fingerprint=prepared.fingerprint,
             weights_sha256=sha256_of_file(model_folder / WEIGHTS_FILE),
             updates=state.update,
@@ -388,3 +371,15 @@ def _has_model_of(folder: Path, record: RunRecord) -> bool:
     """Return whether a folder has the model of a record, by the checksum of its weights."""
     weights = folder / WEIGHTS_FILE
     return weights.exists() and sha256_of_file(weights) == record.weights_sha256
+
+
+def _scores(
+    config: RunConfig, prepared: Prepared, split: Split, model_folder: Path, result: RunResult, device: torch.device
+) -> dict[str, Any] | None:
+    """Return the scores of a model on a text, those of the run where it has them; None without the text."""
+    if split not in prepared.text_names:
+        return None
+    if split == result.scored_split and result.scores is not None:
+        return result.scores.as_json()
+    bleus = TOKENISED_BLEUS.keys()
+    return task_of(config).evaluate(model_folder, prepared, split, device=device, extra_bleus=bleus).as_json()

@@ -18,7 +18,9 @@ from transduce.config import (
 from transduce.errors import ConfigError, DataError
 from transduce.files import migrated, read_json
 
-__all__ = ["PATHS", "RECORD_MIGRATIONS", "Experiment", "RunRecord", "machines", "name_of", "read_record"]
+__all__ = [
+    "PATHS", "RECORD_MIGRATIONS", "Experiment", "RunRecord", "machines", "name_of", "read_record", "without_paths",
+]  # fmt: skip
 
 RECORD_MIGRATIONS = (config_of_format_1,)
 # Fields of [data] that name files on this machine: records leave them out, since they are shared.
@@ -78,6 +80,17 @@ class RunRecord:
     def bleu(self) -> float:
         """The sacreBLEU on the test text, or without one on the dev text."""
         return float((self.test_scores or self.dev_scores)["sacrebleu"]["score"])
+
+
+def without_paths(config: RunConfig, vocab_sizes: tuple[int, int]) -> RunConfig:
+    """Return the configuration for a record: with the vocabulary sizes, without the names of files."""
+    shared = {
+        "model": config.model.with_vocabulary(*vocab_sizes),
+        "data": config.data.model_copy(update=dict.fromkeys(PATHS)),
+        "training": config.training.model_copy(update={"init_from": None}),
+        "alignment": config.alignment.model_copy(update={"reward_model": None}),
+    }
+    return config.model_copy(update=shared)
 
 
 def read_record(path: Path, experiment: Experiment, *, run_folder: Path) -> RunRecord:
