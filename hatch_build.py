@@ -6,6 +6,7 @@ import os
 import sys
 import sysconfig
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
@@ -19,6 +20,10 @@ from build import PACKAGE, build, compiler, library_name  # noqa: E402
 class NativeBuild(BuildHookInterface):  # type: ignore[type-arg]
     """Adds the library to a wheel. TRANSDUCE_TARGET names another machine, TRANSDUCE_WHEEL_TAG the tag of its wheel."""
 
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        super().__init__(*arguments, **keywords)
+        self._work = TemporaryDirectory()
+
     def dependencies(self) -> list[str]:
         """Return what compiles where no compiler is installed."""
         needs_zig = compiler() is None or "TRANSDUCE_TARGET" in os.environ
@@ -29,13 +34,19 @@ class NativeBuild(BuildHookInterface):  # type: ignore[type-arg]
         if self.target_name != "wheel":
             return
         target = os.environ.get("TRANSDUCE_TARGET")
+        folder = PACKAGE if target is None else Path(self._work.name)  # an installation here keeps its own
         try:
-            library = build(PACKAGE, target=target)
+            library = build(folder, target=target)
         except (RuntimeError, OSError) as error:
             self.app.display_warning(f"without the engine in C, models run on PyTorch: {error}")
-            (PACKAGE / library_name(target)).unlink(missing_ok=True)
+            (PACKAGE / library_name()).unlink(missing_ok=True)
             return
-        build_data["artifacts"].append(str(library.relative_to(ROOT)))
+        if version != "editable":  # which reads the library where it was compiled
+            build_data["force_include"][str(library)] = str((PACKAGE / library.name).relative_to(ROOT / "src"))
         build_data["pure_python"] = False
         tag = os.environ.get("TRANSDUCE_WHEEL_TAG") or sysconfig.get_platform().replace("-", "_").replace(".", "_")
         build_data["tag"] = f"py3-none-{tag}"
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        """Delete what was compiled for another machine."""
+        self._work.cleanup()
