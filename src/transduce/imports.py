@@ -1,4 +1,4 @@
-"""Imports on first use, and imports of many modules at once."""
+"""Imports on first use, of what may be missing, and of many modules at once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
-__all__ = ["imported_on_use", "without_collection"]
+from transduce.errors import ConfigError
+
+__all__ = ["imported_on_use", "needing_torch", "without_collection"]
 
 
 class _Package(ModuleType):
@@ -23,7 +25,7 @@ class _Package(ModuleType):
         if name.startswith("__") or name not in (homes := _homes(self.__name__)):
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         module, attribute = homes[name]
-        with without_collection():
+        with without_collection(), needing_torch(f"{self.__name__}.{name}", is_told="." not in self.__name__):
             value = getattr(import_module(module), attribute)
         super().__setattr__(name, value)
         return value
@@ -61,6 +63,17 @@ def imported_on_use(package: str) -> None:
     ('transduce.search.beam', True)
     """
     sys.modules[package].__class__ = _Package
+
+
+@contextmanager
+def needing_torch(what: str, *, is_told: bool = True) -> Iterator[None]:
+    """A context for what needs PyTorch: without it, and unless someone else tells it, raise ConfigError."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name != "torch" or not is_told:
+            raise
+        raise ConfigError(f"{what} needs PyTorch: pip install 'transduce[train]'") from error
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from typing import Any
 from transduce.config import ModelConfig
 from transduce.errors import CheckpointError, shown
 from transduce.files import UnverifiedFile
-from transduce.imports import without_collection
+from transduce.imports import needing_torch, without_collection
 from transduce.inference.mapped_weights import MappedTensor, mapped_weights
 from transduce.text import Tokenizers
 
@@ -39,11 +39,12 @@ class StoredModel:
     @cached_property
     def module(self) -> Any:
         """The model in PyTorch, from ``make_model``. Raises CheckpointError as ``mapped_weights``."""
-        from transduce.model import ShapesOnly, make_model
-        from transduce.model.weights import assign_weights
-        from transduce.model.weights_file import finite_tensors
-
         path = self.weights_file.path
+        with needing_torch(f"the model in {path.parent}"):
+            from transduce.model import ShapesOnly, make_model
+            from transduce.model.weights import assign_weights
+            from transduce.model.weights_file import finite_tensors
+
         with without_collection(), self.weights_file.verified_while_read():
             weights = finite_tensors(path, may_be_link=True)
             self._require_printable(weights)
