@@ -27,7 +27,7 @@ def supports(config: object) -> bool:
         return False
     is_plain = config.compatibility == "scaled" and config.attention == "full" and config.n_experts == 1
     if isinstance(config, LanguageModelConfig):
-        return is_plain and config.is_causal and config.output == "tokens"
+        return is_plain and config.is_causal and config.output != "scalar"
     is_token_model = config.source == "tokens"
     return is_plain and is_token_model and config.decoder == "causal" and config.block_size == 1
 
