@@ -130,6 +130,11 @@ class Run:
     # Gets the index of a request, and its ids, EOS included, after each token:
     on_ids: Callable[[int, Sequence[int]], object] = lambda request, ids: None
 
+    @property
+    def is_silent(self) -> bool:
+        """Whether nobody decides or hears while tokens are written."""
+        return self.draws is None and self.should_stop is never and self.on_ids is PLAIN_RUN.on_ids
+
 
 PLAIN_RUN = Run()
 

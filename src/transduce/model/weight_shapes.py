@@ -32,7 +32,8 @@ def weight_shapes(config: TransformerConfig | LanguageModelConfig) -> dict[str, 
     d, (n_src, n_tgt), shapes = config.d_model, config.vocab_sizes, dict[str, tuple[int, ...]]()
     if isinstance(config, LanguageModelConfig):
         shapes["src_embedding.weight"] = (n_src, d)
-        sides, stacks, has_output = ["src"], ["decoder"], not config.tied_embeddings
+        sides, stacks = ["src"], ["decoder"]
+        has_output = not config.tied_embeddings and config.output != "scalar"
     else:
         shapes["tgt_embedding.weight"] = (n_tgt, d)
         if config.embeddings != "three-way":
@@ -47,8 +48,13 @@ def weight_shapes(config: TransformerConfig | LanguageModelConfig) -> dict[str, 
         shapes |= {f"{side}_positions.weight": (config.n_positions, d) for side in sides}
     if has_output:
         shapes["output.weight"] = (n_tgt, d)
+    if isinstance(config, LanguageModelConfig) and config.output == "scalar":
+        return shapes | {"output.linear.weight": (1, d), "output.linear.bias": (1,)}
     if config.output_bias:
         shapes["output.bias"] = (n_tgt,)
+    if isinstance(config, LanguageModelConfig) and config.output == "tokens-and-value":
+        value = weight_shapes(config.model_copy(update={"output": "scalar"}))
+        shapes |= {f"value.{name}": shape for name, shape in value.items()}
     return shapes
 
 

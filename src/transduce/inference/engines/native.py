@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from transduce.config import LanguageModelConfig
 from transduce.inference.engine import Engine, EngineSettings
 from transduce.inference.native.engine import NativeEngine
 from transduce.inference.native.library import library
@@ -39,8 +38,6 @@ def reason_against(models: Sequence[Any]) -> str | None:
     [model] = models
     if (reason := reason_against_config(getattr(model, "config", None))) is not None:
         return reason
-    if isinstance(model.config, LanguageModelConfig):
-        return "a language model needs PyTorch"
     if isinstance(model, StoredModel):
         return None if model.device == "cpu" else f"the model is on {model.device}"
     weight = next(model.parameters())

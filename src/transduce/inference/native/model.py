@@ -34,7 +34,7 @@ def reason_against_config(config: object) -> str | None:
         "n_experts": config.n_experts != 1,
     }  # fmt: skip
     if isinstance(config, LanguageModelConfig):
-        unknown |= {"is_causal": not config.is_causal, "output": config.output != "tokens"}
+        unknown |= {"is_causal": not config.is_causal, "output": config.output == "scalar"}
     else:
         unknown |= {
             "source": config.source != "tokens", "decoder": config.decoder != "causal",
