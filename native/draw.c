@@ -36,7 +36,6 @@ void seed_draws(struct search *s) {
         for (uint32_t n = 1; n < N_STATE; n++)
             b->generator[n] = 1812433253u * (b->generator[n - 1] ^ (b->generator[n - 1] >> 30)) + n;
         b->n_drawn = N_STATE;
-        for (int n = s->request->n_drawn ? s->request->n_drawn[i] : 0; n > 0; n--) draw_uniform(b);
     }
 }
 
@@ -95,28 +94,27 @@ static int32_t draw_token(const struct search *s, const struct row *row, const f
     return tokens[chosen].id;
 }
 
-int sample(struct search *s, int n_rows) {
+int draw_tokens(struct search *s, int n_rows) {
     const struct td_search *r = s->request;
-    struct token *tokens = malloc((size_t)s->output.n_outputs * sizeof *tokens);
+    const size_t stride = (size_t)s->output.n_panels * PANEL;
+    struct token *tokens = malloc(stride * sizeof *tokens);
     int32_t *sentences = malloc((size_t)n_rows * sizeof *sentences);
     double *draws = malloc((size_t)n_rows * sizeof *draws);
     int status = tokens && sentences && draws ? 0 : NO_MEMORY;
-    all_logits(s, s->room.x, n_rows);
+    all_logits(s, n_rows, s->whole);
     for (int i = 0; i < n_rows && !status; i++) {
         sentences[i] = s->rows[i].beams->index;
         if (!r->draw) draws[i] = draw_uniform(s->rows[i].beams);
     }
-    if (r->draw && !status) r->draw(n_rows, sentences, draws);
+    if (r->draw && !status && r->draw(n_rows, sentences, draws)) status = STOPPED;
     for (int i = 0; i < n_rows && !status; i++) {
         const struct row *row = &s->rows[i];
-        const size_t stride = (size_t)s->output.n_panels * PANEL;
         float *logits = s->whole + (size_t)i * stride;
         for (size_t j = 0; s->token_of && j < stride; j++)
             if (!s->is_listed[(size_t)row->beams->index * stride + j]) logits[j] = -INFINITY;
         double log_prob = 0;
-        const int32_t id = draw_token(s, row, logits, draws[i], tokens, &log_prob);
-        s->where = row->beams->index;
-        status = append(s, row->beams, (float)log_prob, id);
+        s->top_ids[i] = draw_token(s, row, logits, draws[i], tokens, &log_prob);
+        s->top[i] = (float)log_prob;
     }
     free(tokens), free(sentences), free(draws);
     return status;

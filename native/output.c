@@ -11,7 +11,7 @@ static const float MIN_FORCED = -1e4f; /* a forced token stays possible, whateve
 static int repeats(const struct search *s, const struct row *row, int32_t id) {
     const struct td_search *r = s->request;
     const int32_t *ids = row->written;
-    const int n = s->n_tokens, gram = r->no_repeat_ngram;
+    const int n = row->n_written, gram = r->no_repeat_ngram;
     for (int unit = 1; unit <= r->n_units && unit <= n; unit++) {
         if (ids[n - unit] != id) continue;
         int run = 0; /* tokens at the end that equal the one a unit before */
@@ -25,9 +25,9 @@ static int repeats(const struct search *s, const struct row *row, int32_t id) {
 
 int may_follow(const struct search *s, const struct row *row, int32_t id) {
     const struct td_search *r = s->request;
-    if (s->is_suppressed[id] || (id == r->eos_id && s->n_tokens < r->min_length)) return 0;
+    if (s->is_suppressed[id] || (id == r->eos_id && row->n_written < r->min_length)) return 0;
     if (row->is_word_start && !r->word_starts[id]) return 0;
-    return !row->written || !repeats(s, row, id);
+    return (!r->n_units && !r->no_repeat_ngram) || !repeats(s, row, id);
 }
 
 /* Insert a token that exceeds a row's k-th best; of equal ones, the smaller id comes first. */
@@ -81,20 +81,19 @@ static void best_of_rows(struct search *s, const float *states, struct row *rows
     }
 }
 
-void best_tokens(struct search *s, const float *states, int n_rows, int is_scored) {
+void best_tokens(struct search *s, int n_rows, int is_scored) {
     for (int i = 0; i < n_rows * s->k; i++) s->top[i] = -INFINITY, s->top_ids[i] = -1;
     for (int first = 0; first < n_rows; first += BLOCK_ROWS) {
         const int n = n_rows - first < BLOCK_ROWS ? n_rows - first : BLOCK_ROWS;
-        for (int r = first; r < first + n; r++) s->rows[r].maximum = -INFINITY, s->rows[r].sum = 0;
-        best_of_rows(s, states + (size_t)first * row_stride(s->output.n_inputs), s->rows + first, n, is_scored,
+        best_of_rows(s, s->room.x + (size_t)first * row_stride(s->output.n_inputs), s->rows + first, n, is_scored,
                      s->top + first * s->k, s->top_ids + first * s->k);
     }
 }
 
-void all_logits(struct search *s, const float *states, int n_rows) {
+void all_logits(struct search *s, int n_rows, float *logits) {
     const struct matrix *w = &s->output;
-    const struct input input = s->model->kernels->prepare(w, states, row_stride(w->n_inputs), n_rows, s->room.inputs);
-    s->model->kernels->product(w, &input, 0, w->n_panels, LINEAR, s->whole, (size_t)w->n_panels * PANEL);
+    const struct input input = s->model->kernels->prepare(w, s->room.x, row_stride(w->n_inputs), n_rows, s->room.inputs);
+    s->model->kernels->product(w, &input, 0, w->n_panels, LINEAR, logits, (size_t)w->n_panels * PANEL);
 }
 
 static double log_sum(const float *logits, const int32_t *ids, int n, const uint8_t *is_counted) {
@@ -107,10 +106,10 @@ static double log_sum(const float *logits, const int32_t *ids, int n, const uint
 }
 
 /* Among pooled ids, the allowed ones share the probability of all. */
-int best_allowed(struct search *s, const float *states, int n_rows) {
+int best_allowed(struct search *s, int n_rows) {
     const struct td_search *r = s->request;
     const int stride = s->output.n_panels * PANEL;
-    all_logits(s, states, n_rows);
+    all_logits(s, n_rows, s->whole);
     for (int i = 0; i < n_rows; i++) {
         const struct row *row = &s->rows[i];
         const float *logits = s->whole + (size_t)i * (size_t)stride;
@@ -118,8 +117,7 @@ int best_allowed(struct search *s, const float *states, int n_rows) {
         int32_t *top_ids = s->top_ids + i * s->k;
         s->model->kernels->add_to_softmax(logits, stride, s->model->kernels->largest(logits, stride), &maximum, &sum);
         const float shift = maximum + logf(sum);
-        last_ids(row->beams, row->beams->ends[row->beam], s->written, s->n_tokens);
-        const int n = r->allowed(row->beams->index, s->written, s->n_tokens, s->allowed);
+        const int n = r->allowed(row->beams->index, row->written, row->n_written, s->allowed);
         if (n < 0) return 0;
         if (r->n_pooled) /* is_pooled leaves out what is suppressed */
             share = (float)(log_sum(logits, r->pooled, r->n_pooled, s->is_pooled) - log_sum(logits, s->allowed, n, s->is_pooled));

@@ -2,144 +2,178 @@
 
    Beam search is the authors': the 2 beam_size most probable extensions of the alive beams are candidates; those that end
    with EOS enter the finished pool, the best others stay alive. Section 6.1. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "search.h"
 
-int encode_sources(struct search *s) {
+static int encode_sources(struct search *s) {
     const struct td_search *r = s->request;
-    if (!r->src_offsets) return 1;
-    struct sentence *sentences = calloc((size_t)r->n_sentences, sizeof *sentences);
-    const int is_encoded = sentences && encode(s->model, &s->room, r->src_ids, r->src_states, r->src_offsets, r->n_sentences, sentences);
-    for (int i = 0; sentences && i < r->n_sentences; i++) s->beams[i].sentence = sentences[i];
-    free(sentences);
-    return is_encoded;
+    return !r->src_offsets || encode(s->model, &s->room, r->src_ids, r->src_states, r->src_offsets, r->n_sentences, s->sentences);
 }
 
-/* Read the prompts of all sentences; the states after them are moved to the front of room->x. */
-static int read_prompts(struct search *s) {
+/* What may follow the first n ids of a text, whose state is the `state`-th. */
+static struct row row_of(const struct search *s, struct beams *b, const struct text *text, int n, int state) {
     const struct td_search *r = s->request;
+    const int n_written = n - b->n_prompt, first = r->prefix_ids ? r->prefix_offsets[b->index] : 0;
+    const int length = r->prefix_ids ? r->prefix_offsets[b->index + 1] - first : 0;
+    return (struct row){
+        .beams = b, .state = state, .written = text->ids + b->n_prompt, .n_written = n_written,
+        .forced = n_written < length ? r->prefix_ids[first + n_written] : -1,
+        .is_word_start = r->starts_word && r->starts_word[b->index] && n_written == length,
+        .maximum = -INFINITY,
+    };
+}
+
+/* Where the new tokens of a sentence go. 0 without memory. */
+static int make_group(struct search *s, struct beams *b, int n, struct group *group) {
+    const int window = s->request->window;
+    if (s->width > 1 && b->n_read) {
+        const int has_slots = take_slots(s, b);
+        *group = (struct group){b->sentence, b->n_alive, b->slots, b->seen, (size_t)b->seen_stride};
+        return has_slots;
+    }
+    if (window && s->width == 1 && n - b->first > window) b->first = b->n_read = n - (window > 1 ? window / 2 : 1);
+    *group = (struct group){b->sentence, n - b->n_read, s->order + b->n_read - b->first, NULL, 0};
+    if (!grow(s->model, b->sentence, n - b->first)) return 0;
+    b->sentence->n_slots = n - b->first;
+    return 1;
+}
+
+/* Read what is new in the texts of open sentences. The states after their last token, and before each draft, are at the
+   front of room->x, and s->rows describes them; how many, or -1 without memory. */
+int read_texts(struct search *s) {
+    const uint8_t *begins_word = s->model->tgt.begins_word;
     const size_t d = row_stride(s->model->config.d_model);
-    const int32_t *offsets = r->prompt_offsets;
-    int32_t *positions = malloc((size_t)offsets[r->n_sentences] * sizeof *positions);
-    int32_t *n_words = malloc((size_t)offsets[r->n_sentences] * sizeof *n_words);
-    int is_good = positions && n_words;
-    for (int i = 0; i < r->n_sentences && is_good; i++) {
-        const int n = offsets[i + 1] - offsets[i];
-        memcpy(positions + offsets[i], s->order, (size_t)n * sizeof *positions);
-        s->beams[i].n_prompt_words = count_words(&s->model->tgt, r->prompt_ids + offsets[i], n, 0, n_words + offsets[i]);
-        is_good = grow(s->model, &s->beams[i].sentence, n);
-        s->beams[i].sentence.n_slots = n;
-        s->groups[i] = (struct group){&s->beams[i].sentence, n, s->order, NULL, 0};
-    }
-    is_good = is_good && decode(s->model, &s->room, s->groups, r->n_sentences, r->prompt_ids, positions, n_words);
-    for (int i = 0; i < r->n_sentences && is_good; i++) {
-        memmove(s->room.x + (size_t)i * d, s->room.x + (size_t)(offsets[i + 1] - 1) * d, d * sizeof(float));
-        s->groups[i].n_rows = 1;
-    }
-    free(positions), free(n_words);
-    return is_good;
-}
-
-/* Read the last token of every beam of every sentence that is not done. The number of sentences, or -1. */
-static int read_last_tokens(struct search *s) {
-    const struct td_search *r = s->request;
-    int n_groups = 0, row = 0;
-    for (int i = 0; i < r->n_sentences; i++) {
-        struct beams *b = &s->beams[i];
+    int n_groups = 0, n_tokens = 0, n_rows = 0;
+    for (struct beams *b = s->beams; b < s->beams + s->request->n_sentences; b++) {
+        const int n = b->alive->n + b->n_drafted;
         if (b->is_done) continue;
-        if (!take_slots(s, b)) return -1;
-        const int n_prompt = r->prompt_offsets[i + 1] - r->prompt_offsets[i];
-        s->groups[n_groups++] = (struct group){&b->sentence, b->n_alive, b->slots, b->seen, (size_t)b->seen_stride};
-        for (int w = 0; w < b->n_alive; w++, row++) {
-            s->ids[row] = b->nodes[b->ends[w]].token;
-            s->n_words[row] = b->nodes[b->ends[w]].n_words;
-            s->positions[row] = n_prompt + s->n_tokens - 1;
+        if (!make_group(s, b, n, &s->groups[n_groups++])) return -1;
+        for (const struct text *text = b->alive; text < b->alive + b->n_alive; text++) {
+            for (int at = 0, n_words = 0; at < n; at++) {
+                n_words += begins_word ? begins_word[text->ids[at]] : 0;
+                if (at < b->n_read) continue;
+                if (at >= text->n - 1) s->rows[n_rows++] = row_of(s, b, text, at + 1, n_tokens);
+                s->ids[n_tokens] = text->ids[at], s->positions[n_tokens] = at - b->first, s->n_words[n_tokens++] = n_words;
+            }
         }
+        b->n_read = n;
     }
-    return n_groups && !decode(s->model, &s->room, s->groups, n_groups, s->ids, s->positions, s->n_words) ? -1 : n_groups;
-}
-
-/* The rows of a step, with what may follow each. */
-static int describe_rows(struct search *s, int n_groups) {
-    const struct td_search *r = s->request;
-    const int n = s->n_tokens, remembers = r->n_units > 0 || r->no_repeat_ngram > 0;
-    int n_rows = 0;
-    for (int g = 0; g < n_groups; g++) {
-        struct beams *b = (struct beams *)(void *)s->groups[g].sentence; /* its first member */
-        const int32_t *prefix = r->prefix_ids ? r->prefix_ids + r->prefix_offsets[b->index] : NULL;
-        const int length = prefix ? r->prefix_offsets[b->index + 1] - r->prefix_offsets[b->index] : 0;
-        for (int w = 0; w < s->groups[g].n_rows; w++, n_rows++) {
-            struct row *row = &s->rows[n_rows];
-            *row = (struct row){.beams = b, .beam = w, .forced = n < length ? prefix[n] : -1};
-            row->is_word_start = r->starts_word && r->starts_word[b->index] && n == length;
-            if (!remembers) continue;
-            int32_t *written = s->written + (size_t)n_rows * (size_t)r->max_length;
-            last_ids(b, b->ends[w], written, n);
-            row->written = written;
-        }
-    }
+    if (n_groups && !decode(s->model, &s->room, s->groups, n_groups, s->ids, s->positions, s->n_words)) return -1;
+    for (int i = 0; i < n_rows; i++)
+        if (s->rows[i].state > i) memcpy(s->room.x + (size_t)i * d, s->room.x + (size_t)s->rows[i].state * d, d * sizeof(float));
     return n_rows;
 }
 
-/* Choose the next tokens from the states of the rows in room->x. A status. */
-static int choose(struct search *s, int n_groups) {
+/* Choose the next tokens of the rows. A status. */
+static int choose(struct search *s, int n_rows) {
     const struct td_search *r = s->request;
-    const int n_rows = describe_rows(s, n_groups);
     int status = 0;
-    if (r->is_sampled) return sample(s, n_rows);
-    if (!r->allowed) best_tokens(s, s->room.x, n_rows, r->beam_size || r->is_scored);
-    else if (!best_allowed(s, s->room.x, n_rows)) return STOPPED;
-    for (int g = 0, row = 0; g < n_groups && !status; row += s->groups[g++].n_rows) {
+    if (r->is_sampled) status = draw_tokens(s, n_rows);
+    else if (!r->allowed) best_tokens(s, n_rows, r->beam_size || r->is_scored);
+    else if (!best_allowed(s, n_rows)) return STOPPED;
+    for (int row = 0, n; row < n_rows && !status; row += n) {
         struct beams *b = s->rows[row].beams;
         const int first = row * s->k;
-        s->where = b->index;
-        if (r->beam_size) status = advance(s, b, s->top + first, s->top_ids + first);
-        else status = append(s, b, s->top[first], s->top_ids[first]);
+        n = b->n_alive * (b->n_drafted + 1);
+        status = (r->beam_size ? advance : append)(s, b, s->top + first, s->top_ids + first);
     }
     return status;
 }
 
-static int run(struct search *s) {
+static int run(struct search *s, struct search *drafter) {
     const struct td_search *r = s->request;
     if (r->is_sampled && !r->draw) seed_draws(s);
-    if (!encode_sources(s) || !read_prompts(s)) return NO_MEMORY;
-    int n_groups = r->n_sentences;
-    while (n_groups > 0) {
+    if (!encode_sources(s) || (drafter && !encode_sources(drafter))) return NO_MEMORY;
+    int status = 0;
+    while (s->n_open && !status) {
         if (r->on_step && r->on_step()) return STOPPED;
-        int status = choose(s, n_groups);
-        s->n_tokens++;
-        for (int g = 0; g < n_groups && !status; g++) status = finish_if_done(s, (struct beams *)(void *)s->groups[g].sentence);
-        if (status) return status;
-        n_groups = read_last_tokens(s);
+        if (drafter && !draft(drafter, s)) return NO_MEMORY;
+        const int n_rows = read_texts(s);
+        status = n_rows < 0 ? NO_MEMORY : choose(s, n_rows);
     }
-    return n_groups < 0 ? NO_MEMORY : 0;
+    return status;
+}
+
+/* Draft tokens until EOS, which the model writes itself, or after an improbable token. Speculative decoding: Leviathan,
+   Kalman and Matias (2023). */
+int draft(struct search *drafter, struct search *s) {
+    const struct td_search *r = s->request;
+    int n_rows;
+    for (int i = 0; i < r->n_sentences; i++) {
+        const struct beams *b = &s->beams[i];
+        struct beams *own = &drafter->beams[i];
+        own->alive->ids = b->alive->ids, own->alive->n = b->alive->n;
+        if (own->n_read > b->alive->n - 1) own->n_read = b->alive->n - 1;
+        own->is_done = b->is_done || r->n_drafted < 1 || b->alive->n - b->n_prompt >= b->max_length - 1;
+    }
+    while ((n_rows = read_texts(drafter)) > 0) {
+        best_tokens(drafter, n_rows, 1);
+        for (int row = 0; row < n_rows; row++) {
+            struct beams *own = drafter->rows[row].beams, *b = &s->beams[own->index];
+            const int32_t id = drafter->top_ids[row];
+            own->is_done = id < 0 || id == r->eos_id;
+            if (own->is_done) continue;
+            own->alive->ids[own->alive->n++] = id;
+            own->is_done = ++b->n_drafted >= r->n_drafted || own->alive->n - b->n_prompt >= b->max_length - 1
+                           || exp(drafter->top[row]) < r->min_draft_probability;
+        }
+    }
+    return n_rows == 0;
 }
 
 /* ---- the beginning and the end ---- */
 
-static void *table(struct search *s, size_t n, size_t size) {
+void *table(struct search *s, size_t n, size_t size) {
     void *rows = calloc(n + 1, size);
     s->has_room = s->has_room && rows;
     return s->tables[s->n_tables++] = rows;
 }
 
-static int longest_prompt(const struct td_search *r) {
-    int longest = 0;
-    for (int i = 0; i < r->n_sentences; i++)
-        if (r->prompt_offsets[i + 1] - r->prompt_offsets[i] > longest) longest = r->prompt_offsets[i + 1] - r->prompt_offsets[i];
-    return longest;
+/* The most ids that a text has, with drafts and EOS. */
+static size_t most_ids(const struct td_search *r, int i) {
+    return (size_t)(r->prompt_offsets[i + 1] - r->prompt_offsets[i] + (r->max_lengths ? r->max_lengths[i] : 0) + r->n_drafted + 1);
 }
 
-static void make_tables(struct search *s) {
+static void begin_texts(struct search *s, size_t n_ids) {
     const struct td_search *r = s->request;
-    const size_t n_sentences = (size_t)r->n_sentences, n_beams = n_sentences * (size_t)s->width;
-    const size_t n_rows = r->draft ? n_sentences * (size_t)(r->n_drafted + 2) : n_beams;
-    const size_t n_tokens = (size_t)s->output.n_panels * PANEL, n_order = (size_t)(r->max_length + longest_prompt(r) + 1);
-    s->beams = table(s, n_sentences, sizeof *s->beams);
-    s->groups = table(s, n_sentences, sizeof *s->groups);
+    const size_t width = (size_t)s->width, n_texts = 3 * width;
+    int32_t *ids = table(s, n_ids * n_texts, sizeof *ids);
+    struct text *texts = table(s, (size_t)r->n_sentences * n_texts, sizeof *texts);
+    int *slots = table(s, (size_t)r->n_sentences * width, sizeof *slots);
+    s->sentences = table(s, (size_t)r->n_sentences, sizeof *s->sentences);
+    s->beams = table(s, (size_t)r->n_sentences, sizeof *s->beams);
+    for (int i = 0; i < r->n_sentences && s->has_room; i++, slots += width) {
+        const int n_prompt = r->prompt_offsets[i + 1] - r->prompt_offsets[i];
+        s->beams[i] = (struct beams){
+            .sentence = &s->sentences[i], .index = i, .n_prompt = n_prompt, .n_alive = 1, .slots = slots,
+            .max_length = r->max_lengths ? r->max_lengths[i] : 0,
+            .alive = texts, .next = texts + width, .finished = texts + 2 * width,
+        };
+        for (size_t t = 0; t < n_texts; t++, ids += most_ids(r, i)) texts++->ids = ids;
+        s->beams[i].alive->n = n_prompt;
+        memcpy(s->beams[i].alive->ids, r->prompt_ids + r->prompt_offsets[i], (size_t)n_prompt * sizeof *ids);
+    }
+}
+
+static int begin(struct search *s, const td_model *model, struct td_search *request) {
+    const struct td_search *r = request;
+    const int width = r->beam_size > 1 ? r->beam_size : 1, n_tokens = model->config.tgt_vocab_size;
+    *s = (struct search){.model = model, .request = request, .width = width, .output = model->output, .has_room = 1,
+                         .n_open = r->n_sentences};
+    s->k = !r->beam_size ? 1 : 2 * width < n_tokens ? 2 * width : n_tokens;
+    size_t n_ids = 0, longest = 0;
+    for (int i = 0; i < r->n_sentences; i++) {
+        n_ids += most_ids(r, i);
+        if (most_ids(r, i) > longest) longest = most_ids(r, i);
+    }
+    const size_t n_outputs = (size_t)s->output.n_panels * PANEL, n_beams = (size_t)r->n_sentences * (size_t)width;
+    const size_t n_rows = n_ids + n_beams;
+    begin_texts(s, n_ids);
+    s->groups = table(s, (size_t)r->n_sentences, sizeof *s->groups);
     s->rows = table(s, n_rows, sizeof *s->rows);
     s->ids = table(s, n_rows, sizeof *s->ids);
     s->positions = table(s, n_rows, sizeof *s->positions);
@@ -147,40 +181,22 @@ static void make_tables(struct search *s) {
     s->top = table(s, n_rows * (size_t)s->k, sizeof *s->top);
     s->top_ids = table(s, n_rows * (size_t)s->k, sizeof *s->top_ids);
     s->logits = table(s, BLOCK_ROWS * BLOCK, sizeof *s->logits);
-    s->is_suppressed = table(s, n_tokens, 1);
-    s->is_pooled = table(s, n_tokens, 1);
-    s->allowed = table(s, n_tokens, sizeof *s->allowed);
-    s->written = table(s, r->n_units || r->no_repeat_ngram ? n_rows * (size_t)r->max_length : (size_t)r->max_length, sizeof *s->written);
-    s->order = table(s, n_order, sizeof *s->order);
-    if (r->allowed || r->is_sampled) s->whole = table(s, n_rows * n_tokens, sizeof *s->whole);
-    float *log_probs = table(s, n_beams, sizeof *log_probs);
-    int32_t *ends = table(s, n_beams, sizeof *ends);
-    struct finished *finished = table(s, n_beams, sizeof *finished);
-    int *slots = table(s, n_beams, sizeof *slots);
-    if (!s->has_room) return;
-    for (int i = 0; i < (int)n_order; i++) s->order[i] = i;
+    s->is_suppressed = table(s, n_outputs, 1);
+    s->is_pooled = table(s, n_outputs, 1);
+    s->allowed = table(s, n_outputs, sizeof *s->allowed);
+    s->order = table(s, longest, sizeof *s->order);
+    if (r->allowed || r->is_sampled) s->whole = table(s, n_beams * (size_t)(r->n_drafted + 1) * n_outputs, sizeof *s->whole);
+    if (!s->has_room) return 0;
+    for (size_t i = 0; i < longest; i++) s->order[i] = (int)i;
     for (int i = 0; i < r->n_pooled; i++) s->is_pooled[r->pooled[i]] = 1;
     for (int i = 0; i < r->n_suppressed; i++) s->is_suppressed[r->suppressed_ids[i]] = 1, s->is_pooled[r->suppressed_ids[i]] = 0;
-    for (int i = 0; i < r->n_sentences; i++) {
-        struct beams *b = &s->beams[i];
-        const int first = i * s->width;
-        b->log_probs = log_probs + first, b->ends = ends + first, b->finished = finished + first, b->slots = slots + first;
-        b->index = i, b->max_length = r->max_lengths[i], b->n_alive = 1, b->ends[0] = -1;
-    }
-    if (r->listed_ids && (!r->draft || r->draft == s->model)) s->has_room = make_shortlist(s); /* else it is the drafter's */
-}
-
-static void begin(struct search *s, const td_model *model, struct td_search *request) {
-    const int width = request->beam_size > 1 ? request->beam_size : 1, n_tokens = model->config.tgt_vocab_size;
-    *s = (struct search){.model = model, .request = request, .width = width, .output = model->output, .has_room = 1};
-    s->k = !request->beam_size ? 1 : 2 * width < n_tokens ? 2 * width : n_tokens;
-    make_tables(s);
+    return !r->listed_ids || (r->draft && r->draft != model) || make_shortlist(s); /* else it is the drafter's */
 }
 
 static void end(struct search *s) {
-    for (int i = 0; s->beams && i < s->request->n_sentences; i++) {
-        free_sentence(&s->beams[i].sentence);
-        free(s->beams[i].nodes), free(s->beams[i].seen), free(s->beams[i].next_seen);
+    for (int i = 0; s->beams && s->sentences && i < s->request->n_sentences; i++) {
+        free_sentence(&s->sentences[i]);
+        free(s->beams[i].seen), free(s->beams[i].next_seen);
     }
     for (int i = 0; i < s->n_tables; i++) free(s->tables[i]);
     free_room(&s->room);
@@ -189,15 +205,43 @@ static void end(struct search *s) {
 int32_t td_run(const td_model *model, struct td_search *request, char *error, int32_t error_size) {
     struct search s, drafter;
     int status = NO_MEMORY;
-    begin(&s, model, request);
-    if (request->draft) {
-        begin(&drafter, request->draft, request);
-        if (s.has_room && drafter.has_room) status = run_with_drafts(&s, &drafter);
-        end(&drafter);
-    } else if (s.has_room) {
-        status = run(&s);
+    if (begin(&s, model, request)) {
+        if (!request->draft) status = run(&s, NULL);
+        else if (begin(&drafter, request->draft, request)) status = run(&s, &drafter);
+        if (request->draft) end(&drafter);
     }
-    if (status == NO_HYPOTHESIS) snprintf(error, (size_t)error_size, "%d %d", s.where, s.n_tokens + 1);
+    for (int i = 0; status == STOPPED && i < request->n_sentences; i++)
+        if (!s.beams[i].is_done) write_results(&s, &s.beams[i]);
+    if (status == NO_HYPOTHESIS) snprintf(error, (size_t)error_size, "%d %d", s.where, s.n_written + 1);
     end(&s);
     return status;
+}
+
+int32_t td_score(const td_model *model, struct td_search *request, const int32_t *targets, float *log_probs,
+                 int32_t attention_layer, float *attention) {
+    struct search s;
+    int n_rows = -1;
+    if (begin(&s, model, request) && encode_sources(&s)) {
+        for (struct beams *b = s.beams; b < s.beams + request->n_sentences; b++) /* as if all but the first id were drafts */
+            b->n_drafted = b->n_prompt - 1, b->n_prompt = b->alive->n = 1;
+        s.room.attention_layer = attention_layer, s.room.attention = attention;
+        n_rows = read_texts(&s);
+    }
+    for (int i = 0; i < n_rows; i++) s.rows[i].forced = targets[i];
+    if (n_rows > 0) best_tokens(&s, n_rows, 1);
+    for (int i = 0; i < n_rows; i++) log_probs[i] = s.top[i];
+    end(&s);
+    return n_rows < 0 ? NO_MEMORY : 0;
+}
+
+int32_t td_logits(const td_model *model, struct td_search *request, float *logits) {
+    struct search s;
+    const size_t n_outputs = (size_t)model->output.n_panels * PANEL, n_tokens = (size_t)model->config.tgt_vocab_size;
+    int n_rows = -1;
+    if (begin(&s, model, request) && encode_sources(&s)) n_rows = read_texts(&s);
+    float *padded = table(&s, (size_t)request->n_sentences * n_outputs, sizeof *padded);
+    if (padded && n_rows > 0) all_logits(&s, n_rows, padded);
+    for (int i = 0; padded && i < n_rows; i++) memcpy(logits + (size_t)i * n_tokens, padded + (size_t)i * n_outputs, n_tokens * sizeof *logits);
+    end(&s);
+    return padded && n_rows >= 0 ? 0 : NO_MEMORY;
 }

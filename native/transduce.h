@@ -11,7 +11,7 @@
 #define EXPORT __attribute__((visibility("default")))
 #endif
 
-enum { TD_ABI = 1 }; /* changes with every change of this file */
+enum { TD_ABI = 2 }; /* changes with every change of this file */
 
 /* The architecture, as `config.json` has it. */
 struct td_config {
@@ -26,7 +26,7 @@ struct td_config {
     const uint8_t *src_begins_word, *tgt_begins_word;
 };
 
-/* A tensor of a weights file, in place. */
+/* A tensor of a weights file, which td_load copies. */
 struct td_tensor {
     const char *name;
     const void *data;
@@ -37,10 +37,12 @@ struct td_tensor {
 /* What Python decides while a search runs. `data` is the search's own. */
 /* The ids that may come next in a hypothesis, written to `allowed`, which has room for the vocabulary; how many, or -1. */
 typedef int32_t (*td_allowed)(int32_t sentence, const int32_t *ids, int32_t n_ids, int32_t *allowed);
+/* Those that follow return 0, or something else: give up. */
 /* A random number from 0 to below 1 for each of the sentences. */
-typedef void (*td_draw)(int32_t n_sentences, const int32_t *sentences, double *numbers);
-typedef void (*td_on_token)(int32_t sentence, int32_t id);
-/* Called before each step; not 0: give up. */
+typedef int32_t (*td_draw)(int32_t n_sentences, const int32_t *sentences, double *numbers);
+/* Gets the output of a sentence so far, EOS included, after each token of greedy search or sampling. */
+typedef int32_t (*td_on_ids)(int32_t sentence, const int32_t *ids, int32_t n_ids);
+/* Called before each step. */
 typedef int32_t (*td_on_step)(void);
 
 struct td_search {
@@ -48,6 +50,8 @@ struct td_search {
     const int32_t *src_ids, *src_offsets;       /* n_sentences + 1 offsets; NULL for a language model */
     const float *src_states;                    /* in place of src_ids: what the encoder reads, (positions, d_model) */
     const int32_t *prompt_ids, *prompt_offsets; /* what outputs begin after: BOS, or a prompt */
+    int32_t window;                             /* ids of a text that are read at most: a longer one without a beam is read
+                                                   again from its last window / 2 on; 0: any number */
     const int32_t *max_lengths;                 /* of each output, EOS included */
     int32_t eos_id, n_suppressed;
     const int32_t *suppressed_ids;
@@ -58,7 +62,6 @@ struct td_search {
     int32_t is_sampled, top_k;                  /* top_k 0: all */
     double temperature, top_p;                  /* temperature 0: greedy; top_p 1: all */
     const uint32_t *seeds;                      /* of each sentence */
-    const int32_t *n_drawn;                     /* draws that were made before, or NULL */
     td_draw draw;                               /* in place of seeds, or NULL */
     /* Constraints, each NULL or 0 without. */
     const int32_t *prefix_ids, *prefix_offsets; /* how outputs begin */
@@ -75,7 +78,7 @@ struct td_search {
     int32_t n_drafted;
     double min_draft_probability;               /* a draft ends after a token with less */
     int64_t *counts;                            /* added to, or NULL */
-    td_on_token on_token;                       /* or NULL */
+    td_on_ids on_ids;                           /* or NULL */
     td_on_step on_step;                         /* or NULL */
     /* Results: sentence b has results b n_best to (b + 1) n_best - 1, the best first. */
     int32_t max_length;                         /* the largest of max_lengths: the room of a result */
@@ -92,15 +95,21 @@ typedef struct td_model td_model;
 EXPORT td_model *td_load(const struct td_config *, const struct td_tensor *, int32_t n_tensors, int32_t precision,
                          char *error, int32_t error_size);
 EXPORT void td_free(td_model *);
-/* 0; 1 if stopped; 2 if a logit is NaN or all tokens have probability 0 (error says where); 3 without memory. */
+/* Write a loaded model to a file, so that it need not be packed again. `key`: up to 255 bytes that say what it was made
+   of. 0, or 1 if it cannot be written. */
+EXPORT int32_t td_save(const td_model *, const char *path, const char *key, char *error, int32_t error_size);
+/* A model from such a file, which stays as it is while the model is used. NULL if it cannot be read, is damaged, or has
+   another key, configuration, precision or TD_ABI. */
+EXPORT td_model *td_map(const struct td_config *, int32_t precision, const char *path, const char *key, char *error,
+                        int32_t error_size);
+/* 0; 1 if stopped, with results as far as they are; 2 if a logit is NaN or all tokens have probability 0 (error says
+   where); 3 without memory. */
 EXPORT int32_t td_run(const td_model *, struct td_search *, char *error, int32_t error_size);
-/* The log-probability of each target after the ids up to the same place; sentence b has offsets[b] to offsets[b + 1] of
-   both. `attention`, if not NULL, gets how much each place attends to the source in a layer, the mean of its heads: rows
-   of the sentence's source length, one after the other. 0, or 3 without memory. */
-EXPORT int32_t td_score(const td_model *, int32_t n_sentences, const int32_t *src_ids, const int32_t *src_offsets,
-                        const int32_t *ids, const int32_t *targets, const int32_t *offsets, float *log_probs,
+/* The next two read the sources and prompts of a search, and search for nothing. 0, or 3 without memory. */
+/* The log-probability of a target after each id of the prompts. `attention`, if not NULL, gets how much each place attends
+   to the source in a layer, the sum of its heads: rows of the sentence's source length, one after the other. */
+EXPORT int32_t td_score(const td_model *, struct td_search *, const int32_t *targets, float *log_probs,
                         int32_t attention_layer, float *attention);
-/* The logits (V) after the last id of one sentence. */
-EXPORT int32_t td_logits(const td_model *, const int32_t *src_ids, int32_t n_source, const int32_t *ids, int32_t n_ids,
-                         float *logits);
+/* The logits (V) after each prompt. */
+EXPORT int32_t td_logits(const td_model *, struct td_search *, float *logits);
 #endif

@@ -9,13 +9,20 @@ import pytest
 import torch
 
 from said import naming
-from transduce.config import GreedySearchConfig, InferencePrecision, ModelConfig, SampledSearchConfig, SearchConfig
+from transduce.config import (
+    GreedySearchConfig,
+    InferencePrecision,
+    LanguageModelConfig,
+    ModelConfig,
+    SampledSearchConfig,
+    SearchConfig,
+)
 from transduce.errors import SearchError
-from transduce.inference.engine import Constraints, Engine, EngineSettings, ForcedPair, Request
+from transduce.inference.engine import NO_CONSTRAINTS, Constraints, Engine, EngineSettings, ForcedPair, Request, Run
 from transduce.inference.engines.native import make as native_engine
 from transduce.inference.native.library import library
 from transduce.inference.torch_engine import torch_engine
-from transduce.model import Transformer, make_model
+from transduce.model import Transformer, TransformerLM, make_model
 from transduce.model.word_positions import WordPositionFrontEnd
 from transduce.text import EOS_ID
 
@@ -68,10 +75,11 @@ def native(model: Transformer, precision: InferencePrecision = "fp32") -> Engine
     return engine
 
 
-def requests(n: int = 9) -> list[Request]:
+def requests(search: SearchConfig) -> list[Request]:
     random = np.random.default_rng(1)
-    sources = [[*random.integers(4, V, size).tolist(), EOS_ID] for size in random.integers(1, 20, n)]
-    return [Request(len(source) + 10, source, constraints=Constraints(max_repeats=[2, 1])) for source in sources]
+    sources = [[*random.integers(4, V, size).tolist(), EOS_ID] for size in random.integers(1, 20, 9)]
+    constraints = NO_CONSTRAINTS if isinstance(search, SampledSearchConfig) else Constraints(max_repeats=[2, 1])
+    return [Request(len(source) + 10, source, constraints=constraints) for source in sources]
 
 
 @pytest.mark.parametrize("changes", VARIANTS.values(), ids=VARIANTS)
@@ -79,10 +87,7 @@ def test_it_writes_what_the_reference_writes(changes: dict[str, Any]) -> None:
     model = random_model(**changes)
     reference = torch_engine([model], EngineSettings())
     for search in SEARCHES:
-        asked = requests()
-        if isinstance(search, SampledSearchConfig):
-            asked = [Request(each.max_length, each.source) for each in asked]
-        got, expected = (engine.hypotheses(asked, search) for engine in (native(model), reference))
+        got, expected = (engine.hypotheses(requests(search), search) for engine in (native(model), reference))
         assert got is not None
         assert expected is not None
         assert [[each.ids for each in n_best] for n_best in got] == [[e.ids for e in n_best] for n_best in expected]
@@ -95,15 +100,15 @@ def test_it_writes_what_the_reference_writes(changes: dict[str, Any]) -> None:
 def test_every_bit_is_that_of_the_sentence_alone(precision: InferencePrecision) -> None:
     engine = native(random_model(), precision)
     for search in SEARCHES[1:3]:
-        together = engine.hypotheses(requests(), search)
-        alone = [engine.hypotheses([each], search) for each in requests()]
+        together = engine.hypotheses(requests(search), search)
+        alone = [engine.hypotheses([each], search) for each in requests(search)]
         assert [[found] for found in together or []] == alone
 
 
 @pytest.mark.parametrize(("precision", "tolerance"), [("fp32", 1e-5), ("bf16", 0.05), ("int8", 0.1)])
 def test_scores_are_those_of_the_model(precision: InferencePrecision, tolerance: float) -> None:
     model = random_model()
-    pairs = [ForcedPair(each.source, [*each.source[::-1], EOS_ID]) for each in requests()]  # type: ignore[arg-type]
+    pairs = [ForcedPair(each.source, [*each.source[::-1], EOS_ID]) for each in requests(SEARCHES[0])]  # type: ignore[arg-type]
     expected = torch_engine([model], EngineSettings()).forced_scores(pairs, max_tokens=100, has_attention=True)
     for got, wanted in zip(
         native(model, precision).forced_scores(pairs, max_tokens=100, has_attention=True), expected, strict=True
@@ -122,7 +127,69 @@ def test_nan_is_an_error(precision: InferencePrecision) -> None:
             model.canonical()[name].view(-1)[7] = torch.nan
         for search in SEARCHES:
             with pytest.raises(SearchError, match=naming("sentence", "NaN")):
-                native(model, precision).hypotheses(requests(), search)
+                native(model, precision).hypotheses(requests(search), search)
+
+
+LM_VARIANTS: dict[str, dict[str, Any]] = {
+    "as GPT": {"positions": "learned", "n_positions": 16, "norm": "pre", "activation": "gelu", "attention_bias": True},
+    "sinusoids, a matrix of its own": {"tied_embeddings": False, "output_bias": True},
+}
+LM_SEARCHES = [
+    SampledSearchConfig(seed=5),
+    SampledSearchConfig(temperature=0.7, top_k=12, top_p=0.9),
+    SampledSearchConfig(temperature=0),
+    SearchConfig(beam_size=3, n_best=3, alpha=0.5),
+    SearchConfig(beam_size=4, min_length=5, no_repeat_ngram=2),
+    SearchConfig(beam_size=1),
+]
+
+
+def language_models(settings: EngineSettings, **changes: Any) -> tuple[Engine, Engine]:
+    """The engine in C, and the reference, of a language model."""
+    torch.manual_seed(4)
+    sizes = {"n_layers": 2, "d_model": 48, "d_ff": 80, "n_heads": 3, "d_k": 16, "d_v": 16, "vocab_size": V}
+    model = TransformerLM.from_config(LanguageModelConfig(**sizes, **changes)).eval()
+    with torch.no_grad():
+        model.output.weight.mul_(2)
+    engine = native_engine([model], settings)
+    assert engine is not None
+    return engine, torch_engine([model], settings)
+
+
+def listener(heard: list[tuple[int, tuple[int, ...]]]) -> Run:
+    return Run(on_ids=lambda number, ids: heard.append((number, tuple(ids))))
+
+
+@pytest.mark.parametrize("changes", LM_VARIANTS.values(), ids=LM_VARIANTS)
+@pytest.mark.parametrize("window", [16, 3, 1])
+def test_prompts_are_continued_as_by_the_reference(changes: dict[str, Any], window: int) -> None:
+    settings = EngineSettings(suppressed_ids=[0, 1, 9], word_start_ids=lambda: range(30, 50), window=window)
+    own, reference = language_models(settings, **changes)
+    random = np.random.default_rng(2)
+    prompts = [[1, *random.integers(4, V, size).tolist()] for size in random.integers(0, 15, 7)]
+    for search in LM_SEARCHES:
+        asked = [
+            Request(25 + n, prompt=prompt[:window], number=n, constraints=Constraints(starts_word=n % 3 == 1))
+            for n, prompt in enumerate(prompts)
+        ]
+        heard: list[list[tuple[int, tuple[int, ...]]]] = [[], []]
+        runs = map(listener, heard)
+        got, expected = (each.hypotheses(asked, search, run) for each, run in zip((own, reference), runs, strict=True))
+        assert got is not None
+        assert expected is not None
+        for n_best, wanted in zip(got, expected, strict=True):
+            assert [(each.ids, each.is_finished) for each in n_best] == [(e.ids, e.is_finished) for e in wanted]
+            assert [each.score for each in n_best] == pytest.approx([each.score for each in wanted], abs=1e-4)
+            assert [each.log_prob for each in n_best] == pytest.approx([each.log_prob for each in wanted], abs=1e-4)
+        assert sorted(heard[0]) == sorted(heard[1])
+
+
+def test_texts_have_the_probabilities_of_the_reference() -> None:
+    own, reference = language_models(EngineSettings())
+    random = np.random.default_rng(2)
+    pairs = [ForcedPair([1, *random.integers(4, V, n)], random.integers(2, V, 1 + n % 5)) for n in range(9)]
+    for got, wanted in zip(*(each.forced_scores(pairs, max_tokens=60) for each in (own, reference)), strict=True):
+        assert np.abs(got.log_probs_T - wanted.log_probs_T).max() < 1e-5
 
 
 def test_what_it_does_not_know_is_left_to_others() -> None:

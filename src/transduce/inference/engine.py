@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transduce.config import InferencePrecision, SearchConfig
+from transduce.config.decoding import EngineName
 from transduce.data.batching import plan_by_length
 
 if TYPE_CHECKING:
@@ -109,6 +110,7 @@ class EngineSettings:
     mask_id: int | None = None  # of a masked language model
     window: int | None = None  # ids that a language model reads at most; None: any number
     shortlist: Shortlist | None = None  # score only its tokens
+    engine: EngineName = "auto"
 
 
 def never() -> bool:
@@ -127,6 +129,11 @@ class Run:
     draws: Draws | None = None
     # Gets the index of a request, and its ids, EOS included, after each token:
     on_ids: Callable[[int, Sequence[int]], object] = lambda request, ids: None
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether nobody decides or hears while tokens are written."""
+        return self.draws is None and self.should_stop is never and self.on_ids is PLAIN_RUN.on_ids
 
 
 PLAIN_RUN = Run()

@@ -24,6 +24,7 @@ from transduce.model import DecodingState, RewardLM, TransformerLM
 from transduce.search import (
     DraftLength,
     Draws,
+    ForcedPrefix,
     Hypothesis,
     LengthPenalty,
     PassCounts,
@@ -106,7 +107,9 @@ class LanguageModelEngine:
 
     def _best(self, request: Request, search: BeamSearchConfig) -> tuple[Hypothesis, ...]:
         """Return the most probable continuations found by beam search, within the window. Section 6.1."""
-        decoder = self._decoder([request])
+        decoder, begins_word = PromptDecoder(self._model, None), None
+        if request.constraints.starts_word:
+            begins_word = ForcedPrefix([()], self._is_inside_word_V, [True])
         room = self.max_positions - len(request.prompt) + 1
         [n_best] = beam_search(
             self._attended(decoder).step,
@@ -118,7 +121,7 @@ class LanguageModelEngine:
             bos_id=request.prompt[-1],  # what the state has not read
             eos_id=EOS_ID,
             suppressed_ids=self._settings.suppressed_ids,
-            process=requested_processor(search, eos_id=EOS_ID),
+            process=requested_processor(search, begins_word, eos_id=EOS_ID),
         )
         return tuple(n_best)
 

@@ -50,6 +50,7 @@ class TransformerLM(NamedOnDisk, IncrementalDecoder[DecodingState]):
         super().__init__()
         embedding = embedding or TokenEmbedding(vocab_size, config.d_model)
         self.is_causal, self.window = is_causal, window
+        self.config: LanguageModelConfig | None = None  # of one that was built from it
         self.source = TokenFrontEnd(embedding, positions or SinusoidalPositions(config.d_model), p_drop=config.p_drop)
         self.decoder = Stack(config, kind="decoder" if is_causal else "encoder")
         self.output = output or TiedOutput(embedding)
@@ -59,7 +60,7 @@ class TransformerLM(NamedOnDisk, IncrementalDecoder[DecodingState]):
     def from_config(cls, config: LanguageModelConfig) -> Self:
         """Build the model of a configuration."""
         embedding = TokenEmbedding(config.vocab_size, config.d_model, is_scaled=config.scale_embeddings)
-        return cls(
+        model = cls(
             StackConfig.from_config(config, config.n_layers),
             vocab_size=config.vocab_size,
             is_causal=config.is_causal,
@@ -68,6 +69,8 @@ class TransformerLM(NamedOnDisk, IncrementalDecoder[DecodingState]):
             output=cls.output_of(config, embedding),
             window=config.n_positions,
         )
+        model.config = config
+        return model
 
     @staticmethod
     def output_of(config: LanguageModelConfig, embedding: TokenEmbedding) -> VocabularyOutput:

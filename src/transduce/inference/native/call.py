@@ -1,4 +1,4 @@
-"""A search as the library sees it: the structure with all that it refers to, and its results.
+"""What the library is asked: the structure with all that it refers to, and its results.
 
 Shapes: V vocabulary, R target tokens of each source token, P frequent ones.
 """
@@ -19,14 +19,14 @@ from transduce.config import (
     SearchConfig,
 )
 from transduce.errors import ConfigError
-from transduce.inference.engine import Constraints, EngineSettings, Request
+from transduce.inference.engine import Constraints, EngineSettings, Request, Run
 from transduce.inference.native import library as native
 from transduce.inference.native.model import NativeModel, PlainConfig
 from transduce.model.shortlist import Shortlist
 from transduce.search import DraftLength, Hypothesis
 from transduce.text import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
-__all__ = ["Call", "word_starts"]
+__all__ = ["Call", "Texts", "word_starts"]
 
 UNLIMITED = 2**31 - 1
 # The settings of searches that it reads, or that are read before it.
@@ -36,55 +36,16 @@ KNOWN = frozenset(
 )
 
 
-class Call:
-    """The request of a batch to the library, with all that it refers to."""
+class Texts:
+    """Sources and prompts, as the library reads them."""
 
-    def __init__(
-        self,
-        model: NativeModel,
-        settings: EngineSettings,
-        batch: Sequence[Request],
-        search: SearchConfig,
-        *,
-        is_scored: bool,
-        on_step: Callable[[], object] | None,
-    ) -> None:
-        self.raised: BaseException | None = None
+    def __init__(self, sources: Sequence[Any] | None, prompts: Sequence[Sequence[int]]) -> None:
+        """``sources``: None of a language model."""
         self._kept: list[object] = []
-        self.search = native.Search(n_sentences=len(batch), eos_id=EOS_ID, is_scored=is_scored, alpha=search.alpha)
-        is_lm = isinstance(model.config, LanguageModelConfig)
-        if not is_lm:
-            self._set_rows("src", [each.source for each in batch])
-        self._set_rows("prompt", [each.prompt or [BOS_ID] for each in batch])
-        self._set("max_lengths", np.array([each.max_length for each in batch], np.int32))
-        suppressed = np.array([*(() if is_lm else (PAD_ID, BOS_ID)), *settings.suppressed_ids], np.int32)
-        self._set("suppressed_ids", suppressed)
-        self.search.n_suppressed = len(suppressed)
-        self._set_search(search, batch)
-        self._set_constraints(settings, model.config, [each.constraints for each in batch])
-        if on_step is not None:
-            self._set_function("on_step", native.ON_STEP, lambda: on_step() and 0)
-        self._make_results(batch, search)
-        self.may_draft = isinstance(search, GreedySearchConfig | BeamSearchConfig) and search.beam_size == 1
-        self.may_draft = self.may_draft and not any(each.constraints.max_repeats for each in batch)
-
-    def set_draft(self, draft: NativeModel, length: DraftLength, counts: NDArray[np.int64]) -> None:
-        """Let a smaller model draft tokens."""
-        self.search.draft, self.search.n_drafted = draft.handle, length.n_tokens
-        self.search.min_draft_probability = length.min_probability
-        self._set("counts", counts)
-
-    def set_shortlist(self, shortlist: Shortlist | None, batch: Sequence[Request]) -> None:
-        """Score only the listed tokens of each source. Raises ConfigError for constraints that may need others."""
-        if shortlist is None:
-            return
-        if any(each.constraints.prefix or each.constraints.allowed for each in batch):
-            raise ConfigError("a prefix cannot be used with a shortlist; leave one of them out")
-        candidates_VR, frequent_P = shortlist.candidates_VR.numpy(), shortlist.frequent_P.numpy()
-        always = np.concatenate((np.arange(UNK_ID + 1), frequent_P))
-        self._set_rows("listed", [
-            np.unique(np.concatenate((always, candidates_VR[np.asarray(each.source)].ravel()))) for each in batch
-        ])  # fmt: skip
+        self.search = native.Search(n_sentences=len(prompts), eos_id=EOS_ID)
+        if sources is not None:
+            self._set_rows("src", sources)
+        self._set_rows("prompt", prompts)
 
     def _set(self, name: str, array: NDArray[Any]) -> None:
         self._kept.append(array)
@@ -94,6 +55,73 @@ class Call:
         ids, offsets = native.flat(rows)
         self._set(f"{name}_ids", ids)
         self._set(f"{name}_offsets", offsets)
+
+
+class Call(Texts):
+    """A search for the outputs of a batch."""
+
+    def __init__(
+        self, config: PlainConfig, settings: EngineSettings, batch: Sequence[Request], search: SearchConfig
+    ) -> None:
+        """Raise ConfigError for a setting or a constraint that it does not know."""
+        is_lm = isinstance(config, LanguageModelConfig)
+        super().__init__(
+            None if is_lm else [each.source for each in batch], [each.prompt or [BOS_ID] for each in batch]
+        )
+        self.raised: BaseException | None = None
+        self._set("max_lengths", np.array([each.max_length for each in batch], np.int32))
+        suppressed = np.array([*(() if is_lm else (PAD_ID, BOS_ID)), *settings.suppressed_ids], np.int32)
+        self._set("suppressed_ids", suppressed)
+        self.search.n_suppressed = len(suppressed)
+        if is_lm:
+            self.search.window = settings.window or 0
+        self._set_search(search, batch)
+        self._set_constraints(settings, config, [each.constraints for each in batch])
+        self._make_results(batch, search)
+
+    def listen(self, run: Run, numbers: Sequence[int], on_step: Callable[[], object] | None) -> None:
+        """Let ``run`` decide and hear, for requests with these numbers; ``on_step`` is called before each step."""
+        self.search.is_scored = run.is_scored
+        is_continued = bool(self.search.is_sampled and not self.search.src_offsets)  # samples of prompts
+
+        def step() -> bool:
+            if on_step is not None:
+                on_step()
+            return is_continued and run.should_stop()
+
+        def draw(n: int, sentences: Any, to: Any) -> None:
+            assert run.draws is not None
+            np.ctypeslib.as_array(to, (n,))[:] = run.draws([numbers[each] for each in sentences[:n]])
+
+        def heard(sentence: int, ids: Any, n: int) -> None:
+            run.on_ids(numbers[sentence], ids[:n])
+
+        if on_step is not None or is_continued:
+            self._set_function("on_step", native.ON_STEP, step)
+        if is_continued:
+            self.search.alpha = 0
+            self._set_function("on_ids", native.ON_IDS, heard)
+        if is_continued and run.draws is not None:
+            self._set_function("draw", native.DRAW, draw)
+
+    def set_draft(self, draft: NativeModel, length: DraftLength) -> None:
+        """Let a smaller model draft tokens."""
+        self.search.draft, self.search.n_drafted = draft.handle, length.n_tokens
+        self.search.min_draft_probability = length.min_probability
+        self.n_passes = np.zeros(4, np.int64)
+        self._set("counts", self.n_passes)
+
+    def set_shortlist(self, shortlist: Shortlist | None, batch: Sequence[Request]) -> None:
+        """Score only the listed tokens of each source. Raises ConfigError for constraints that may need others."""
+        if shortlist is None:
+            return
+        if any(each.constraints.prefix or each.constraints.allowed for each in batch):
+            raise ConfigError("a prefix cannot be used with a shortlist; leave one of them out")
+        candidates_VR, frequent_P = shortlist.candidates_VR, shortlist.frequent_P
+        always = np.concatenate((np.arange(UNK_ID + 1), frequent_P))
+        self._set_rows("listed", [
+            np.unique(np.concatenate((always, candidates_VR[np.asarray(each.source)].ravel()))) for each in batch
+        ])  # fmt: skip
 
     def _set_function(self, name: str, kind: Any, function: Callable[..., Any]) -> None:
         """Give the library a function. What it raises stops the search, and is raised when that has ended."""
@@ -113,7 +141,7 @@ class Call:
         for name, field in type(search).model_fields.items():
             if name not in KNOWN and getattr(search, name) != field.default:
                 raise ConfigError(f"the engine in C does not know the setting {name} of a search; use PyTorch's")
-        self.search.n_best = search.n_best
+        self.search.n_best, self.search.alpha = search.n_best, search.alpha
         if isinstance(search, SampledSearchConfig):
             self.search.is_sampled, self.search.temperature = 1, search.temperature
             self.search.top_k, self.search.top_p = search.top_k or 0, search.top_p or 1.0
@@ -127,6 +155,9 @@ class Call:
     def _set_constraints(
         self, settings: EngineSettings, config: PlainConfig, constraints: Sequence[Constraints]
     ) -> None:
+        functions = [each.allowed for each in constraints]
+        if self.search.is_sampled and (any(functions) or any(each.prefix or each.max_repeats for each in constraints)):
+            raise ConfigError("constraints need beam search or greedy search; a sample has none")
         if any(each.prefix for each in constraints):
             self._set_rows("prefix", [each.prefix for each in constraints])
         if any(each.starts_word for each in constraints):
@@ -137,7 +168,6 @@ class Call:
             limits = [[*each.max_repeats, *[UNLIMITED] * n_units][:n_units] for each in constraints]
             self._set("max_repeats", np.array(limits, np.int32))
             self.search.n_units = n_units
-        functions = [each.allowed for each in constraints]
         if any(functions):
             self._set_allowed(functions, constraints[0].pooled, config.vocab_sizes[1])
 
@@ -164,9 +194,9 @@ class Call:
         self._set("scores", self._scores)
         self._set("is_finished", self._flags)
 
-    def hypotheses(self, *, is_scored: bool) -> list[tuple[Hypothesis, ...]]:
+    def hypotheses(self) -> list[tuple[Hypothesis, ...]]:
         """Return the results of the library."""
-        has_scores = is_scored or self.search.beam_size > 0 or self.search.is_sampled
+        has_scores = self.search.is_scored or self.search.beam_size > 0 or self.search.is_sampled
         columns = (self._ids, self._lengths, self._log_probs, self._scores, self._flags)
         found = []
         for rows in zip(*(column.tolist() for column in columns), strict=True):

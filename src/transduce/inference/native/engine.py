@@ -13,6 +13,7 @@ import ctypes
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import cached_property
 from typing import Self
 
@@ -35,9 +36,10 @@ from transduce.inference.engine import (
     Request,
     Run,
     in_batches,
+    never,
 )
 from transduce.inference.native import library as native
-from transduce.inference.native.call import Call, word_starts
+from transduce.inference.native.call import Call, Texts, word_starts
 from transduce.inference.native.model import NativeModel
 from transduce.search import DraftLength, Hypothesis, PassCounts
 from transduce.search.arguments import no_hypothesis_error
@@ -46,7 +48,8 @@ from transduce.text import BOS_ID, PAD_ID
 __all__ = ["NativeEngine"]
 
 UNLIMITED = 2**31 - 1
-STOPPED, NO_HYPOTHESIS = 1, 2  # what td_run returns
+NO_HYPOTHESIS, NO_MEMORY = 2, 3  # what the library returns
+PROMPTS_PER_BATCH = 32
 
 
 class NativeEngine:
@@ -60,21 +63,18 @@ class NativeEngine:
         self.counts = PassCounts()
         self._is_lm = isinstance(model.config, LanguageModelConfig)
         self._draft: tuple[NativeEngine, DraftLength] | None = None
-
-    @property
-    def max_positions(self) -> int:
-        """The maximum length of inputs and outputs, EOS included."""
-        if self._settings.window is not None:
-            return self._settings.window
-        return self._model.config.n_positions if self._model.config.positions == "learned" else UNLIMITED
-
-    @property
-    def is_left_to_right(self) -> bool:
-        """True: a token depends on those before it only."""
-        return True
+        n_positions = model.config.n_positions if model.config.positions == "learned" else UNLIMITED
+        self.max_positions = settings.window or n_positions
+        self.is_left_to_right = True
 
     def with_draft(self, draft: Self, length: DraftLength, /) -> Self:
         """See ``Engine``. Greedy search uses the drafts; sampling does without."""
+        if self._is_lm:
+            raise ConfigError("drafts are for translators; a language model writes by itself")
+        if self._settings.shortlist is not None:
+            raise ConfigError(
+                "the model that verifies drafts scores its whole vocabulary; a shortlist is for the draft"
+            )
         other = copy.copy(self)
         other.counts, other._draft = PassCounts(), (draft, length)
         return other
@@ -85,35 +85,57 @@ class NativeEngine:
         """See ``Engine``."""
         if not isinstance(search, BeamSearchConfig | GreedySearchConfig | SampledSearchConfig):
             raise ConfigError(f"this model needs another search.kind, got search.kind = {search.kind!r}")
+        numbered = list(enumerate(requests))
+        if not self._is_lm:
+            return in_batches(
+                numbered, lambda each: len(each[1].source), lambda batch: self._search(batch, search, run),
+                max_tokens=search.max_tokens_per_batch, should_stop=run.should_stop, report=run.report,
+            )  # fmt: skip
+        if isinstance(search, GreedySearchConfig):
+            raise ConfigError(f"a language model samples, or searches with a beam, got search.kind = {search.kind!r}")
+        is_beam = isinstance(search, BeamSearchConfig)
+        if is_beam:  # within the window
+            numbered = [
+                (number, replace(each, max_length=min(each.max_length, self.max_positions - len(each.prompt) + 1)))
+                for number, each in numbered
+            ]
         return in_batches(
-            requests, lambda each: len(each.source), lambda batch: self._search(batch, search, run.is_scored),
-            max_tokens=search.max_tokens_per_batch, should_stop=run.should_stop, report=run.report,
+            numbered, lambda each: len(each[1].prompt), lambda batch: self._search(batch, search, run),
+            max_rows=None if run.draws else PROMPTS_PER_BATCH, should_stop=run.should_stop if is_beam else never,
+            report=run.report,
         )  # fmt: skip
 
-    def _search(self, batch: Sequence[Request], search: SearchConfig, is_scored: bool) -> list[tuple[Hypothesis, ...]]:
+    def _search(
+        self, batch: Sequence[tuple[int, Request]], search: SearchConfig, run: Run
+    ) -> list[tuple[Hypothesis, ...]]:
         """Search for the outputs of a batch, each thread for those of some of it."""
-        n_threads = min(n_usable_threads(), len(batch)) if self.on_step is None else 1
+        is_alone = self.on_step is not None or (self._is_lm and not run.is_silent)
+        n_threads = 1 if is_alone else min(n_usable_threads(), len(batch))
         if n_threads == 1:
-            return self._search_part(batch, search, is_scored)
+            return self._search_part(batch, search, run)
         parts = [batch[start::n_threads] for start in range(n_threads)]
         with ThreadPoolExecutor(n_threads) as pool:
-            found = list(pool.map(lambda part: self._search_part(part, search, is_scored), parts))
+            found = list(pool.map(lambda part: self._search_part(part, search, run), parts))
         results: list[tuple[Hypothesis, ...]] = [()] * len(batch)
         for start, of_part in enumerate(found):
             results[start::n_threads] = of_part
         return results
 
     def _search_part(
-        self, part: Sequence[Request], search: SearchConfig, is_scored: bool
+        self, part: Sequence[tuple[int, Request]], search: SearchConfig, run: Run
     ) -> list[tuple[Hypothesis, ...]]:
-        call = Call(self._model, self._settings, part, search, is_scored=is_scored, on_step=self.on_step)
-        n_passes = np.zeros(4, np.int64)
-        if self._draft is not None and call.may_draft:
-            drafter, length = self._draft
-            call.set_draft(drafter._model, length, n_passes)
-            call.set_shortlist(drafter._settings.shortlist, part)
+        numbers, requests = zip(*part, strict=True)
+        call = Call(self._model.config, self._settings, requests, search)
+        call.listen(run, numbers, self.on_step)
+        draft = None if call.search.is_sampled else self._draft
+        if draft is not None:
+            if search.beam_size > 1:
+                raise ConfigError(f"a draft is for greedy search and for sampling, got a beam of {search.beam_size}")
+            drafter, length = draft
+            call.set_draft(drafter._model, length)
+            call.set_shortlist(drafter._settings.shortlist, requests)
         else:
-            call.set_shortlist(self._settings.shortlist, part)
+            call.set_shortlist(self._settings.shortlist, requests)
         error = ctypes.create_string_buffer(100)
         status = self._library.td_run(self._model.handle, ctypes.byref(call.search), error, len(error))
         if call.raised is not None:
@@ -121,23 +143,20 @@ class NativeEngine:
         if status == NO_HYPOTHESIS:
             sentence, n_tokens = map(int, error.value.split())
             raise no_hypothesis_error(sentence, n_tokens=n_tokens)
-        if status:
-            raise MemoryError("the native engine: no memory for the batch")
-        found = call.hypotheses(is_scored=is_scored)
-        self._count(found, call, n_passes)
-        return found
-
-    def _count(self, found: Sequence[tuple[Hypothesis, ...]], call: Call, n_passes: NDArray[np.int64]) -> None:
-        """Count the passes where drafts or draws were made."""
+        _require_memory(status)
+        found = call.hypotheses()
         if call.search.is_sampled:
             n_tokens = sum(len(each.ids) + each.is_finished for each, *_ in found)
-            n_passes[:2] = n_tokens
-        elif self._draft is None:
-            return
-        passes, tokens, drafted, accepted = n_passes.tolist()
-        counts = self.counts
-        self.counts.sentences, counts.passes, counts.tokens = (
-            counts.sentences + len(found), counts.passes + passes, counts.tokens + tokens
+            self._count(len(found), (n_tokens, n_tokens, 0, 0))
+        elif draft is not None:
+            self._count(len(found), call.n_passes.tolist())
+        return found
+
+    def _count(self, n_sentences: int, numbers: Sequence[int]) -> None:
+        """Count passes where drafts or draws were made."""
+        counts, (passes, tokens, drafted, accepted) = self.counts, numbers
+        counts.sentences, counts.passes, counts.tokens = (
+            counts.sentences + n_sentences, counts.passes + passes, counts.tokens + tokens
         )  # fmt: skip
         counts.drafted, counts.accepted = counts.drafted + drafted, counts.accepted + accepted
 
@@ -145,39 +164,35 @@ class NativeEngine:
         self, pairs: Sequence[ForcedPair], *, max_tokens: int, has_attention: bool = False
     ) -> list[ForcedScores]:
         """See ``Engine``."""
+
+        def length(pair: ForcedPair) -> int:
+            return len(pair.source) + len(pair.target) - 1 if self._is_lm else max(len(pair.source), len(pair.target))
+
         found = in_batches(
-            pairs,
-            lambda pair: (
-                len(pair.source) + len(pair.target) - 1 if self._is_lm else max(len(pair.source), len(pair.target))
-            ),
-            lambda batch: self._forced(batch, has_attention=has_attention),
-            max_tokens=max_tokens,
+            pairs, length, lambda batch: self._forced(batch, has_attention=has_attention), max_tokens=max_tokens
         )
         assert found is not None  # not interrupted
         return found
 
     def _forced(self, pairs: Sequence[ForcedPair], *, has_attention: bool) -> list[ForcedScores]:
-        has_attention = has_attention and not self._is_lm
         if self._is_lm:
-            texts = [[*each.source, *each.target] for each in pairs]
-            read, targets, sources = [text[:-1] for text in texts], [text[1:] for text in texts], None
+            whole = [[*each.source, *each.target] for each in pairs]
+            texts, targets = Texts(None, [text[:-1] for text in whole]), [text[1:] for text in whole]
         else:
-            read, targets = [[BOS_ID, *each.target[:-1]] for each in pairs], [[*each.target] for each in pairs]
-            sources = native.flat([each.source for each in pairs])
-        (ids, offsets), (wanted, _) = native.flat(read), native.flat(targets)
-        log_probs = np.zeros(len(ids), np.float32)
-        sizes = [len(row) * len(each.source) for row, each in zip(read, pairs, strict=True)]
-        attention = np.zeros(sum(sizes), np.float32) if has_attention else None
+            texts = Texts([each.source for each in pairs], [[BOS_ID, *each.target[:-1]] for each in pairs])
+            targets = [[*each.target] for each in pairs]
+        wanted, offsets = native.flat(targets)
+        log_probs = np.zeros(len(wanted), np.float32)
+        sizes = [len(each.source) * len(each.target) for each in pairs]
+        attention = np.zeros(sum(sizes), np.float32) if has_attention and not self._is_lm else None
         n_layers = self._model.config.layer_counts[-1]
-        status = self._library.td_score(
-            self._model.handle, len(pairs),
-            *((None, None) if sources is None else (native.address(part, np.int32) for part in sources)),
-            *(native.address(part, np.int32) for part in (ids, wanted, offsets)),
-            native.address(log_probs, np.float32), n_layers - 2 if n_layers > 2 else n_layers - 1,
-            native.address(attention, np.float32),
+        _require_memory(
+            self._library.td_score(
+                self._model.handle, ctypes.byref(texts.search), native.address(wanted, np.int32),
+                native.address(log_probs, np.float32), n_layers - 2 if n_layers > 2 else n_layers - 1,
+                native.address(attention, np.float32),
+            )
         )  # fmt: skip
-        if status:
-            raise MemoryError("the native engine: no memory for the batch")
         ends = np.cumsum(sizes)
         found = []
         for index, pair in enumerate(pairs):
@@ -185,6 +200,7 @@ class NativeEngine:
             weights = None
             if attention is not None:
                 weights = attention[ends[index] - sizes[index] : ends[index]].reshape(-1, len(pair.source))
+                weights /= self._model.config.n_heads
             found.append(ForcedScores(float(of_pair.sum()), of_pair, weights))
         return found
 
@@ -195,13 +211,13 @@ class NativeEngine:
         return [[self._next_tokens(each, n)] for each in requests]
 
     def _next_tokens(self, request: Request, n: int) -> list[tuple[int, float]]:
-        source = np.array(request.source, np.int32)
-        ids = np.array([BOS_ID, *request.constraints.prefix], np.int32)
+        texts = Texts([request.source], [[BOS_ID, *request.constraints.prefix]])
         logits_V = np.zeros(self._model.config.vocab_sizes[1], np.float32)
-        self._library.td_logits(
-            self._model.handle, native.address(source, np.int32), len(source), native.address(ids, np.int32), len(ids),
-            native.address(logits_V, np.float32),
-        )  # fmt: skip
+        _require_memory(
+            self._library.td_logits(
+                self._model.handle, ctypes.byref(texts.search), native.address(logits_V, np.float32)
+            )
+        )
         logits = logits_V.astype(np.float64)
         logits[[PAD_ID, BOS_ID, *self._settings.suppressed_ids]] = -np.inf
         if request.constraints.starts_word:
@@ -218,6 +234,11 @@ class NativeEngine:
     def rewards(self, pairs: Sequence[ForcedPair]) -> list[float]:
         """Raise ConfigError: it has no reward model."""
         raise ConfigError("this model gives no rewards; load a reward model (task = 'reward')")
+
+
+def _require_memory(status: int) -> None:
+    if status == NO_MEMORY:
+        raise MemoryError("the native engine: no memory for the batch")
 
 
 def n_usable_threads() -> int:

@@ -14,15 +14,15 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 __all__ = [
-    "ALLOWED", "DRAW", "ON_STEP", "ON_TOKEN", "Config", "Search", "Tensor", "address", "flat", "library",
+    "ALLOWED", "DRAW", "ON_IDS", "ON_STEP", "Config", "Search", "Tensor", "address", "flat", "kernels", "library",
 ]  # fmt: skip
 
-ABI = 1  # TD_ABI of the header
+ABI = 2  # TD_ABI of the header
 NAMES = ("libtransduce.so", "libtransduce.dylib", "transduce.dll")
 
 ALLOWED = ctypes.CFUNCTYPE(c_int32, c_int32, POINTER(c_int32), c_int32, POINTER(c_int32))
-DRAW = ctypes.CFUNCTYPE(None, c_int32, POINTER(c_int32), POINTER(c_double))
-ON_TOKEN = ctypes.CFUNCTYPE(None, c_int32, c_int32)
+DRAW = ctypes.CFUNCTYPE(c_int32, c_int32, POINTER(c_int32), POINTER(c_double))
+ON_IDS = ctypes.CFUNCTYPE(c_int32, c_int32, POINTER(c_int32), c_int32)
 ON_STEP = ctypes.CFUNCTYPE(c_int32)
 
 
@@ -52,16 +52,16 @@ class Search(ctypes.Structure):
 
     _fields_ = [
         ("n_sentences", c_int32), ("src_ids", c_void_p), ("src_offsets", c_void_p), ("src_states", c_void_p),
-        ("prompt_ids", c_void_p), ("prompt_offsets", c_void_p), ("max_lengths", c_void_p),
+        ("prompt_ids", c_void_p), ("prompt_offsets", c_void_p), ("window", c_int32), ("max_lengths", c_void_p),
         ("eos_id", c_int32), ("n_suppressed", c_int32), ("suppressed_ids", c_void_p),
         ("beam_size", c_int32), ("n_best", c_int32), ("alpha", c_float), ("is_scored", c_int32),
         ("is_sampled", c_int32), ("top_k", c_int32), ("temperature", c_double), ("top_p", c_double),
-        ("seeds", c_void_p), ("n_drawn", c_void_p), ("draw", DRAW),
+        ("seeds", c_void_p), ("draw", DRAW),
         ("prefix_ids", c_void_p), ("prefix_offsets", c_void_p), ("starts_word", c_void_p), ("word_starts", c_void_p),
         ("min_length", c_int32), ("no_repeat_ngram", c_int32), ("max_repeats", c_void_p), ("n_units", c_int32),
         ("allowed", ALLOWED), ("pooled", c_void_p), ("n_pooled", c_int32), ("listed_ids", c_void_p),
         ("listed_offsets", c_void_p), ("draft", c_void_p), ("n_drafted", c_int32),
-        ("min_draft_probability", c_double), ("counts", c_void_p), ("on_token", ON_TOKEN), ("on_step", ON_STEP),
+        ("min_draft_probability", c_double), ("counts", c_void_p), ("on_ids", ON_IDS), ("on_step", ON_STEP),
         ("max_length", c_int32), ("ids", c_void_p), ("lengths", c_void_p), ("log_probs", c_void_p),
         ("scores", c_void_p), ("is_finished", c_void_p),
     ]  # fmt: skip
@@ -82,14 +82,22 @@ def library() -> Any:
     return None
 
 
+def kernels() -> str:
+    """Return the name of the kernels that this processor gets."""
+    name: bytes = library().td_isa()
+    return name.decode()
+
+
 def _declared(lib: Any) -> Any:
     text = (c_char_p, c_int32)
     lib.td_isa.restype = c_char_p
     lib.td_load.argtypes, lib.td_load.restype = (POINTER(Config), POINTER(Tensor), c_int32, c_int32, *text), c_void_p
     lib.td_free.argtypes, lib.td_free.restype = (c_void_p,), None
+    lib.td_save.argtypes = (c_void_p, c_char_p, c_char_p, *text)
+    lib.td_map.argtypes, lib.td_map.restype = (POINTER(Config), c_int32, c_char_p, c_char_p, *text), c_void_p
     lib.td_run.argtypes = (c_void_p, POINTER(Search), *text)
-    lib.td_score.argtypes = (c_void_p, c_int32, *[c_void_p] * 6, c_int32, c_void_p)
-    lib.td_logits.argtypes = (c_void_p, c_void_p, c_int32, c_void_p, c_int32, c_void_p)
+    lib.td_score.argtypes = (c_void_p, POINTER(Search), c_void_p, c_void_p, c_int32, c_void_p)
+    lib.td_logits.argtypes = (c_void_p, POINTER(Search), c_void_p)
     return lib
 
 

@@ -2,30 +2,40 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import TYPE_CHECKING
+
 from transduce.config.decoding import LoadingOptions
 from transduce.inference.devices import usable_device, usable_precision
-from transduce.inference.language_models.responses import RewardModel
-from transduce.inference.translation.best_of_samples import BestOfSamples
-from transduce.inference.translation.reranking import Reranker
 from transduce.inference.translation.translator import Translator
+
+if TYPE_CHECKING:
+    from transduce.inference.translation.best_of_samples import BestOfSamples
+    from transduce.inference.translation.reranking import Reranker
 
 __all__ = ["load_translator"]
 
 
 def load_translator(options: LoadingOptions) -> Translator | Reranker | BestOfSamples:
     """Load a model, or an ensemble, with what the options name besides. Raises ConfigError or CheckpointError."""
-    device = str(usable_device(options.device))
+    device = usable_device(options.device)
     precision = usable_precision(options.precision, device)
     of_model = None if options.draft is not None else options.shortlist  # a draft has the shortlist itself
-    translator = Translator.load(*options.folders, device=device, precision=precision, shortlist=of_model)
+    load = partial(Translator.load, device=device, precision=precision, engine=options.engine)
+    translator = load(*options.folders, shortlist=of_model)
     if options.draft is not None:
-        small = Translator.load(options.draft, device=device, precision=precision, shortlist=options.shortlist)
+        small = load(options.draft, shortlist=options.shortlist)
         return translator.with_draft(
             small, n_drafted=options.n_drafted, min_probability=options.draft_probability
         )  # fmt: skip
     if options.best_of is not None and options.reward_model is not None:
+        from transduce.inference.language_models.responses import RewardModel
+        from transduce.inference.translation.best_of_samples import BestOfSamples
+
         return BestOfSamples(translator, RewardModel.load(options.reward_model, device=device), n=options.best_of)
     if options.rerank is None:
         return translator
-    reverse = Translator.load(options.rerank, device=device, precision=precision)
+    from transduce.inference.translation.reranking import Reranker
+
+    reverse = load(options.rerank)
     return Reranker(translator, reverse, weight=options.rerank_weight)
