@@ -108,7 +108,7 @@ class OurDecoder:
         if shortlist_size is not None:
             candidates = torch.randint(4, config.tgt_vocab_size, (config.src_vocab_size, shortlist_size[0]))
             frequent = torch.arange(4, 4 + shortlist_size[1])
-            self.shortlist = Shortlist(candidates.to(torch.int32), frequent.to(torch.int32))
+            self.shortlist = Shortlist(candidates.to(torch.int32).numpy(), frequent.to(torch.int32).numpy())
 
     def write(self, sources: Sequence[Ids], *, n_tokens: int, beam_size: int) -> list[Ids]:
         """See ``Decoder``."""
@@ -117,7 +117,7 @@ class OurDecoder:
         from transduce.config import SearchConfig
         from transduce.data import pad_rows
         from transduce.inference.run_search import run_search
-        from transduce.model.shortlist import ShortlistDecoder
+        from transduce.model.shortlist_decoder import ShortlistDecoder
         from transduce.text import EOS_ID
 
         src_BS = pad_rows([[*ids, EOS_ID] for ids in sources])

@@ -4,16 +4,10 @@
    of 16, and what is behind its width is 0. */
 #include "model.h"
 
-#include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#if defined(__unix__) || defined(__APPLE__)
-#include <sys/mman.h>
-#endif
 
 enum {
-    N_SINUSOIDS = 2048,
     FEED_FORWARD_ROWS = 96, /* whose hidden states stay in the cache */
     ENCODER_ROWS = 256,     /* of sentences that are encoded together, unless one is longer */
 };
@@ -22,292 +16,9 @@ static int padded(int n, int multiple) { return (n + multiple - 1) / multiple * 
 
 size_t row_stride(int width) { return (size_t)padded(width, PANEL); }
 
-/* ---- weights ---- */
-
-/* Where packed weights go: the first pass only counts bytes (base NULL), the second one writes. */
-struct packer {
-    char *base;
-    size_t used;
-    const struct td_tensor *tensors;
-    int n_tensors;
-    enum precision precision;
-    float *rows; /* room for the weights of a panel */
-    char missing[200]; /* the first tensor that is missing or has another shape */
-};
-
-static void *take(struct packer *p, size_t bytes) {
-    void *at = p->base ? p->base + p->used : NULL;
-    p->used += (bytes + 63) / 64 * 64;
-    return at;
-}
-
-static float number(const struct td_tensor *t, int64_t index) {
-    union { uint32_t bits; float value; } u;
-    if (t->type == 0) return ((const float *)t->data)[index];
-    const uint32_t half = ((const uint16_t *)t->data)[index];
-    if (t->type == 1) {
-        u.bits = half << 16;
-        return u.value;
-    }
-    const int exponent = (int)(half >> 10 & 31), fraction = (int)(half & 1023);
-    float value = exponent == 31 ? (fraction ? NAN : INFINITY)
-                  : exponent     ? ldexpf(1 + (float)fraction / 1024, exponent - 15)
-                                 : ldexpf((float)fraction, -24);
-    return half >> 15 ? -value : value;
-}
-
-static struct td_tensor find(struct packer *p, const char *name, int64_t n_rows, int64_t n_columns, int is_needed) {
-    for (int i = 0; i < p->n_tensors; i++)
-        if (!strcmp(p->tensors[i].name, name)) {
-            if (p->tensors[i].n_rows == n_rows && p->tensors[i].n_columns == n_columns) return p->tensors[i];
-            is_needed = 1;
-            break;
-        }
-    if (is_needed && !p->missing[0]) snprintf(p->missing, sizeof p->missing, "%s", name);
-    return (struct td_tensor){0};
-}
-
-static uint16_t to_bf16(float x) {
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    if (x != x) return 0x7fc0;
-    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16); /* ties to even */
-}
-
-/* Rows of a tensor as floats. */
-static void read_row(const struct td_tensor *t, int64_t row, float *to) {
-    const int64_t n = t->n_columns;
-    if (t->type == 0) memcpy(to, (const float *)t->data + row * n, (size_t)n * sizeof(float));
-    else for (int64_t i = 0; i < n; i++) to[i] = number(t, row * n + i);
-}
-
-/* The integers of an output's weights, to every fourth group of 4 bytes from `to` on; returns 128 times their sum. */
-static int32_t pack_int8(const float *row, int n, float step, int8_t *to) {
-    int32_t sum = 0;
-    if (!isfinite(step)) return 0;
-    for (int i = 0; i < n; i += 4) {
-        for (int j = 0; j < 4 && i + j < n; j++) {
-            const float level = row[i + j] / step + 12582912.0f; /* ties to even, in the last bits */
-            int32_t integer;
-            memcpy(&integer, &level, sizeof integer);
-            to[(size_t)i * PANEL + (size_t)j] = (int8_t)(integer - 0x4b400000);
-            sum += to[(size_t)i * PANEL + (size_t)j];
-        }
-    }
-    return 128 * sum;
-}
-
-static void pack_panel(struct matrix *m, const struct td_tensor *t, int panel, float *rows, float *step, int32_t *offset) {
-    const size_t first = (size_t)panel * (size_t)m->padded_inputs * PANEL;
-    const int n = m->n_inputs, n_rows = m->n_outputs - panel * PANEL < PANEL ? m->n_outputs - panel * PANEL : PANEL;
-    for (int o = 0; o < n_rows; o++) read_row(t, panel * PANEL + o, rows + (size_t)o * (size_t)n);
-    if (m->precision == FP32) {
-        float *to = (float *)(uintptr_t)m->weights + first;
-        for (int i = 0; i < n; i++)
-            for (int o = 0; o < n_rows; o++) to[(size_t)i * PANEL + (size_t)o] = rows[(size_t)o * (size_t)n + (size_t)i];
-        return;
-    }
-    for (int o = 0; o < n_rows; o++) {
-        const float *row = rows + (size_t)o * (size_t)n;
-        if (m->precision == BF16) {
-            uint16_t *to = (uint16_t *)(uintptr_t)m->weights + first + (size_t)o * 2;
-            for (int i = 0; i < n; i++) to[(size_t)(i / 2) * PANEL * 2 + (size_t)(i % 2)] = to_bf16(row[i]);
-            continue;
-        }
-        float largest = 0, zero = 0; /* or NaN, if a weight is not finite */
-        for (int i = 0; i < n; i++) {
-            if (fabsf(row[i]) > largest) largest = fabsf(row[i]);
-            zero += row[i] * 0;
-        }
-        step[panel * PANEL + o] = largest / 127 + 1e-32f + zero;
-        offset[panel * PANEL + o] = pack_int8(row, n, step[panel * PANEL + o], (int8_t *)(uintptr_t)m->weights + first + (size_t)o * 4);
-    }
-}
-
-static struct matrix pack(struct packer *p, const char *name, const char *bias_name, int n_outputs, int n_inputs,
-                          float bias_behind) {
-    const int pad = p->precision == INT8 ? MAX_INPUT_PAD : p->precision == BF16 ? MAX_INPUT_PAD / 2 : 1;
-    struct matrix m = {.n_outputs = n_outputs, .n_inputs = n_inputs, .n_panels = padded(n_outputs, PANEL) / PANEL,
-                       .padded_inputs = padded(n_inputs, pad), .precision = p->precision};
-    const struct td_tensor weight = find(p, name, n_outputs, n_inputs, 1);
-    const struct td_tensor bias = bias_name ? find(p, bias_name, n_outputs, 1, 0) : (struct td_tensor){0};
-    const size_t columns = (size_t)m.n_panels * PANEL, n_bytes = m.precision == FP32 ? 4 : m.precision == BF16 ? 2 : 1;
-    m.weights = take(p, columns * (size_t)m.padded_inputs * n_bytes);
-    float *step = m.precision == INT8 ? take(p, columns * sizeof(float)) : NULL;
-    int32_t *offset = m.precision == INT8 ? take(p, columns * sizeof(int32_t)) : NULL;
-    float *biases = bias.data || bias_behind != 0 ? take(p, columns * sizeof(float)) : NULL;
-    m.step = step;
-    m.offset = offset;
-    m.bias = biases;
-    if (!p->base || !weight.data) return m;
-    for (int panel = 0; panel < m.n_panels; panel++) pack_panel(&m, &weight, panel, p->rows, step, offset);
-    for (int o = 0; biases && o < m.n_panels * PANEL; o++)
-        biases[o] = o >= n_outputs ? bias_behind : bias.data ? number(&bias, o) : 0;
-    return m;
-}
-
-static struct matrix pack_linear(struct packer *p, const char *prefix, const char *name, int n_outputs, int n_inputs) {
-    char weight[200], bias[200];
-    snprintf(weight, sizeof weight, "%s.%s.weight", prefix, name);
-    snprintf(bias, sizeof bias, "%s.%s.bias", prefix, name);
-    return pack(p, weight, bias, n_outputs, n_inputs, 0);
-}
-
-static struct norm pack_norm(struct packer *p, const char *prefix, int width) {
-    const float *parts[2];
-    for (int which = 0; which < 2; which++) {
-        char name[200];
-        snprintf(name, sizeof name, "%s.%s", prefix, which ? "bias" : "weight");
-        const struct td_tensor t = find(p, name, width, 1, 1);
-        float *to = take(p, row_stride(width) * sizeof(float));
-        for (int i = 0; to && i < (int)row_stride(width); i++) to[i] = i < width && t.data ? number(&t, i) : 0;
-        parts[which] = to;
-    }
-    return (struct norm){parts[0], parts[1]};
-}
-
-static void pack_stack(struct packer *p, const struct td_config *c, struct stack *stack, const char *kind, int has_source) {
-    const int width_k = c->n_heads * c->d_k, width_v = c->n_heads * c->d_v;
-    char prefix[100];
-    for (int i = 0; i < stack->n_layers; i++) {
-        struct layer *layer = &stack->layers[i];
-#define WITHIN(name) (snprintf(prefix, sizeof prefix, "%s.%d." name, kind, i), prefix)
-        layer->w_qkv = pack_linear(p, WITHIN("self_attention"), "w_qkv", 2 * width_k + width_v, c->d_model);
-        layer->w_o = pack_linear(p, prefix, "w_o", c->d_model, width_v);
-        layer->self_norm = pack_norm(p, WITHIN("self_attention_residual.norm"), c->d_model);
-        if (has_source) {
-            layer->w_q = pack_linear(p, WITHIN("cross_attention"), "w_q", width_k, c->d_model);
-            layer->w_kv = pack_linear(p, prefix, "w_kv", width_k + width_v, c->d_model);
-            layer->w_cross_o = pack_linear(p, prefix, "w_o", c->d_model, width_v);
-            layer->cross_norm = pack_norm(p, WITHIN("cross_attention_residual.norm"), c->d_model);
-        }
-        layer->w_1 = pack_linear(p, WITHIN("feed_forward"), "w_1", c->d_ff, c->d_model);
-        layer->w_2 = pack_linear(p, prefix, "w_2", c->d_model, c->d_ff);
-        layer->feed_forward_norm = pack_norm(p, WITHIN("feed_forward_residual.norm"), c->d_model);
-    }
-    snprintf(prefix, sizeof prefix, "%s_norm", kind);
-    if (c->is_pre_norm && stack->n_layers) stack->norm = pack_norm(p, prefix, c->d_model);
-}
-
-static int has(const struct packer *p, const char *name) {
-    for (int i = 0; i < p->n_tensors; i++)
-        if (!strcmp(p->tensors[i].name, name)) return 1;
-    return 0;
-}
-
-/* Memory of zeros, in large pages where the system has them. */
-static void *new_pages(size_t n_bytes) {
-#if defined(__unix__) || defined(__APPLE__)
-    void *pages = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (pages == MAP_FAILED) return NULL;
-#if defined(MADV_HUGEPAGE)
-    madvise(pages, n_bytes, MADV_HUGEPAGE);
-#endif
-    return pages;
-#else
-    return calloc(n_bytes, 1);
-#endif
-}
-
-static void free_pages(void *pages, size_t n_bytes) {
-#if defined(__unix__) || defined(__APPLE__)
-    if (pages) munmap(pages, n_bytes);
-#else
-    (void)n_bytes;
-    free(pages);
-#endif
-}
-
-/* All weights, in one order. Tied embeddings are in the file once. */
-static void pack_model(struct packer *p, td_model *m) {
-    const struct td_config *c = &m->config;
-    const int is_translator = c->n_encoder_layers > 0;
-    p->used = 0;
-    pack_stack(p, c, &m->encoder, "encoder", 0);
-    pack_stack(p, c, &m->decoder, "decoder", is_translator);
-    const char *tgt = is_translator ? "tgt_embedding.weight" : "src_embedding.weight";
-    const char *src = has(p, "src_embedding.weight") ? "src_embedding.weight" : tgt;
-    m->tgt.table = find(p, tgt, c->tgt_vocab_size, c->d_model, 1);
-    if (is_translator) m->src.table = find(p, src, c->src_vocab_size, c->d_model, 1);
-    if (c->n_positions) {
-        m->tgt.positions = find(p, is_translator ? "tgt_positions.weight" : "src_positions.weight", c->n_positions, c->d_model, 1);
-        if (is_translator) m->src.positions = find(p, "src_positions.weight", c->n_positions, c->d_model, 1);
-    }
-    m->output = pack(p, has(p, "output.weight") ? "output.weight" : tgt, "output.bias", c->tgt_vocab_size, c->d_model, -INFINITY);
-}
-
 int count_words(const struct embedding *e, const int32_t *ids, int n, int n_before, int32_t *n_words) {
     for (int i = 0; i < n; i++) n_words[i] = n_before += e->begins_word ? e->begins_word[ids[i]] : 0;
     return n_before;
-}
-
-static uint8_t *copied(const uint8_t *from, int n) {
-    uint8_t *to = from ? malloc((size_t)n) : NULL;
-    return to ? memcpy(to, from, (size_t)n) : NULL;
-}
-
-/* PE(pos, 2i) = sin(pos / 10000^(2i / d_model)), PE(pos, 2i + 1) the cosine. Section 3.5. */
-static void sinusoid(float *to, int position, int d_model) {
-    for (int i = 0; i < d_model; i += 2) {
-        const double angle = position / pow(10000.0, (double)i / d_model);
-        to[i] = (float)sin(angle);
-        if (i + 1 < d_model) to[i + 1] = (float)cos(angle);
-    }
-}
-
-td_model *td_load(const struct td_config *config, const struct td_tensor *tensors, int32_t n_tensors, int32_t precision,
-                  char *error, int32_t error_size) {
-    td_model *m = calloc(1, sizeof *m);
-    const struct kernels *kernels = kernels_named(getenv("TRANSDUCE_ISA"));
-    if (!m || !kernels) {
-        snprintf(error, (size_t)error_size, "%s", m ? "TRANSDUCE_ISA names kernels that this processor does not run" : "no memory");
-        free(m);
-        return NULL;
-    }
-    m->config = *config;
-    m->precision = precision;
-    m->kernels = kernels;
-    m->encoder.n_layers = config->n_encoder_layers;
-    m->decoder.n_layers = config->n_decoder_layers;
-    m->encoder.layers = calloc((size_t)config->n_encoder_layers + 1, sizeof(struct layer));
-    m->decoder.layers = calloc((size_t)config->n_decoder_layers + 1, sizeof(struct layer));
-    m->src.begins_word = copied(config->src_begins_word, config->src_vocab_size);
-    m->tgt.begins_word = copied(config->tgt_begins_word, config->tgt_vocab_size);
-    m->sinusoid_width = m->tgt.begins_word ? config->d_model / 2 : config->d_model;
-    m->n_sinusoids = config->n_positions ? 0 : N_SINUSOIDS;
-    m->sinusoids = malloc(((size_t)m->n_sinusoids * (size_t)m->sinusoid_width + 1) * sizeof(float));
-    struct packer packer = {.tensors = tensors, .n_tensors = n_tensors, .precision = m->precision};
-    if (m->encoder.layers && m->decoder.layers && m->sinusoids) {
-        pack_model(&packer, m);
-        m->packed_bytes = packer.used;
-        const size_t widest_input = (size_t)config->d_model + (size_t)config->d_ff + (size_t)(config->n_heads * config->d_v);
-        packer.rows = malloc(widest_input * PANEL * sizeof(float));
-        m->packed = packer.missing[0] || !packer.rows ? NULL : new_pages(packer.used);
-    }
-    if (!m->packed) {
-        if (packer.missing[0]) snprintf(error, (size_t)error_size, "tensor %s is missing or has another shape", packer.missing);
-        else snprintf(error, (size_t)error_size, "no memory for %zu bytes of weights", packer.used);
-        free(packer.rows);
-        td_free(m);
-        return NULL;
-    }
-    packer.base = m->packed;
-    pack_model(&packer, m);
-    free(packer.rows);
-    for (int position = 0; position < m->n_sinusoids; position++)
-        sinusoid(m->sinusoids + (size_t)position * (size_t)m->sinusoid_width, position, m->sinusoid_width);
-    return m;
-}
-
-void td_free(td_model *m) {
-    if (!m) return;
-    free(m->encoder.layers);
-    free(m->decoder.layers);
-    free(m->sinusoids);
-    free(m->src.begins_word);
-    free(m->tgt.begins_word);
-    free_pages(m->packed, m->packed_bytes);
-    free(m);
 }
 
 /* ---- room ---- */
@@ -411,9 +122,12 @@ static void add_sinusoid(const td_model *m, int position, float *to) {
    those of the position, half those of the word. */
 static void embed(const td_model *m, const struct embedding *e, int32_t id, int position, int n_words, float *to) {
     const int d = m->config.d_model;
-    for (int i = 0; i < d; i++) to[i] = number(&e->table, (int64_t)id * d + i) * m->config.embedding_factor;
+    read_row(&e->table, id, to);
+    for (int i = 0; i < d; i++) to[i] *= m->config.embedding_factor;
     if (e->positions.data) {
-        for (int i = 0; i < d; i++) to[i] += number(&e->positions, (int64_t)position * d + i);
+        float learned[d];
+        read_row(&e->positions, position, learned);
+        for (int i = 0; i < d; i++) to[i] += learned[i];
         return;
     }
     add_sinusoid(m, position, to);

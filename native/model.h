@@ -35,10 +35,10 @@ struct td_model {
     struct stack encoder, decoder;
     struct embedding src, tgt;
     struct matrix output;
-    float *sinusoids;                             /* (n_sinusoids, sinusoid_width) */
+    const float *sinusoids;                       /* (n_sinusoids, sinusoid_width) */
     int n_sinusoids, sinusoid_width;
-    void *packed;                                 /* the weights of all matrices and norms */
-    size_t packed_bytes;
+    void *block;                                  /* the memory of all weights */
+    size_t n_bytes;
 };
 
 /* A sentence in the decoder: keys and values of its source and of what its beams have written. A token's keys and values
@@ -73,6 +73,9 @@ struct room {
 };
 
 size_t row_stride(int width);
+/* A row of a tensor as floats. */
+void read_row(const struct td_tensor *, int64_t row, float *to);
+void sinusoid(float *to, int position, int d_model);
 /* False without memory. */
 int reserve(const td_model *, struct room *, size_t n_rows, size_t n_positions);
 void free_room(struct room *);

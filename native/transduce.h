@@ -11,7 +11,7 @@
 #define EXPORT __attribute__((visibility("default")))
 #endif
 
-enum { TD_ABI = 2 }; /* changes with every change of this file */
+enum { TD_ABI = 3 }; /* changes with every change of this file */
 
 /* The architecture, as `config.json` has it. */
 struct td_config {
@@ -26,7 +26,7 @@ struct td_config {
     const uint8_t *src_begins_word, *tgt_begins_word;
 };
 
-/* A tensor of a weights file, in place. */
+/* A tensor of a weights file, which td_load copies. */
 struct td_tensor {
     const char *name;
     const void *data;
@@ -95,6 +95,13 @@ typedef struct td_model td_model;
 EXPORT td_model *td_load(const struct td_config *, const struct td_tensor *, int32_t n_tensors, int32_t precision,
                          char *error, int32_t error_size);
 EXPORT void td_free(td_model *);
+/* Write a loaded model to a file, so that it need not be packed again. `key`: up to 255 bytes that say what it was made
+   of. 0, or 1 if it cannot be written. */
+EXPORT int32_t td_save(const td_model *, const char *path, const char *key, char *error, int32_t error_size);
+/* A model from such a file, which stays as it is while the model is used. NULL if it cannot be read, is damaged, or has
+   another key, configuration, precision or TD_ABI. */
+EXPORT td_model *td_map(const struct td_config *, int32_t precision, const char *path, const char *key, char *error,
+                        int32_t error_size);
 /* 0; 1 if stopped, with results as far as they are; 2 if a logit is NaN or all tokens have probability 0 (error says
    where); 3 without memory. */
 EXPORT int32_t td_run(const td_model *, struct td_search *, char *error, int32_t error_size);

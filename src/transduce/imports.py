@@ -1,12 +1,66 @@
-"""Imports of many modules, and reading of many objects, at once."""
+"""Imports on first use, and imports of many modules at once."""
 
 from __future__ import annotations
 
+import ast
 import gc
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any
 
-__all__ = ["without_collection"]
+__all__ = ["imported_on_use", "without_collection"]
+
+
+class _Package(ModuleType):
+    """A package whose public names are imported on first use."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name not in (homes := _homes(self.__name__)):
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        module, attribute = homes[name]
+        with without_collection():
+            value = getattr(import_module(module), attribute)
+        super().__setattr__(name, value)
+        return value
+
+    def __setattr__(self, name: str, value: object) -> None:
+        # The import of a module of the package sets it, which may be called like what it defines.
+        if not isinstance(value, ModuleType) or name not in _homes(self.__name__):
+            super().__setattr__(name, value)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *_homes(self.__name__)})
+
+
+@cache
+def _homes(package: str) -> dict[str, tuple[str, str]]:
+    """Return the module and the name there of what a package imports where ``TYPE_CHECKING`` is true."""
+    loader = find_spec(package).loader  # type: ignore[union-attr]
+    body = ast.parse(loader.get_source(package)).body  # type: ignore[union-attr]
+    imports = [each for node in body if isinstance(node, ast.If) for each in node.body]
+    return {
+        name.asname or name.name: (each.module or "", name.name)
+        for each in imports
+        if isinstance(each, ast.ImportFrom)
+        for name in each.names
+    }
+
+
+def imported_on_use(package: str) -> None:
+    """Make a package import its public names on first use: those that it imports where ``TYPE_CHECKING`` is true.
+
+    So whoever needs one of its modules does not wait for the others, or need what they need.
+
+    >>> import transduce.search
+    >>> transduce.search.beam_search.__module__, "beam_search" in dir(transduce.search)
+    ('transduce.search.beam', True)
+    """
+    sys.modules[package].__class__ = _Package
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -84,11 +85,11 @@ def test_an_ensemble_has_drafts_too(translator: Translator, small: Translator) -
 
 
 def test_a_shortlist_of_the_draft_changes_no_text(translator: Translator) -> None:
-    draw, size = torch.Generator().manual_seed(3), translator.tokenizers.src.size
-    candidates_VR = torch.randint(4, size, (size, 40), generator=draw, dtype=torch.int32)
+    size = translator.tokenizers.src.size
+    candidates_VR = np.random.default_rng(3).integers(4, size, (size, 40), np.int32)
     short = Translator(
         nearly(translator).model, translator.tokenizers, GREEDY, direction="en-de",
-        shortlist=Shortlist(candidates_VR, torch.arange(4, size, 3, dtype=torch.int32)),
+        shortlist=Shortlist(candidates_VR, np.arange(4, size, 3, dtype=np.int32)),
     )  # fmt: skip
     texts, drafted = sentences(8), translator.with_draft(short)
     assert drafted.translate(texts) == translator.translate(texts, search=GREEDY)

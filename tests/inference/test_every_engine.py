@@ -179,8 +179,8 @@ def test_units_repeat_as_often_as_they_may(make: Callable[..., Engine], search: 
 
 
 def test_a_shortlist_bounds_what_is_written(make: Callable[..., Engine]) -> None:
-    candidates_VR = torch.full((V, 2), 20, dtype=torch.int32)
-    engine = make(shortlist=Shortlist(candidates_VR, torch.tensor([21, 22], dtype=torch.int32)))
+    candidates_VR = np.full((V, 2), 20, np.int32)
+    engine = make(shortlist=Shortlist(candidates_VR, np.array([21, 22], np.int32)))
     for search in SEARCHES:
         assert {id for ids in best_ids(engine, requests(), search) for id in ids} <= {UNK_ID, 20, 21, 22}
     with pytest.raises(ConfigError, match=naming("prefix", "shortlist")):

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -9,7 +10,8 @@ from torch import Tensor
 from transduce.config import BeamSearchConfig, GreedySearchConfig, ModelConfig, SearchConfig
 from transduce.inference.run_search import run_search
 from transduce.model import Transformer, for_inference, has_int8_products
-from transduce.model.shortlist import Shortlist, ShortlistDecoder
+from transduce.model.shortlist import Shortlist
+from transduce.model.shortlist_decoder import ShortlistDecoder, allowed_tokens
 from transduce.search import Hypothesis
 
 V = 60
@@ -27,9 +29,8 @@ def model() -> Transformer:
 
 
 def shortlist(k: int) -> Shortlist:
-    random = torch.Generator().manual_seed(2)
-    candidates = torch.randint(4, V, (V, k), generator=random, dtype=torch.int32)
-    return Shortlist(candidates, torch.tensor([7, 9], dtype=torch.int32))
+    candidates_VR = np.random.default_rng(2).integers(4, V, (V, k), np.int32)
+    return Shortlist(candidates_VR, np.array([7, 9], np.int32))
 
 
 def sources() -> Tensor:
@@ -59,7 +60,7 @@ def require_same(got: list[list[tuple[Any, ...]]], expected: list[list[tuple[Any
 
 @pytest.mark.parametrize("search", SEARCHES, ids=["beam", "greedy"])
 def test_a_shortlist_of_all_tokens_changes_nothing(model: Transformer, search: SearchConfig) -> None:
-    everything = Shortlist(torch.arange(V, dtype=torch.int32).repeat(V, 1), torch.tensor([7], dtype=torch.int32))
+    everything = Shortlist(np.tile(np.arange(V, dtype=np.int32), (V, 1)), np.array([7], np.int32))
     fast, src_BS = for_inference(model, "fp32"), sources()
     expected = [[(each.ids, each.score) for each in n_best] for n_best in searched(fast, src_BS, search)]
     require_same(by_shortlist(fast, everything, src_BS, search), expected, 1e-9)
@@ -69,7 +70,7 @@ def test_a_shortlist_of_all_tokens_changes_nothing(model: Transformer, search: S
 def test_it_is_the_search_in_which_other_tokens_have_probability_zero(model: Transformer, search: SearchConfig) -> None:
     """The reference: the full model, with the logits of other tokens set to minus infinity."""
     fast, src_BS, short = for_inference(model, "fp32"), sources(), shortlist(3)
-    allowed_BV = short.allowed(src_BS, V)
+    allowed_BV = allowed_tokens(short, src_BS, V)
 
     class Masked:
         """One sentence at a time, so that the row of the mask is known."""

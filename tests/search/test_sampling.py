@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from said import naming
 from transduce.errors import SearchError
-from transduce.search.sampling import Sampling, draw, sampling_log_probs
+from transduce.search.draws import draw, sampling_log_probs
+from transduce.search.sampling import Sampling
 
 LOGITS = st.lists(st.floats(-8, 8), min_size=1, max_size=9)
 

@@ -22,8 +22,9 @@ from transduce.data.collate import collate_pairs
 from transduce.errors import CheckpointError, ConfigError
 from transduce.inference import Reranker, Translator
 from transduce.model import MaskedTransformer, Transformer, cost_of, for_inference
+from transduce.model.cost import MAX_DIFFERENCE
 from transduce.model.inference import has_int8_products
-from transduce.model.masked_transformer import MASK_ID, MAX_DIFFERENCE
+from transduce.model.masked_transformer import MASK_ID
 from transduce.recipes import read_recipe
 from transduce.runs import train
 from transduce.tasks.pairs.mask_predict import LENGTH_WEIGHT, MaskedObjective, masked_positions

@@ -13,9 +13,9 @@ def chosen_device(name: str) -> str:
     from transduce.inference.devices import usable_device
 
     device = usable_device(name)
-    if device.type == "cpu":
+    if device == "cpu":
         keep_freed_memory()
-    return str(device)
+    return device
 
 
 def chosen_precision(name: str, device: str) -> InferencePrecision:

@@ -13,6 +13,7 @@ from typer import Argument, Option
 
 from transduce.cli.paths import require_utf8_name
 from transduce.config import MAX_MINUTES
+from transduce.config.decoding import EngineName
 from transduce.errors import ConfigError, shown
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ __all__ = [
     "BestOf",
     "Data",
     "Device",
+    "Engine",
     "Json",
     "Model",
     "Models",
@@ -100,6 +102,13 @@ MAX_BUFFER_LINES = 10**7
 Json = Annotated[bool, Option("--json", help="Print JSON instead of text.")]
 Device = Annotated[
     str, Option("--device", help="Run on this device: cpu, cuda, cuda:1, ...; auto takes a GPU if there is one.")
+]
+Engine = Annotated[
+    EngineName,
+    Option(
+        "--engine",
+        help="Compute with native, the engine in C, or torch; auto takes native for models on a CPU that it knows.",
+    ),
 ]
 Data = Annotated[
     Path | None,

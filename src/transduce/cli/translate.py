@@ -143,6 +143,7 @@ def translate(
     ] = None,
     device: options.Device = "auto",
     precision: options.Precision = "fp32",
+    engine: options.Engine = "auto",
     json: options.Json = False,
 ) -> None:
     """Translate text line by line, from stdin to stdout or between files, a document, or many files at once.
@@ -163,7 +164,7 @@ def translate(
     is_document, is_n_best = format != "text", "n_best" in decoding.changes
     loading = LoadingOptions(
         folders, device, precision, shortlist, draft, draft_tokens, draft_probability, rerank, rerank_weight, best_of,
-        reward_model,
+        reward_model, engine,
     )  # fmt: skip
     job_of = partial(TranslationJob, loading, decoding, prefix, not no_split, format)
     if ray is not None or (source is not None and is_pattern(source)):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self, Unpack
+from typing import Any, Literal, Self, Unpack
 
 from transduce.config.record import config_from_mapping, nearest_name
 from transduce.config.search import (
@@ -23,8 +23,12 @@ from transduce.config.search import (
 from transduce.errors import ConfigError
 
 __all__ = [
-    "NO_CHANGES", "SEARCH_FIELDS", "DecodingOptions", "LoadingOptions", "greedy_unless_sampled", "sampling_like",
+    "NO_CHANGES", "SEARCH_FIELDS", "DecodingOptions", "EngineName", "LoadingOptions",
+    "greedy_unless_sampled", "sampling_like",
 ]  # fmt: skip
+
+# What computes: auto is the engine in C for models on a CPU that it knows, else PyTorch.
+EngineName = Literal["auto", "native", "torch"]
 
 # The fields of all searches, by name.
 SEARCH_FIELDS = {name: field for kind in SearchConfig.members.values() for name, field in kind.model_fields.items()}
@@ -112,6 +116,7 @@ class LoadingOptions:
     rerank_weight: float = 0.0
     best_of: int | None = None  # draws, of which the reward model chooses
     reward_model: Path | None = None
+    engine: EngineName = "auto"
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Self:

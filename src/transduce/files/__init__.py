@@ -23,15 +23,22 @@ from transduce.files.lines import (
     repaired_lines,
     whole_text,
 )
-from transduce.files.manifests import MANIFEST_NAME, verified_while_read, verify_manifest, write_manifest
+from transduce.files.manifests import (
+    MANIFEST_NAME,
+    UnverifiedFile,
+    verified_except,
+    verified_while_read,
+    verify_manifest,
+    write_manifest,
+)
 from transduce.files.regular import open_regular, require_regular, sha256_of_file
 from transduce.files.writing import atomic_write, descriptor_named, open_in_place, write_lines, write_text
 
 __all__ = [
-    "MANIFEST_NAME", "MAX_LINE_BYTES", "READ_ERRORS", "LineFault", "Migration", "TruncatedLine", "XzStreams",
-    "atomic_folder", "atomic_write", "compressing", "created_folder", "cwd_note", "decoded_lines", "descriptor_named",
-    "is_leftover", "is_running", "migrated", "named_in_errors", "open_binary", "open_in_place", "open_regular",
-    "raw_lines", "read_json", "read_lines", "remove", "remove_leftovers", "renamed_beside", "repaired_lines",
-    "require_regular", "restore", "sha256_of_file", "verified_while_read", "verify_manifest", "whole_text",
-    "write_json", "write_lines", "write_manifest", "write_text",
+    "MANIFEST_NAME", "MAX_LINE_BYTES", "READ_ERRORS", "LineFault", "Migration", "TruncatedLine", "UnverifiedFile",
+    "XzStreams", "atomic_folder", "atomic_write", "compressing", "created_folder", "cwd_note", "decoded_lines",
+    "descriptor_named", "is_leftover", "is_running", "migrated", "named_in_errors", "open_binary", "open_in_place",
+    "open_regular", "raw_lines", "read_json", "read_lines", "remove", "remove_leftovers", "renamed_beside",
+    "repaired_lines", "require_regular", "restore", "sha256_of_file", "verified_except", "verified_while_read",
+    "verify_manifest", "whole_text", "write_json", "write_lines", "write_manifest", "write_text",
 ]  # fmt: skip

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
 from typing import IO, Any
@@ -14,7 +15,9 @@ from transduce.errors import TransduceError, quoted, shown
 from transduce.files.json_files import Migration, migrated, read_json, write_json
 from transduce.files.regular import open_regular, sha256_of_file, sha256_of_stream
 
-__all__ = ["MANIFEST_NAME", "verified_while_read", "verify_manifest", "write_manifest"]
+__all__ = [
+    "MANIFEST_NAME", "UnverifiedFile", "verified_except", "verified_while_read", "verify_manifest", "write_manifest",
+]  # fmt: skip
 
 MANIFEST_NAME = "manifest.json"
 INCOMPLETE = "it is incomplete; restore the file from a copy, or create the folder again"
@@ -48,33 +51,63 @@ def verify_manifest(
         _verify_file(folder / name, entry, error=error, may_be_link=may_be_links)
 
 
+@dataclass(frozen=True, slots=True)
+class UnverifiedFile:
+    """A large file of a folder whose other files agree with the manifest."""
+
+    path: Path
+    entry: Mapping[str, Any]  # of the manifest
+    error: type[TransduceError]
+    may_be_link: bool
+
+    @contextmanager
+    def verified_while_read(self) -> Iterator[None]:
+        """A context that reads the file while its checksum is computed in another thread.
+
+        A wrong checksum raises ``error`` at the end of the context, also in place of an exception in it, which read an
+        unchecked file.
+        """
+        is_over = Event()
+        with (
+            _open_with_size(self.path, self.entry, error=self.error, may_be_link=self.may_be_link) as stream,
+            ThreadPoolExecutor(max_workers=1) as thread,
+        ):
+            check = thread.submit(
+                _verify_checksum, stream, self.path, self.entry, error=self.error, should_stop=is_over.is_set
+            )
+            try:
+                yield
+            except Exception:
+                check.result()
+                raise
+            except BaseException:  # such as an interrupt
+                is_over.set()
+                raise
+            check.result()
+
+
+def verified_except(
+    folder: Path, *, large: str, error: type[TransduceError], required: Iterable[str] = (), may_be_links: bool = False
+) -> UnverifiedFile:
+    """Check the files of ``folder`` except a large one, which is returned. Errors are those of ``verify_manifest``."""
+    entries = _entries(folder, [large, *required], error=error, may_be_links=may_be_links)
+    file = UnverifiedFile(folder / large, entries.pop(large), error, may_be_links)
+    for name, other in entries.items():
+        _verify_file(folder / name, other, error=error, may_be_link=may_be_links)
+    return file
+
+
 @contextmanager
 def verified_while_read(
     folder: Path, *, large: str, error: type[TransduceError], required: Iterable[str] = (), may_be_links: bool = False
 ) -> Iterator[None]:
     """A context that reads ``folder`` while the checksum of its one large file is computed in another thread.
 
-    Everything else is checked before, and errors are those of ``verify_manifest``. A wrong checksum raises ``error`` at
-    the end of the context, also in place of an exception in it, which read an unchecked file.
+    Everything else is checked before. Errors are those of ``verify_manifest``.
     """
-    entries = _entries(folder, [large, *required], error=error, may_be_links=may_be_links)
-    path, entry, is_over = folder / large, entries.pop(large), Event()
-    for name, other in entries.items():
-        _verify_file(folder / name, other, error=error, may_be_link=may_be_links)
-    with (
-        _open_with_size(path, entry, error=error, may_be_link=may_be_links) as stream,
-        ThreadPoolExecutor(max_workers=1) as thread,
-    ):
-        check = thread.submit(_verify_checksum, stream, path, entry, error=error, should_stop=is_over.is_set)
-        try:
-            yield
-        except Exception:
-            check.result()
-            raise
-        except BaseException:  # such as an interrupt
-            is_over.set()
-            raise
-        check.result()
+    file = verified_except(folder, large=large, error=error, required=required, may_be_links=may_be_links)
+    with file.verified_while_read():
+        yield
 
 
 def _entries(

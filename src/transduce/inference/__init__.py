@@ -6,36 +6,40 @@ call: ``translation/``, ``language_models/``, parsers, readers of images and aud
 
 from __future__ import annotations
 
-from transduce.config.decoding import DecodingOptions, LoadingOptions, greedy_unless_sampled, sampling_like
-from transduce.inference.folder import WEIGHTS_FILE, read_model_folder, read_saved_weights
-from transduce.inference.language_models import masked, spans  # noqa: F401  (they register themselves)
-from transduce.inference.language_models.language_model import (
-    Continuation,
-    FilledText,
-    LanguageModel,
-    SpanFill,
-    TextScore,
-)
-from transduce.inference.language_models.pixels import PixelModel
-from transduce.inference.language_models.responses import ResponseModel, RewardModel, best_of_n, encode_prompt
-from transduce.inference.language_models.rollouts import sample_responses
-from transduce.inference.language_models.sequences import policy_outputs, rewards_of, sequences_of
-from transduce.inference.loading import load
-from transduce.inference.media_model import FoundText, MediaModel, Reader, Transcriber
-from transduce.inference.parser import Parse, Parser, tagged_words
-from transduce.inference.translation.best_of_samples import (
-    BestOfSamples,
-    drawn_segments,
-    rewards_of_translations,
-    seeds_of_draws,
-)
-from transduce.inference.translation.distillation import DistilledCounts, distilled_pairs
-from transduce.inference.translation.evaluation import Evaluation, evaluate
-from transduce.inference.translation.forced_scores import ForcedScore, forced_scores, log_probabilities
-from transduce.inference.translation.parts import ScoredText, Translation
-from transduce.inference.translation.ranked_translations import RankedCounts, ranked_translations
-from transduce.inference.translation.reranking import Reranker
-from transduce.inference.translation.translator import Translator
+from typing import TYPE_CHECKING
+
+from transduce.imports import imported_on_use
+
+if TYPE_CHECKING:
+    from transduce.config.decoding import DecodingOptions, LoadingOptions, greedy_unless_sampled, sampling_like
+    from transduce.inference.folder import WEIGHTS_FILE, read_model_folder, read_saved_weights
+    from transduce.inference.language_models.language_model import (
+        Continuation,
+        FilledText,
+        LanguageModel,
+        SpanFill,
+        TextScore,
+    )
+    from transduce.inference.language_models.pixels import PixelModel
+    from transduce.inference.language_models.responses import ResponseModel, RewardModel, best_of_n, encode_prompt
+    from transduce.inference.language_models.rollouts import sample_responses
+    from transduce.inference.language_models.sequences import policy_outputs, rewards_of, sequences_of
+    from transduce.inference.loading import load
+    from transduce.inference.media_model import FoundText, MediaModel, Reader, Transcriber
+    from transduce.inference.parser import Parse, Parser, tagged_words
+    from transduce.inference.translation.best_of_samples import (
+        BestOfSamples,
+        drawn_segments,
+        rewards_of_translations,
+        seeds_of_draws,
+    )
+    from transduce.inference.translation.distillation import DistilledCounts, distilled_pairs
+    from transduce.inference.translation.evaluation import Evaluation, evaluate
+    from transduce.inference.translation.forced_scores import ForcedScore, forced_scores, log_probabilities
+    from transduce.inference.translation.parts import ScoredText, Translation
+    from transduce.inference.translation.ranked_translations import RankedCounts, ranked_translations
+    from transduce.inference.translation.reranking import Reranker
+    from transduce.inference.translation.translator import Translator
 
 __all__ = [
     "WEIGHTS_FILE", "BestOfSamples", "Continuation", "DecodingOptions", "DistilledCounts", "Evaluation", "FilledText",
@@ -46,3 +50,5 @@ __all__ = [
     "ranked_translations", "read_model_folder", "read_saved_weights", "rewards_of", "rewards_of_translations",
     "sample_responses", "sampling_like", "seeds_of_draws", "sequences_of", "tagged_words",
 ]  # fmt: skip
+
+imported_on_use(__name__)

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transduce.config import InferencePrecision, SearchConfig
+from transduce.config.decoding import EngineName
 from transduce.data.batching import plan_by_length
 
 if TYPE_CHECKING:
@@ -109,6 +110,7 @@ class EngineSettings:
     mask_id: int | None = None  # of a masked language model
     window: int | None = None  # ids that a language model reads at most; None: any number
     shortlist: Shortlist | None = None  # score only its tokens
+    engine: EngineName = "auto"
 
 
 def never() -> bool:

@@ -11,11 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import Any
-
-import torch
-from safetensors import SafetensorError, safe_open
-from torch import Tensor, nn
+from typing import TYPE_CHECKING, Any
 
 from transduce.config import (
     DIRECTION_PATTERN,
@@ -26,25 +22,29 @@ from transduce.config import (
     config_from_mapping,
 )
 from transduce.config.migrations import model_of_format_2, tables_of_format_1
-from transduce.errors import CheckpointError, quoted, shown
+from transduce.errors import CheckpointError, quoted
 from transduce.files import (
     atomic_folder,
     migrated,
     read_json,
     sha256_of_file,
+    verified_except,
     verified_while_read,
     write_json,
     write_manifest,
     write_text,
 )
-from transduce.imports import without_collection
 from transduce.inference.ancestry import Ancestor, ancestry_as_json, ancestry_from_json
+from transduce.inference.mapped_weights import tensor_shapes
+from transduce.inference.stored_model import StoredModel
 from transduce.inference.translation.line_statistics import LineStatistics
 from transduce.memory import BYTES_PER_WEIGHT, require_free
-from transduce.model import ShapesOnly, cost_of, make_model
-from transduce.model.weights import assign_weights
-from transduce.model.weights_file import finite_tensors, write_tensors
+from transduce.model.cost import cost_of
 from transduce.text import Tokenizers
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor, nn
 
 __all__ = [
     "ModelFolder", "SavedModel", "SavedWeights", "read_model_config", "read_model_folder", "read_saved_weights",
@@ -70,20 +70,34 @@ class SavedModel:
 class ModelFolder(SavedModel):
     """A model with its tokenizers, search configuration and task."""
 
-    model: Any  # from ``make_model``
+    stored: StoredModel
     tokenizers: Tokenizers
     search: SearchConfig
     direction: str  # "en-de"; a parser uses only the first language
     statistics: LineStatistics | None = None  # of the training text; None in folders of earlier versions
     longest_source: int | None = None  # columns or frames of images or audio in training; None in earlier versions
 
+    @property
+    def model(self) -> Any:
+        """The model in PyTorch, from ``make_model``; its weights are read when it is asked for first."""
+        return self.stored.module
+
     def model_as(self, kind: type[nn.Module]) -> Any:
-        """Return the model. Raises CheckpointError if it is of another kind."""
+        """Return the model in PyTorch. Raises CheckpointError if it is of another kind."""
         if not isinstance(self.model, kind):
-            raise CheckpointError(
-                f"{self.folder} holds a {type(self.model).__name__}, which is no model for {self.task}"
-            )
+            raise self._no_model_for_task()
         return self.model
+
+    def stored_as(self, kind: type[ModelConfig], **settings: object) -> StoredModel:
+        """Return the model. Raises CheckpointError if its configuration is of another kind, or has other settings."""
+        if not isinstance(self.config, kind) or any(getattr(self.config, each) != settings[each] for each in settings):
+            raise self._no_model_for_task()
+        return self.stored
+
+    def _no_model_for_task(self) -> CheckpointError:
+        return CheckpointError(
+            f"{self.folder} holds a model of the kind {type(self.config).__name__}, which is no model for {self.task}"
+        )
 
     def require_language_model_tokens(self) -> None:
         """Raise CheckpointError if the vocabulary has no mask token and no sentinels."""
@@ -112,6 +126,8 @@ def write_model_folder(
 
     ``used_as``: the task whose class uses the model, by default its own.
     """
+    from transduce.model.weights_file import write_tensors
+
     is_older_model = (folder / CONFIG_FILE).is_file() and (folder / WEIGHTS_FILE).is_file()
     with atomic_folder(folder, replace=is_older_model) as temporary:
         write_tensors(temporary / WEIGHTS_FILE, weights)
@@ -136,17 +152,15 @@ def write_model_card(folder: Path, card: str) -> None:
     write_text(folder / CARD_FILE, card)
 
 
-def read_model_folder(folder: Path, *, device: torch.device) -> ModelFolder:
-    """Read and check a model folder.
+def read_model_folder(folder: Path, *, device: str | torch.device) -> ModelFolder:
+    """Read and check a model folder; the weights are read when they are needed.
 
-    Raises CheckpointError if a file is missing, corrupt or from another version, if files do not fit together, if a
-    weight is NaN or Inf, or if there is too little memory.
+    Raises CheckpointError if a file is missing, corrupt or from another version, if files do not fit together, or if
+    there is too little memory. Reading the weights raises it if they are corrupt, or if one is NaN or Inf.
     """
-    with without_collection(), _verified(folder):
-        return _read_model_folder(folder, device)
-
-
-def _read_model_folder(folder: Path, device: torch.device) -> ModelFolder:
+    _require_no_run(folder)
+    required = (CONFIG_FILE, *Tokenizers.files(folder))
+    weights = verified_except(folder, large=WEIGHTS_FILE, required=required, error=CheckpointError, may_be_links=True)
     path, (saved, values) = folder / CONFIG_FILE, _read_config(folder)
     config = saved.config
     direction = values.get("direction")
@@ -165,13 +179,9 @@ def _read_model_folder(folder: Path, device: torch.device) -> ModelFolder:
             f"the model {config.vocab_sizes[0]} and {config.vocab_sizes[1]}"
         )
     require_memory_to_search(config, device, where=folder)
-    weights = _read_weights(folder / WEIGHTS_FILE)
-    with ShapesOnly():
-        model = make_model(config, tokenizers)
-    assign_weights(model, weights, where=folder / WEIGHTS_FILE)
-    model = model.to(device).eval()
+    stored = StoredModel(config, tokenizers, weights, device=str(device))
     return ModelFolder(
-        folder, config, saved.task, saved.used_as, model, tokenizers, search, direction, statistics, longest_source
+        folder, config, saved.task, saved.used_as, stored, tokenizers, search, direction, statistics, longest_source
     )
 
 
@@ -188,9 +198,11 @@ class SavedWeights:
 
 def read_saved_weights(folder: Path) -> SavedWeights:
     """Read and check the weights of a model folder. Raises CheckpointError as ``read_model_folder`` does."""
+    from transduce.model.weights_file import finite_tensors
+
     with _verified(folder):
         saved, values = _read_config(folder)
-        weights = _read_weights(folder / WEIGHTS_FILE)
+        weights = finite_tensors(folder / WEIGHTS_FILE, may_be_link=True)
         before = ancestry_from_json(values, where=folder / CONFIG_FILE)
         where = folder.resolve()
         itself = Ancestor(f"{where.parent.name}/{where.name}", saved.task, sha256_of_file(folder / WEIGHTS_FILE))
@@ -212,11 +224,11 @@ def read_model_config(folder: Path) -> SavedModel:
         return _read_config(folder)[0]
 
 
-def require_memory_to_search(model: ModelConfig, device: torch.device, *, where: Path) -> None:
+def require_memory_to_search(model: ModelConfig, device: str | torch.device, *, where: Path) -> None:
     """Raise CheckpointError if the free memory is too small for a model and its copy for inference."""
     n = cost_of(model).parameters
     n_weight_bytes = BYTES_PER_WEIGHT * n
-    via_cpu = [] if device.type == "cpu" else [(n_weight_bytes, torch.device("cpu"))]  # read there first
+    via_cpu = [] if str(device) == "cpu" else [(n_weight_bytes, "cpu")]  # read there first
     for n_bytes, target in [*via_cpu, (2 * n_weight_bytes, device)]:
         require_free(
             n_bytes,
@@ -229,10 +241,15 @@ def require_memory_to_search(model: ModelConfig, device: torch.device, *, where:
 
 def _verified(folder: Path) -> AbstractContextManager[None]:
     """Return the context to read a folder in, ``verified_while_read``."""
-    if (folder / "run.json").is_file() and not (folder / CONFIG_FILE).exists():
-        raise CheckpointError(f"{folder} is a run folder; use its model, {folder / 'model'}")
+    _require_no_run(folder)
     required = (CONFIG_FILE, *Tokenizers.files(folder))
     return verified_while_read(folder, large=WEIGHTS_FILE, required=required, error=CheckpointError, may_be_links=True)
+
+
+def _require_no_run(folder: Path) -> None:
+    """Raise CheckpointError, naming the model within, for a run folder."""
+    if (folder / "run.json").is_file() and not (folder / CONFIG_FILE).exists():
+        raise CheckpointError(f"{folder} is a run folder; use its model, {folder / 'model'}")
 
 
 def _read_config(folder: Path) -> tuple[SavedModel, dict[str, Any]]:
@@ -254,23 +271,10 @@ def _task(values: Mapping[str, Any], key: str, path: Path) -> str:
     return name
 
 
-def _read_weights(path: Path) -> dict[str, Tensor]:
-    weights = finite_tensors(path, may_be_link=True)
-    for name in weights:
-        if shown(name) != name:
-            raise CheckpointError(f"{path} has an unknown tensor {shown(name)}; it belongs to another architecture")
-    return weights
-
-
 def _require_matching_weights(config: ModelConfig, folder: Path, n_expected: int) -> None:
     """Raise CheckpointError if the number of weights does not fit ``config``. Reads only the file header."""
-    path = folder / WEIGHTS_FILE
-    try:
-        with safe_open(path, framework="pt") as tensors:
-            shapes = [tensors.get_slice(name).get_shape() for name in tensors.keys()]  # noqa: SIM118 - not a dict
-    except (SafetensorError, OSError, ValueError, KeyError) as error:
-        raise CheckpointError(f"{path} cannot be read: {error}") from error
-    n_weights = sum(map(prod, shapes))
+    shapes = tensor_shapes(folder / WEIGHTS_FILE)
+    n_weights = sum(map(prod, shapes.values()))
     if n_expected != n_weights:
         raise CheckpointError(
             f"{folder}: {CONFIG_FILE} describes a model of {n_expected:,} weights, but {WEIGHTS_FILE} has {n_weights:,}"

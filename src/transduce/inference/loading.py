@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar, overload
-
-import torch
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from transduce.inference.folder import read_model_config
 from transduce.inference.trained_model import TrainedModel, added_task
+
+if TYPE_CHECKING:
+    import torch
 
 __all__ = ["load"]
 

@@ -6,13 +6,19 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Self, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from transduce.config import ImagesData, InferencePrecision, SearchConfig, SpeechData, split_direction
+from transduce.config import (
+    ImagesData,
+    InferencePrecision,
+    SearchConfig,
+    SpeechData,
+    TransformerConfig,
+    split_direction,
+)
 from transduce.config.decoding import DecodingOptions
 from transduce.config.search import SearchKeywords
 from transduce.errors import DataError
@@ -21,15 +27,20 @@ from transduce.inference.devices import usable_device
 from transduce.inference.engine import PLAIN_RUN, EngineSettings, Request, Run
 from transduce.inference.engines import make_engine
 from transduce.inference.folder import ModelFolder, read_model_folder
+from transduce.inference.stored_model import StoredModel
 from transduce.inference.trained_model import Capabilities, TrainedModel
 from transduce.inference.translation.parts import ScoredText, distinct_texts
 from transduce.media import Features, MediaKind, reader_of
 from transduce.media.audio import FRAMES_PER_SECOND
 from transduce.media.features import Warn
-from transduce.model import Transformer
-from transduce.search import Hypothesis
 from transduce.text import Tokenizers, normalise
 from transduce.text.chunks import chunks
+
+if TYPE_CHECKING:
+    import torch
+
+    from transduce.model import Transformer
+    from transduce.search import Hypothesis
 
 __all__ = ["FoundText", "MediaModel", "Reader", "Transcriber"]
 
@@ -82,7 +93,7 @@ class MediaModel(TrainedModel):
 
     def __init__(
         self,
-        model: Transformer,
+        model: Transformer | StoredModel,
         tokenizers: Tokenizers,
         search: SearchConfig,
         *,
@@ -91,15 +102,18 @@ class MediaModel(TrainedModel):
         longest_source: int | None = None,
     ) -> None:
         """``longest_source``: columns or frames of the longest training source, by default the limit of recipes."""
-        self.model, self.tokenizers, self.search, self.precision = model, tokenizers, search, precision
+        super().__init__(model)
+        assert isinstance(model.config, TransformerConfig)
+        self.config = model.config
+        self.tokenizers, self.search, self.precision = tokenizers, search, precision
         self.src_language, self.tgt_language = split_direction(direction)
-        self.reader = reader_of(self.kind, width=model.config.source_width)
+        self.reader = reader_of(self.kind, width=self.config.source_width)
         self.longest_source = longest_source or _LONGEST[self.kind]
         self._engine = make_engine(model, settings=EngineSettings(precision, tokenizers.tgt.suppressed_ids))
 
     def __repr__(self) -> str:
-        config, device = self.model.config, self.model.output_weight.device
-        return f"{type(self).__name__}({config.layers_in_words()} of {config.d_model}, {self.precision} on {device})"
+        size = f"{self.config.layers_in_words()} of {self.config.d_model}"
+        return f"{type(self).__name__}({size}, {self.precision} on {self.device})"
 
     @classmethod
     def load(
@@ -117,7 +131,7 @@ class MediaModel(TrainedModel):
     def from_folder(cls, loaded: ModelFolder, *, precision: InferencePrecision = "fp32") -> Self:
         """Return the model of a folder that has been read."""
         return cls(
-            loaded.model_as(Transformer), loaded.tokenizers, loaded.search, direction=loaded.direction,
+            loaded.stored_as(TransformerConfig), loaded.tokenizers, loaded.search, direction=loaded.direction,
             precision=precision, longest_source=loaded.longest_source,
         )  # fmt: skip
 
@@ -151,8 +165,8 @@ class MediaModel(TrainedModel):
         self, features: Sequence[Features], search: SearchConfig, run: Run = PLAIN_RUN
     ) -> list[tuple[Hypothesis, ...]] | None:
         """Return the n-best outputs of each features (Z, X)."""
-        config, limit = self.model.config, self._engine.max_positions
-        lengths = [config.n_source_positions(len(each)) for each in features]
+        limit = self._engine.max_positions
+        lengths = [self.config.n_source_positions(len(each)) for each in features]
         requests = [
             Request(min(search.max_output_tokens(n), limit), source)
             for n, source in zip(lengths, features, strict=True)
@@ -197,7 +211,7 @@ class MediaModel(TrainedModel):
                 raise DataError(f"{name} {error}") from error
         else:
             name, features = str(source), self.reader.read(Path(source), warn)
-        n_positions = self.model.config.n_source_positions(len(features))
+        n_positions = self.config.n_source_positions(len(features))
         if n_positions > MAX_SOURCE_POSITIONS:
             raise DataError(
                 f"{name} is too long: {n_positions:,} positions, at most {MAX_SOURCE_POSITIONS:,} are read; cut it"

@@ -6,26 +6,29 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Self, Unpack
+from typing import TYPE_CHECKING, Self, Unpack
 
-import torch
-
-from transduce.config import InferencePrecision, SearchConfig
-from transduce.config.decoding import DecodingOptions
+from transduce.config import EncoderDecoderConfig, InferencePrecision, SearchConfig
+from transduce.config.decoding import DecodingOptions, EngineName
 from transduce.config.search import SearchKeywords
 from transduce.inference.arguments import require_sequence
 from transduce.inference.devices import usable_device
 from transduce.inference.engine import Constraints, EngineSettings
 from transduce.inference.engines import make_engine
 from transduce.inference.folder import ModelFolder, read_model_folder
+from transduce.inference.stored_model import StoredModel
 from transduce.inference.text_search import SearchResult, TextSearch
 from transduce.inference.trained_model import Capabilities, TrainedModel
 from transduce.linearisation import ANY_TAG, PUNCTUATION_TAGS, ending_token, repair
-from transduce.model import EncoderDecoder
 from transduce.text import UNK_ID, Tokenizers
 from transduce.text.bracket_grammar import BracketGrammar, TokenKinds
 from transduce.text.chunks import chunks
 from transduce.trees import Tree, escape_brackets, sentence_of_words, split_words, unescaped
+
+if TYPE_CHECKING:
+    import torch
+
+    from transduce.model import EncoderDecoder
 
 __all__ = ["Parse", "Parser", "TaggedWords", "tagged_words"]
 
@@ -62,19 +65,21 @@ class Parser(TrainedModel):
 
     def __init__(
         self,
-        model: EncoderDecoder,
+        model: EncoderDecoder | StoredModel,
         tokenizers: Tokenizers,
         search: SearchConfig,
         *,
         precision: InferencePrecision = "fp32",
+        engine: EngineName = "auto",
         is_constrained: bool = True,
     ) -> None:
         """Make a parser. Raises DataError if the target tokenizer has no brackets and tags."""
-        self.model, self.tokenizers, self.search, self.is_constrained = model, tokenizers, search, is_constrained
+        super().__init__(model)
+        self.tokenizers, self.search, self.is_constrained = tokenizers, search, is_constrained
         self.kinds = TokenKinds.from_vocabulary(tokenizers.tgt.vocabulary)
         self._tokens = {id: token for token, id in tokenizers.tgt.vocabulary.items()} | {UNK_ID: ANY_TAG}
-        engine = make_engine(model, settings=EngineSettings(precision))
-        self._text_search = TextSearch(engine, tokenizers.src)
+        made = make_engine(model, settings=EngineSettings(precision, engine=engine))
+        self._text_search = TextSearch(made, tokenizers.src)
 
     def attend(self, on_step: Callable[[], object]) -> None:
         """Call ``on_step`` before each step of decoding, for instance to let more urgent work pass."""
@@ -87,20 +92,28 @@ class Parser(TrainedModel):
         *,
         device: str | torch.device = "cpu",
         precision: InferencePrecision = "fp32",
+        engine: EngineName = "auto",
         is_constrained: bool = True,
     ) -> Self:
         """Load a model folder. Raises CheckpointError if it cannot be used, or holds no parser."""
         loaded = read_model_folder(Path(folder), device=usable_device(device))
         kind = cls.class_for(loaded)
-        return kind.from_folder(loaded, precision=precision, is_constrained=is_constrained)
+        return kind.from_folder(loaded, precision=precision, engine=engine, is_constrained=is_constrained)
 
     @classmethod
     def from_folder(
-        cls, loaded: ModelFolder, *, precision: InferencePrecision = "fp32", is_constrained: bool = True
+        cls,
+        loaded: ModelFolder,
+        *,
+        precision: InferencePrecision = "fp32",
+        engine: EngineName = "auto",
+        is_constrained: bool = True,
     ) -> Self:
         """Return the parser of a model folder that has been read."""
-        model = loaded.model_as(EncoderDecoder)
-        return cls(model, loaded.tokenizers, loaded.search, precision=precision, is_constrained=is_constrained)
+        model = loaded.stored_as(EncoderDecoderConfig)
+        return cls(
+            model, loaded.tokenizers, loaded.search, precision=precision, engine=engine, is_constrained=is_constrained
+        )
 
     def parse(
         self, sentences: Sequence[str], *, search: SearchConfig | None = None, **options: Unpack[SearchKeywords]

@@ -54,7 +54,7 @@ from transduce.model import (
 )
 from transduce.model.masked_transformer import MASK_ID
 from transduce.model.padding import PaddingInfo
-from transduce.model.shortlist import ShortlistDecoder
+from transduce.model.shortlist_decoder import ShortlistDecoder
 from transduce.search import (
     MAX_UNIT,
     Chain,

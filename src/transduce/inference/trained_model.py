@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-import torch
-
 from transduce.errors import CheckpointError
 from transduce.inference.process_bound import ProcessBound
+from transduce.inference.stored_model import StoredModel, in_torch
 
 if TYPE_CHECKING:
+    import torch
+
     from transduce.inference.folder import ModelFolder, SavedModel
 
 __all__ = ["Capabilities", "ExportedAs", "ServedAs", "TrainedModel", "added_task"]
@@ -43,7 +45,23 @@ class TrainedModel(ProcessBound, ABC):
     """A trained model as users call it. A subclass with ``capabilities`` registers itself for their tasks."""
 
     capabilities: ClassVar[Capabilities] = Capabilities((), "a model", "")
-    by_task: ClassVar[dict[str, type[TrainedModel]]] = {}
+    by_task: ClassVar[dict[str, type[TrainedModel]]] = {}  # of the modules that have been imported
+
+    def __init__(self, model: Any) -> None:
+        """``model``: a module of PyTorch, or a ``StoredModel``."""
+        self._model = model
+
+    @property
+    def model(self) -> Any:
+        """The model as a module of PyTorch; that of a folder is read when it is asked for first."""
+        return in_torch(self._model)
+
+    @property
+    def device(self) -> str:
+        """The device of the model."""
+        return (
+            self._model.device if isinstance(self._model, StoredModel) else str(next(self._model.parameters()).device)
+        )
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -63,6 +81,7 @@ class TrainedModel(ProcessBound, ABC):
     @classmethod
     def is_known(cls, saved: SavedModel) -> bool:
         """Return whether there is a class for a model, without importing a task of another distribution."""
+        import_module("transduce.inference.kinds")
         return not {saved.used_as, saved.task}.isdisjoint(TrainedModel.by_task)
 
     @classmethod

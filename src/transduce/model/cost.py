@@ -23,10 +23,10 @@ from transduce.config import (
     RecurrentConfig,
     TransformerConfig,
 )
-from transduce.model.masked_transformer import MAX_DIFFERENCE
 
-__all__ = ["Cost", "cost_of"]
+__all__ = ["MAX_DIFFERENCE", "Cost", "cost_of"]
 
+MAX_DIFFERENCE = 64  # between target and source length, as mask-predict predicts it; larger ones count as this
 OPERATIONS_PER_WEIGHT = 6
 
 

@@ -13,14 +13,14 @@ import torch
 from torch import Tensor, nn
 
 from transduce.config import TransformerConfig
+from transduce.model.cost import MAX_DIFFERENCE
 from transduce.model.padding import EncoderOutput, PaddingInfo
 from transduce.model.transformer import Transformer
 from transduce.text import BOS_ID, PAD_ID
 
-__all__ = ["MASK_ID", "MAX_DIFFERENCE", "MaskedTransformer"]
+__all__ = ["MASK_ID", "MaskedTransformer"]
 
 MASK_ID = BOS_ID  # this decoder reads no BOS, so its embedding stands for a masked token
-MAX_DIFFERENCE = 64  # between the numbers of target and source tokens; larger ones count as this
 
 
 class MaskedTransformer(Transformer):

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from torch import Tensor, nn
 
-from transduce.errors import CheckpointError, shown
+from transduce.errors import CheckpointError
+from transduce.model.weight_shapes import require_shapes
 
 __all__ = [
     "VALUE", "NamedOnDisk", "assign_weights", "name_on_disk", "named_weights", "require_like", "weights_of",
@@ -77,12 +78,8 @@ def assign_weights(model: nn.Module, weights: Mapping[str, Tensor], *, where: Pa
 
 def require_like(tensors: Mapping[str, Tensor], expected: Mapping[str, Tensor], *, where: Path) -> None:
     """Raise CheckpointError unless ``tensors`` have the expected names and shapes and are floating point."""
-    if unmatched := sorted(expected.keys() ^ tensors.keys()):
-        side = "lacks" if unmatched[0] in expected else "has an unknown"
-        raise CheckpointError(f"{where} {side} tensor {shown(unmatched[0])}; it belongs to another architecture")
+    shapes, wanted = ({name: tuple(each.shape) for name, each in of.items()} for of in (tensors, expected))
+    require_shapes(shapes, wanted, where=where)
     for name, tensor in tensors.items():
-        shape = tuple(expected[name].shape)
-        if tensor.shape != shape:
-            raise CheckpointError(f"{where}: tensor {name} has shape {tuple(tensor.shape)}, the model needs {shape}")
         if not tensor.is_floating_point():
             raise CheckpointError(f"{where}: tensor {name} has dtype {tensor.dtype}, weights are floating point")

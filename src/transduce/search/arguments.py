@@ -6,10 +6,12 @@ Shapes: B sentences.
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-from torch import Tensor
+from typing import TYPE_CHECKING
 
 from transduce.errors import SearchError
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 __all__ = ["check_arguments", "no_hypothesis_error"]
 

@@ -13,9 +13,10 @@ import torch
 from torch import Tensor
 
 from transduce.search.compaction import kept_rows
+from transduce.search.draws import draw_by, sampling_log_probs
 from transduce.search.hypothesis import Hypothesis
 from transduce.search.protocol import DecodingState, StateT, StepFunction
-from transduce.search.sampling import Sampling, draw_by, sampling_log_probs
+from transduce.search.sampling import Sampling
 
 __all__ = ["Draws", "ReadFunction", "sample_continuations"]
 

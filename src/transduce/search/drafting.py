@@ -17,11 +17,13 @@ from typing import Generic, Protocol, TypeVar
 import torch
 from torch import Tensor
 
+from transduce.search.draft_length import DraftLength
+from transduce.search.draws import draw, sampling_log_probs
 from transduce.search.protocol import ExtendFunction, RewindableState, RewindableT
-from transduce.search.sampling import Sampling, draw, sampling_log_probs
+from transduce.search.sampling import Sampling
 from transduce.search.top_tokens import top_tokens
 
-__all__ = ["Choice", "DraftLength", "Drafter", "Drafts", "HeadsDrafter", "ModelDrafter"]
+__all__ = ["Choice", "Drafter", "Drafts", "HeadsDrafter", "ModelDrafter"]
 
 RewindableT_contra = TypeVar("RewindableT_contra", bound=RewindableState, contravariant=True)
 
@@ -33,24 +35,6 @@ class Drafts:
     ids_NP: Tensor
     n_N: Tensor  # the drafted tokens of each row; what follows them is ignored
     log_probs_NPV: Tensor | None = None  # the distributions that they were drawn from; None: not drawn
-
-
-@dataclass(frozen=True, slots=True)
-class DraftLength:
-    """Where the draft of a smaller model ends: after ``n_tokens``, or after a token that it is not sure of.
-
-    That is one with less than ``min_probability``; what would follow it is likely to be rejected. 0: never.
-    Raises ValueError for less than one token, or a probability outside of 0 to 1.
-    """
-
-    n_tokens: int
-    min_probability: float = 0.0
-
-    def __post_init__(self) -> None:
-        if self.n_tokens < 1:
-            raise ValueError(f"a draft should have at least 1 token, got {self.n_tokens}")
-        if not 0 <= self.min_probability <= 1:
-            raise ValueError(f"a probability of drafted tokens is from 0 to 1, got {self.min_probability}")
 
 
 @dataclass(frozen=True, slots=True)

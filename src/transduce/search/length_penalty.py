@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeVar
-
-from torch import Tensor
+from typing import TYPE_CHECKING, TypeVar
 
 from transduce.config import SearchConfig
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
 __all__ = ["NO_PENALTY", "LengthPenalty"]
 
-LengthT = TypeVar("LengthT", float, Tensor)
+LengthT = TypeVar("LengthT", "float", "Tensor")
 
 
 @dataclass(frozen=True, slots=True)

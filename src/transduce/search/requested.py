@@ -15,8 +15,8 @@ from torch import Tensor
 
 from transduce.config import SearchConfig
 from transduce.config.search import ProcessedSearchConfig
+from transduce.search.no_loops import blocked
 from transduce.search.processor import Chain, LogProbsProcessor, Prefixes
-from transduce.search.repetition import blocked
 
 __all__ = ["REQUESTED", "MinLength", "NoRepeatNgrams", "Requested", "requested_processor"]
 

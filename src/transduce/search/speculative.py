@@ -22,12 +22,13 @@ from torch import Tensor
 from transduce.search.arguments import check_arguments
 from transduce.search.compaction import kept_rows
 from transduce.search.drafting import Choice, Drafter, Drafts
+from transduce.search.draws import draw
 from transduce.search.greedy import greedy_hypothesis
 from transduce.search.hypothesis import Hypothesis
 from transduce.search.length_penalty import NO_PENALTY, LengthPenalty
 from transduce.search.pass_counts import PassCounts
 from transduce.search.protocol import ExtendFunction, RewindableT
-from transduce.search.sampling import Sampling, draw
+from transduce.search.sampling import Sampling
 from transduce.search.top_tokens import top_tokens
 
 __all__ = ["speculative_search"]

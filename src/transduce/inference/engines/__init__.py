@@ -8,14 +8,16 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any
 
+from transduce.errors import ConfigError, quoted
 from transduce.inference.engine import Engine, EngineSettings
 
-__all__ = ["ENGINES", "EngineMaker", "make_engine"]
+__all__ = ["ENGINES", "EngineMaker", "make_engine", "reason_against"]
 
 # Makes an engine for a model, or for several as an ensemble; None if it does not support the model or the settings.
+# A model is a module of PyTorch, or a ``StoredModel``.
 EngineMaker = Callable[[Sequence[Any], EngineSettings], Engine | None]
 
-LAST, ON_REQUEST = "torch", ("native",)  # the one that supports every model; those that only a name asks
+LAST = "torch"  # the one that supports every model
 
 
 def _maker(name: str) -> EngineMaker:
@@ -30,14 +32,25 @@ ENGINES: dict[str, EngineMaker] = {
 
 
 def make_engine(*models: Any, settings: EngineSettings | None = None) -> Engine:
-    """Return the first engine that supports a model, or an ensemble, and the settings.
+    """Return the engine that the settings ask for; ``auto`` is the first that supports the model, or the ensemble.
 
-    TRANSDUCE_ENGINE may name one that is asked first, such as native. Most weights are copied: make a new engine after
-    changing them. Raises ConfigError if the settings contradict each other, or the device does not support the
-    precision.
+    TRANSDUCE_ENGINE names another one than ``auto``. Most weights are copied: make a new engine after changing them.
+    Raises ConfigError if the engine does not support the model, if the settings contradict each other, or if the device
+    does not support the precision.
     """
     settings = settings or EngineSettings()
-    wanted = os.environ.get("TRANSDUCE_ENGINE")
-    asked = sorted((name for name in ENGINES if name == wanted or name not in ON_REQUEST), key=lambda n: n != wanted)
-    made = (ENGINES[name](models, settings) for name in asked)
-    return next(engine for engine in made if engine is not None)
+    wanted = os.environ.get("TRANSDUCE_ENGINE", "auto") if settings.engine == "auto" else settings.engine
+    if wanted != "auto" and wanted not in ENGINES:
+        raise ConfigError(f"the engine should be auto or one of {', '.join(ENGINES)}, got {quoted(wanted)}")
+    for name in ENGINES if wanted == "auto" else [wanted]:
+        engine = ENGINES[name](models, settings)
+        if engine is not None:
+            return engine
+    raise ConfigError(f"the engine {wanted} cannot be used: {reason_against(wanted, *models)}; use auto, or torch")
+
+
+def reason_against(name: str, *models: Any) -> str | None:
+    """Return why an engine does not support a model, or an ensemble; None if it does."""
+    module = import_module(f"{__name__}.{name}")
+    reason: str | None = module.reason_against(models)
+    return reason

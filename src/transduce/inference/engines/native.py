@@ -1,43 +1,78 @@
-"""The engine in C for models of PyTorch: their weights are packed in place."""
+"""The engine in C: its weights are packed from where they lie, in a file or in PyTorch's memory."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from transduce.inference.engine import Engine, EngineSettings
 from transduce.inference.native.engine import NativeEngine
 from transduce.inference.native.library import library
-from transduce.inference.native.model import NativeModel, PlainConfig, supports
-from transduce.model import RewardLM, Transformer, TransformerLM
-from transduce.model.weights import weights_of
-from transduce.model.word_positions import WordPositionFrontEnd
+from transduce.inference.native.model import TYPES, NativeModel, PlainConfig, WeightsInMemory, reason_against_config
+from transduce.inference.stored_model import StoredModel
+from transduce.model.weight_shapes import require_shapes, weight_shapes
 
-__all__ = ["make"]
+__all__ = ["make", "reason_against"]
 
 
 def make(models: Sequence[Any], settings: EngineSettings) -> Engine | None:
     """Make the engine of a model; None without the library, or for what it does not know."""
-    model, *others = models
-    if others or not isinstance(model, Transformer | TransformerLM) or isinstance(model, RewardLM):
+    if reason_against(models) is not None:
         return None
-    if not supports(model.config) or next(model.parameters()).device.type != "cpu" or library() is None:
-        return None
-    assert isinstance(model.config, PlainConfig)
+    [model] = models
+    with _weights_of(model) as weights:
+        packed = NativeModel(model.config, weights, settings.precision, begins_word=_begins_word(model))
+    return NativeEngine(packed, settings)
+
+
+def reason_against(models: Sequence[Any]) -> str | None:
+    """Return why the engine does not support a model; None if it does."""
+    if library() is None:
+        return "its library was not compiled, or is of another version"
+    if len(models) != 1:
+        return "an ensemble needs PyTorch"
+    [model] = models
+    if (reason := reason_against_config(getattr(model, "config", None))) is not None:
+        return reason
+    if isinstance(model, StoredModel):
+        return None if model.device == "cpu" else f"the model is on {model.device}"
+    weight = next(model.parameters())
+    if weight.device.type != "cpu":
+        return f"the model is on {weight.device}"
+    dtypes = {str(each.dtype).removeprefix("torch.") for each in model.parameters()}
+    return None if dtypes <= {*TYPES} else f"it has no weights in {', '.join(sorted(dtypes - {*TYPES}))}"
+
+
+@contextmanager
+def _weights_of(model: Any) -> Iterator[WeightsInMemory]:
+    """A context with the weights of a model, which are verified when it ends. Raises CheckpointError."""
+    if isinstance(model, StoredModel):
+        with model.mapped_weights() as mapped:
+            assert isinstance(model.config, PlainConfig)
+            shapes = {name: tensor.values.shape for name, tensor in mapped.items()}
+            require_shapes(shapes, weight_shapes(model.config), where=model.weights_file.path)
+            yield {name: (each.values.ctypes.data, shapes[name], each.dtype) for name, each in mapped.items()}
+        return
+    from transduce.model.weights import weights_of
+
     weights = {name: weight.contiguous() for name, weight in weights_of(model).items()}
-    if any(
-        str(weight.dtype) not in ("torch.float32", "torch.bfloat16", "torch.float16") for weight in weights.values()
-    ):
-        return None
-    tensors = {
+    yield {
         name: (weight.data_ptr(), tuple(weight.shape), str(weight.dtype).removeprefix("torch."))
         for name, weight in weights.items()
     }
-    sides = (model.source, model.target) if isinstance(model, Transformer) else ()
-    front_ends = [each for each in sides if isinstance(each, WordPositionFrontEnd)]
-    begins_word = [each.begins_word_V.numpy().astype(np.uint8) for each in front_ends]
-    return NativeEngine(
-        NativeModel(model.config, tensors, settings.precision, begins_word=begins_word), settings, kept=weights
-    )
+
+
+def _begins_word(model: Any) -> list[NDArray[np.uint8]]:
+    """Return which source ids and which target ids begin a word, (V,) each; none without word positions."""
+    if model.config.positions != "words":
+        return []
+    if not isinstance(model, StoredModel):
+        return [each.begins_word_V.numpy().astype(np.uint8) for each in (model.source, model.target)]
+    begins_word = [np.zeros(size, np.uint8) for size in model.config.vocab_sizes]
+    for flags_V, tokenizer in zip(begins_word, (model.tokenizers.src, model.tokenizers.tgt), strict=True):
+        flags_V[list(tokenizer.word_start_ids)] = 1
+    return begins_word

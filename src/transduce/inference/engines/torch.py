@@ -1,5 +1,22 @@
 """PyTorch's engine: it supports every model of the package, on CPUs and GPUs."""
 
-from transduce.inference.torch_engine import torch_engine as make
+from __future__ import annotations
 
-__all__ = ["make"]
+from collections.abc import Sequence
+from typing import Any
+
+from transduce.inference.engine import Engine, EngineSettings
+from transduce.inference.stored_model import in_torch
+
+__all__ = ["make", "reason_against"]
+
+
+def make(models: Sequence[Any], settings: EngineSettings) -> Engine:
+    """Make the engine of a model, or of an ensemble. Raises ConfigError as ``make_engine``."""
+    from transduce.inference.torch_engine import torch_engine
+
+    return torch_engine(list(map(in_torch, models)), settings)
+
+
+def reason_against(models: Sequence[Any]) -> None:
+    """Return None: it supports all."""

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Self
-
-import torch
+from typing import TYPE_CHECKING, Self
 
 from transduce.config import BeamSearchConfig, SampledSearchConfig
 from transduce.errors import ConfigError, DataError, SearchError
@@ -15,9 +13,11 @@ from transduce.inference.engine import Constraints, ForcedPair, Request, Run, ne
 from transduce.inference.folder import ModelFolder
 from transduce.inference.language_models.language_model import AS_IT_IS, Continuation, LanguageModel, lines_of, stack_of
 from transduce.inference.trained_model import Capabilities
-from transduce.model import AttentionHook
 from transduce.search import Hypothesis, Sampling
 from transduce.text import BOS_ID, EOS_ID, normalise
+
+if TYPE_CHECKING:
+    from transduce.model import AttentionHook
 
 __all__ = ["CausalLanguageModel"]
 
@@ -57,7 +57,8 @@ class CausalLanguageModel(LanguageModel):
     @classmethod
     def from_folder(cls, loaded: ModelFolder) -> Self:
         """Return the language model of a model folder that has been read."""
-        return cls(stack_of(loaded, is_causal=True), loaded.tokenizers.src, max_length=loaded.model.window)
+        model, window = stack_of(loaded, is_causal=True)
+        return cls(model, loaded.tokenizers.src, max_length=window)
 
     def generate(
         self,
@@ -150,6 +151,8 @@ class CausalLanguageModel(LanguageModel):
 
     def forward(self, read_ids: list[int], written_ids: list[int], attention_hook: AttentionHook) -> None:
         """Run the model over the ids of a text; the hook receives the attention weights."""
+        import torch
+
         self.model(torch.tensor([written_ids[:-1]], device=self.device), attention_hook=attention_hook)
 
     def _log_probs(self, ids: Sequence[int], stride: int | None) -> list[float]:

@@ -7,21 +7,25 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypedDict, Unpack
 
-import torch
-
+from transduce.config import LanguageModelConfig
 from transduce.errors import CheckpointError, ConfigError, DataError
 from transduce.inference.arguments import require_sequence
 from transduce.inference.devices import usable_device
 from transduce.inference.engine import EngineSettings
 from transduce.inference.engines import make_engine
 from transduce.inference.folder import ModelFolder, read_model_folder
+from transduce.inference.stored_model import StoredModel
 from transduce.inference.trained_model import Capabilities, TrainedModel
-from transduce.model import AttentionHook, TransformerLM
 from transduce.search.sampling import Sampling
 from transduce.text import SPECIAL_TOKENS, Tokenizer
 from transduce.text.documents import DocumentCodec
+
+if TYPE_CHECKING:
+    import torch
+
+    from transduce.model import AttentionHook
 
 __all__ = ["Continuation", "FilledText", "LanguageModel", "SpanFill", "TextScore"]
 
@@ -105,7 +109,8 @@ class LanguageModel(TrainedModel):
 
     def __init__(self, model: Any, tokenizer: Tokenizer, *, max_length: int) -> None:
         """``max_length``: the number of positions that the model has been trained on, its window."""
-        self.model, self.tokenizer, self.max_length = model.eval(), tokenizer, max_length
+        super().__init__(model if isinstance(model, StoredModel) else model.eval())
+        self.tokenizer, self.max_length = tokenizer, max_length
         self.codec = DocumentCodec(tokenizer)
         settings = EngineSettings(
             suppressed_ids=self._suppressed_ids(),
@@ -127,12 +132,6 @@ class LanguageModel(TrainedModel):
     @property
     def _models(self) -> str:
         return f"a model for {self.capabilities.tasks[0]}"
-
-    @property
-    def device(self) -> torch.device:
-        """The device of the model."""
-        device: torch.device = self.model.output.weight.device
-        return device
 
     def generate(self, prompts: Sequence[str], **options: Unpack[GenerationOptions]) -> list[Continuation]:
         """Continue each prompt. Raises ConfigError unless the model is causal."""
@@ -156,16 +155,14 @@ class LanguageModel(TrainedModel):
         ``stride``: by how many tokens the window of a causal model slides, at most its length; a masked one has none.
         Raises ConfigError for another stride.
         """
-        nats, n_tokens, n_bytes = 0.0, 0, 0
+        log_probs, n_bytes = list[float](), 0
         for lines in documents:
             ids = self.codec.encode(lines)
-            log_probs = self._log_probs(ids, stride)
-            nats -= float(torch.tensor(log_probs, dtype=torch.float64).sum())
-            n_tokens += len(log_probs)
+            log_probs += self._log_probs(ids, stride)
             n_bytes += self.codec.n_bytes(ids)
         if not n_bytes:
             raise DataError("the text has no words; perplexity needs some")
-        return TextScore(nats, n_tokens, n_bytes)
+        return TextScore(-math.fsum(log_probs), len(log_probs), n_bytes)
 
     @abstractmethod
     def _log_probs(self, ids: Sequence[int], stride: int | None) -> list[float]:
@@ -189,12 +186,16 @@ class LanguageModel(TrainedModel):
         return [*range(len(SPECIAL_TOKENS)), *self.tokenizer.mask_and_sentinel_ids]
 
 
-def stack_of(loaded: ModelFolder, *, is_causal: bool) -> TransformerLM:
-    """Return the model of a folder. Raises CheckpointError if it is not one stack that reads in this way."""
-    model: TransformerLM = loaded.model_as(TransformerLM)
-    if model.is_causal != is_causal:
+def stack_of(loaded: ModelFolder, *, is_causal: bool) -> tuple[StoredModel, int]:
+    """Return the model of a folder, and its window.
+
+    Raises CheckpointError if it is not one stack that reads in this way.
+    """
+    model, config = loaded.stored_as(LanguageModelConfig), loaded.config
+    assert isinstance(config, LanguageModelConfig)
+    if config.is_causal != is_causal:
         raise CheckpointError(f"{loaded.folder}: a model for {loaded.task} has is_causal = {str(is_causal).lower()}")
-    return model
+    return model, config.n_positions
 
 
 def lines_of(text: str) -> list[str]:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self
-
-import torch
+from typing import TYPE_CHECKING, Self
 
 from transduce.errors import ConfigError, DataError
 from transduce.inference.arguments import require_sequence
@@ -13,9 +11,11 @@ from transduce.inference.engine import ForcedPair, Request
 from transduce.inference.folder import ModelFolder
 from transduce.inference.language_models.language_model import FilledText, LanguageModel, SpanFill, stack_of
 from transduce.inference.trained_model import Capabilities
-from transduce.model import AttentionHook
 from transduce.text import BOS_ID
 from transduce.text.gaps import GapCodec
+
+if TYPE_CHECKING:
+    from transduce.model import AttentionHook
 
 __all__ = ["MaskedLanguageModel"]
 
@@ -39,7 +39,8 @@ class MaskedLanguageModel(LanguageModel):
         Raises CheckpointError if its vocabulary has no mask token.
         """
         loaded.require_language_model_tokens()
-        return cls(stack_of(loaded, is_causal=False), loaded.tokenizers.src, max_length=loaded.model.window)
+        model, window = stack_of(loaded, is_causal=False)
+        return cls(model, loaded.tokenizers.src, max_length=window)
 
     @property
     def mask_id(self) -> int:
@@ -62,6 +63,8 @@ class MaskedLanguageModel(LanguageModel):
 
     def forward(self, read_ids: list[int], written_ids: list[int], attention_hook: AttentionHook) -> None:
         """Run the model over the ids of a text; the hook receives the attention weights."""
+        import torch
+
         self.model(torch.tensor([read_ids], device=self.device), attention_hook=attention_hook)
 
     def _filled(self, text: str, n_best: int) -> FilledText:

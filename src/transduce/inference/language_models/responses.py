@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
-import torch
-
+from transduce.config import LanguageModelConfig
 from transduce.errors import DataError
 from transduce.inference.arguments import require_sequence
 from transduce.inference.devices import usable_device
@@ -17,11 +16,16 @@ from transduce.inference.engines import make_engine
 from transduce.inference.folder import ModelFolder, read_model_folder
 from transduce.inference.language_models.causal import CausalLanguageModel
 from transduce.inference.language_models.language_model import AS_IT_IS, Continuation, GenerationOptions
+from transduce.inference.stored_model import StoredModel
 from transduce.inference.trained_model import Capabilities, TrainedModel
-from transduce.model import RewardLM
 from transduce.search.sampling import Sampling
 from transduce.text import BOS_ID, EOS_ID, Tokenizer
 from transduce.text.documents import DocumentCodec
+
+if TYPE_CHECKING:
+    import torch
+
+    from transduce.model import RewardLM
 
 __all__ = ["ResponseModel", "RewardModel", "best_of_n", "encode_prompt", "encode_response"]
 
@@ -61,9 +65,10 @@ class RewardModel(TrainedModel):
         why_not_exported="its output is one number for a response, which no library's class has at the last token",
     )  # fmt: skip
 
-    def __init__(self, model: RewardLM, tokenizer: Tokenizer) -> None:
-        self.model, self.tokenizer = model.eval(), tokenizer
-        self.codec, self.engine = DocumentCodec(tokenizer), make_engine(self.model)
+    def __init__(self, model: RewardLM | StoredModel, tokenizer: Tokenizer) -> None:
+        super().__init__(model if isinstance(model, StoredModel) else model.eval())
+        self.window = _window(model)
+        self.tokenizer, self.codec, self.engine = tokenizer, DocumentCodec(tokenizer), make_engine(model)
 
     @classmethod
     def load(cls, folder: str | Path, *, device: str | torch.device = "cpu") -> Self:
@@ -74,7 +79,7 @@ class RewardModel(TrainedModel):
     @classmethod
     def from_folder(cls, loaded: ModelFolder) -> Self:
         """Return the reward model of a model folder that has been read."""
-        return cls(loaded.model_as(RewardLM), loaded.tokenizers.src)
+        return cls(loaded.stored_as(LanguageModelConfig, output="scalar"), loaded.tokenizers.src)
 
     def rate(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
         """Return the reward of each (prompt, response); higher is better.
@@ -83,21 +88,28 @@ class RewardModel(TrainedModel):
         standard deviation 1. Raises DataError for a pair that is longer than the model's window.
         """
         encoded = [self._encoded(*pair) for pair in pairs]
-        window = self.model.window
         for (ids, answer), (prompt, _) in zip(encoded, pairs, strict=True):
-            if window is not None and len(ids) + len(answer) > window:
+            if self.window is not None and len(ids) + len(answer) > self.window:
                 raise DataError(
                     f"a prompt with its response has {len(ids) + len(answer):,} tokens, the model's window"
-                    f" {window:,}: {prompt[:50]!r}"
+                    f" {self.window:,}: {prompt[:50]!r}"
                 )
         return self.engine.rewards([ForcedPair(*each) for each in encoded])
 
     def has_room_for(self, prompt: str, response: str) -> bool:
         """Return whether a prompt with its response is within the model's window."""
-        return self.model.window is None or sum(map(len, self._encoded(prompt, response))) <= self.model.window
+        return self.window is None or sum(map(len, self._encoded(prompt, response))) <= self.window
 
     def _encoded(self, prompt: str, response: str) -> tuple[list[int], list[int]]:
         return [BOS_ID, *encode_prompt(self.codec, prompt)], [*encode_response(self.codec, response), EOS_ID]
+
+
+def _window(model: RewardLM | StoredModel) -> int | None:
+    """Return the number of tokens that a model reads; None: any number."""
+    if not isinstance(model, StoredModel):
+        return model.window
+    assert isinstance(model.config, LanguageModelConfig)
+    return model.config.n_positions
 
 
 def best_of_n(

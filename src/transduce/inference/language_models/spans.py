@@ -5,23 +5,24 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-import torch
-
-from transduce.config import BeamSearchConfig, SearchConfig
+from transduce.config import BeamSearchConfig, SearchConfig, TransformerConfig
 from transduce.data.spans import restored, spans_of
 from transduce.errors import ConfigError, DataError
 from transduce.inference.arguments import require_sequence
 from transduce.inference.engine import Request
 from transduce.inference.folder import ModelFolder
 from transduce.inference.language_models.language_model import FilledText, LanguageModel, SpanFill
+from transduce.inference.stored_model import StoredModel
 from transduce.inference.text_search import MAX_SOURCE_TOKENS
 from transduce.inference.trained_model import Capabilities
-from transduce.model import AttentionHook, EncoderDecoder, Transformer
 from transduce.search import Hypothesis
 from transduce.text import BOS_ID, EOS_ID, UNK_ID, Tokenizer
 from transduce.text.gaps import GapCodec
+
+if TYPE_CHECKING:
+    from transduce.model import AttentionHook, EncoderDecoder
 
 __all__ = ["SpanLanguageModel"]
 
@@ -31,7 +32,9 @@ class SpanLanguageModel(LanguageModel):
 
     capabilities = Capabilities(("span-corruption",), "a model of missing spans", "fill", exported_as="encoder-decoder")
 
-    def __init__(self, model: EncoderDecoder, tokenizer: Tokenizer, search: SearchConfig, *, max_length: int) -> None:
+    def __init__(
+        self, model: EncoderDecoder | StoredModel, tokenizer: Tokenizer, search: SearchConfig, *, max_length: int
+    ) -> None:
         super().__init__(model, tokenizer, max_length=max_length)
         self.search = search
         self.max_length = min(max_length, self.engine.max_positions)
@@ -43,7 +46,7 @@ class SpanLanguageModel(LanguageModel):
         Raises CheckpointError if its vocabulary has no sentinels.
         """
         loaded.require_language_model_tokens()
-        model = loaded.model_as(Transformer)
+        model = loaded.stored_as(TransformerConfig)
         return cls(model, loaded.tokenizers.src, loaded.search, max_length=MAX_SOURCE_TOKENS)
 
     def fill(self, texts: Sequence[str], *, n_best: int = 5) -> list[FilledText]:
@@ -84,6 +87,8 @@ class SpanLanguageModel(LanguageModel):
 
     def forward(self, read_ids: list[int], written_ids: list[int], attention_hook: AttentionHook) -> None:
         """Run the model over the ids of a text; the hook receives the attention weights."""
+        import torch
+
         src_BS, tgt_BT = (torch.tensor([ids], device=self.device) for ids in (read_ids, written_ids[:-1]))
         self.model(src_BS, tgt_BT, attention_hook=attention_hook)
 

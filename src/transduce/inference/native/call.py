@@ -117,7 +117,7 @@ class Call(Texts):
             return
         if any(each.constraints.prefix or each.constraints.allowed for each in batch):
             raise ConfigError("a prefix cannot be used with a shortlist; leave one of them out")
-        candidates_VR, frequent_P = shortlist.candidates_VR.numpy(), shortlist.frequent_P.numpy()
+        candidates_VR, frequent_P = shortlist.candidates_VR, shortlist.frequent_P
         always = np.concatenate((np.arange(UNK_ID + 1), frequent_P))
         self._set_rows("listed", [
             np.unique(np.concatenate((always, candidates_VR[np.asarray(each.source)].ravel()))) for each in batch

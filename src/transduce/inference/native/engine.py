@@ -55,9 +55,8 @@ PROMPTS_PER_BATCH = 32
 class NativeEngine:
     """Decodes with a ``NativeModel``."""
 
-    def __init__(self, model: NativeModel, settings: EngineSettings, *, kept: object = None) -> None:
-        """``kept``: what holds the weights that the model refers to."""
-        self._model, self._settings, self._kept = model, settings, kept
+    def __init__(self, model: NativeModel, settings: EngineSettings) -> None:
+        self._model, self._settings = model, settings
         self._library = native.library()
         self.on_step: Callable[[], object] | None = None
         self.counts = PassCounts()

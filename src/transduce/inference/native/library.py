@@ -17,7 +17,7 @@ __all__ = [
     "ALLOWED", "DRAW", "ON_IDS", "ON_STEP", "Config", "Search", "Tensor", "address", "flat", "library",
 ]  # fmt: skip
 
-ABI = 2  # TD_ABI of the header
+ABI = 3  # TD_ABI of the header
 NAMES = ("libtransduce.so", "libtransduce.dylib", "transduce.dll")
 
 ALLOWED = ctypes.CFUNCTYPE(c_int32, c_int32, POINTER(c_int32), c_int32, POINTER(c_int32))
@@ -87,6 +87,8 @@ def _declared(lib: Any) -> Any:
     lib.td_isa.restype = c_char_p
     lib.td_load.argtypes, lib.td_load.restype = (POINTER(Config), POINTER(Tensor), c_int32, c_int32, *text), c_void_p
     lib.td_free.argtypes, lib.td_free.restype = (c_void_p,), None
+    lib.td_save.argtypes = (c_void_p, c_char_p, c_char_p, *text)
+    lib.td_map.argtypes, lib.td_map.restype = (POINTER(Config), c_int32, c_char_p, c_char_p, *text), c_void_p
     lib.td_run.argtypes = (c_void_p, POINTER(Search), *text)
     lib.td_score.argtypes = (c_void_p, POINTER(Search), c_void_p, c_void_p, c_int32, c_void_p)
     lib.td_logits.argtypes = (c_void_p, POINTER(Search), c_void_p)

@@ -12,7 +12,7 @@ from transduce.config import LanguageModelConfig, TransformerConfig
 from transduce.errors import ConfigError
 from transduce.inference.native import library as native
 
-__all__ = ["NativeModel", "PlainConfig", "supports"]
+__all__ = ["TYPES", "NativeModel", "PlainConfig", "WeightsInMemory", "reason_against_config"]
 
 ACTIVATIONS = ("", "relu", "gelu", "gelu-tanh", "swish")
 PRECISIONS = ("fp32", "bf16", "int8")
@@ -21,15 +21,27 @@ TYPES = ("float32", "bfloat16", "float16")
 PlainConfig = TransformerConfig | LanguageModelConfig
 
 
-def supports(config: object) -> bool:
-    """Whether the engine knows an architecture."""
+# By names on disk: the address, the shape and the type of each tensor.
+WeightsInMemory = Mapping[str, tuple[int, tuple[int, ...], str]]
+
+
+def reason_against_config(config: object) -> str | None:
+    """Return why the engine does not know an architecture; None if it does."""
     if not isinstance(config, TransformerConfig | LanguageModelConfig):
-        return False
-    is_plain = config.compatibility == "scaled" and config.attention == "full" and config.n_experts == 1
+        return "it is no Transformer"
+    unknown = {
+        "compatibility": config.compatibility != "scaled", "attention": config.attention != "full",
+        "n_experts": config.n_experts != 1,
+    }  # fmt: skip
     if isinstance(config, LanguageModelConfig):
-        return is_plain and config.is_causal and config.output != "scalar"
-    is_token_model = config.source == "tokens"
-    return is_plain and is_token_model and config.decoder == "causal" and config.block_size == 1
+        unknown |= {"is_causal": not config.is_causal, "output": config.output == "scalar"}
+    else:
+        unknown |= {
+            "source": config.source != "tokens", "decoder": config.decoder != "causal",
+            "block_size": config.block_size != 1,
+        }  # fmt: skip
+    names = [f"{name} = {getattr(config, name)!r}" for name, is_unknown in unknown.items() if is_unknown]
+    return f"it does not know {' and '.join(names)}" if names else None
 
 
 class NativeModel:
@@ -38,12 +50,12 @@ class NativeModel:
     def __init__(
         self,
         config: PlainConfig,
-        tensors: Mapping[str, tuple[int, tuple[int, ...], str]],
+        tensors: WeightsInMemory,
         precision: str,
         *,
         begins_word: Sequence[NDArray[np.uint8]] = (),
     ) -> None:
-        """``tensors``: the address, shape and type of each, by its name in files; they stay where they are.
+        """``tensors`` are copied.
 
         ``begins_word``: with word positions, which source ids and which target ids begin a word.
 

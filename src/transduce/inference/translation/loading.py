@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from transduce.config.decoding import LoadingOptions
 from transduce.inference.devices import usable_device, usable_precision
 from transduce.inference.language_models.responses import RewardModel
@@ -14,12 +16,13 @@ __all__ = ["load_translator"]
 
 def load_translator(options: LoadingOptions) -> Translator | Reranker | BestOfSamples:
     """Load a model, or an ensemble, with what the options name besides. Raises ConfigError or CheckpointError."""
-    device = str(usable_device(options.device))
+    device = usable_device(options.device)
     precision = usable_precision(options.precision, device)
     of_model = None if options.draft is not None else options.shortlist  # a draft has the shortlist itself
-    translator = Translator.load(*options.folders, device=device, precision=precision, shortlist=of_model)
+    load = partial(Translator.load, device=device, precision=precision, engine=options.engine)
+    translator = load(*options.folders, shortlist=of_model)
     if options.draft is not None:
-        small = Translator.load(options.draft, device=device, precision=precision, shortlist=options.shortlist)
+        small = load(options.draft, shortlist=options.shortlist)
         return translator.with_draft(
             small, n_drafted=options.n_drafted, min_probability=options.draft_probability
         )  # fmt: skip
@@ -27,5 +30,5 @@ def load_translator(options: LoadingOptions) -> Translator | Reranker | BestOfSa
         return BestOfSamples(translator, RewardModel.load(options.reward_model, device=device), n=options.best_of)
     if options.rerank is None:
         return translator
-    reverse = Translator.load(options.rerank, device=device, precision=precision)
+    reverse = load(options.rerank)
     return Reranker(translator, reverse, weight=options.rerank_weight)

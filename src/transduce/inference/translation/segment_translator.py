@@ -5,25 +5,25 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Self
-
-import torch
+from typing import TYPE_CHECKING, Self
 
 from transduce.config import (
     MIN_DRAFT_PROBABILITY,
     N_DRAFTED,
     BeamSearchConfig,
+    EncoderDecoderConfig,
     GreedySearchConfig,
     InferencePrecision,
     SearchConfig,
     split_direction,
 )
-from transduce.config.decoding import DecodingOptions, greedy_unless_sampled
+from transduce.config.decoding import DecodingOptions, EngineName, greedy_unless_sampled
 from transduce.errors import CheckpointError, ConfigError, DataError
 from transduce.inference.devices import usable_device
 from transduce.inference.engine import Constraints, Engine, EngineSettings, Request, never
 from transduce.inference.engines import make_engine
 from transduce.inference.folder import ModelFolder, read_model_folder
+from transduce.inference.stored_model import StoredModel
 from transduce.inference.text_search import SearchResult, TextSearch
 from transduce.inference.trained_model import TrainedModel
 from transduce.inference.translation.hypotheses import Candidate
@@ -33,10 +33,15 @@ from transduce.inference.translation.parts import ScoredText, TranslatedSegment
 from transduce.inference.translation.prefixes import Prefix
 from transduce.inference.translation.segment_text import ForcedIds, ReadSegment, SegmentText
 from transduce.inference.translation.shortlists import read_shortlist
-from transduce.model import EncoderDecoder
+from transduce.model.cost import cost_of
 from transduce.model.shortlist import Shortlist
 from transduce.search import DraftLength, PassCounts
 from transduce.text import EOS_ID, Tokenizers
+
+if TYPE_CHECKING:
+    import torch
+
+    from transduce.model import EncoderDecoder
 
 __all__ = ["SegmentTranslator"]
 
@@ -46,24 +51,27 @@ class SegmentTranslator(TrainedModel):
 
     def __init__(
         self,
-        model: EncoderDecoder,
+        model: EncoderDecoder | StoredModel,
         tokenizers: Tokenizers,
         search: SearchConfig,
         *,
         direction: str,
         precision: InferencePrecision = "fp32",
-        others: Sequence[EncoderDecoder] = (),
+        engine: EngineName = "auto",
+        others: Sequence[EncoderDecoder | StoredModel] = (),
         statistics: LineStatistics | None = None,
         shortlist: Shortlist | None = None,
         masks: MaskStatistics | None = None,
     ) -> None:
-        self.model, self.tokenizers, self.search, self.statistics = model, tokenizers, search, statistics
+        super().__init__(model)
+        self.tokenizers, self.search, self.statistics = tokenizers, search, statistics
         self.precision = precision
         settings = EngineSettings(
             precision,
             tokenizers.tgt.suppressed_ids,
             lambda: (EOS_ID, *tokenizers.tgt.word_start_ids),
             shortlist=shortlist,
+            engine=engine,
         )
         self._text_search = TextSearch(make_engine(model, *others, settings=settings), tokenizers.src)
         self._n_models = 1 + len(others)
@@ -73,13 +81,12 @@ class SegmentTranslator(TrainedModel):
         self._segment_text = SegmentText(tokenizers, self.mask_rules, statistics)
 
     def __repr__(self) -> str:
-        n_parameters = sum(weight.numel() for weight in self.model.parameters())
-        config, device = self.model.config, self.model.output_weight.device
+        config = self._model.config
         ensemble = f", ensemble of {self._n_models} models" if self._n_models > 1 else ""
         return (
             f"Translator({self.src_language}-{self.tgt_language}, {config.layers_in_words()} of {config.d_model}, "
-            f"{n_parameters / 1e6:.1f} million parameters"
-            f"{ensemble}, beam {self.search.beam_size}, {self.precision} on {device})"
+            f"{cost_of(config).parameters / 1e6:.1f} million parameters"
+            f"{ensemble}, beam {self.search.beam_size}, {self.precision} on {self.device})"
         )
 
     def with_draft(
@@ -136,6 +143,7 @@ class SegmentTranslator(TrainedModel):
         *others: str | Path,
         device: str | torch.device = "cpu",
         precision: InferencePrecision = "fp32",
+        engine: EngineName = "auto",
         shortlist: str | Path | None = None,
     ) -> Self:
         """Load a model folder, or several as an ensemble with the search configuration of the first.
@@ -156,7 +164,8 @@ class SegmentTranslator(TrainedModel):
         return kind.from_folder(
             first,
             precision=precision,
-            others=[each.model_as(EncoderDecoder) for each in more],
+            engine=engine,
+            others=[each.stored_as(EncoderDecoderConfig) for each in more],
             shortlist=None if shortlist is None else read_shortlist(Path(shortlist), first.tokenizers),
         )
 
@@ -166,13 +175,14 @@ class SegmentTranslator(TrainedModel):
         loaded: ModelFolder,
         *,
         precision: InferencePrecision = "fp32",
-        others: Sequence[EncoderDecoder] = (),
+        engine: EngineName = "auto",
+        others: Sequence[EncoderDecoder | StoredModel] = (),
         shortlist: Shortlist | None = None,
     ) -> Self:
         """Return the translator of a model folder that has been read; ``others`` are further models of an ensemble."""
         return cls(
-            loaded.model_as(EncoderDecoder), loaded.tokenizers, loaded.search, direction=loaded.direction,
-            precision=precision, others=others, statistics=loaded.statistics, shortlist=shortlist,
+            loaded.stored_as(EncoderDecoderConfig), loaded.tokenizers, loaded.search, direction=loaded.direction,
+            precision=precision, engine=engine, others=others, statistics=loaded.statistics, shortlist=shortlist,
         )  # fmt: skip
 
     @property

@@ -8,14 +8,15 @@ Shapes: V vocabulary, R target tokens of each source token, P frequent target to
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
-import torch
-from torch import Tensor
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
 
 from transduce.errors import CheckpointError
 from transduce.files import Migration, migrated, read_json, verify_manifest
 from transduce.model.shortlist import Shortlist
-from transduce.model.weights_file import read_tensors
 from transduce.text import Tokenizers
 
 __all__ = ["read_shortlist"]
@@ -34,7 +35,7 @@ def read_shortlist(folder: Path, tokenizers: Tokenizers) -> Shortlist:
     values = migrated(read_json(path, error=CheckpointError), MIGRATIONS, first=1, where=path, error=CheckpointError)
     if values.get("tokenizer_fingerprint") != tokenizers.fingerprint:
         raise CheckpointError(f"{folder} was made for other tokenizers than the model's; make it from the same store")
-    tensors = read_tensors(folder / TENSORS_FILE)
+    tensors = _read_arrays(folder / TENSORS_FILE)
     if set(tensors) != {"candidates", "frequent"}:
         raise CheckpointError(f"{folder / TENSORS_FILE} should have the tensors candidates and frequent")
     candidates_VR, frequent_P = tensors["candidates"], tensors["frequent"]
@@ -48,8 +49,17 @@ def read_shortlist(folder: Path, tokenizers: Tokenizers) -> Shortlist:
     return Shortlist(candidates_VR, frequent_P)
 
 
-def _require_ids(ids: Tensor, folder: Path, *, n_dimensions: int, vocab_size: int) -> None:
+def _read_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    from safetensors.numpy import load
+
+    try:
+        return dict(load(path.read_bytes()))
+    except (SafetensorError, OSError, ValueError, KeyError) as error:
+        raise CheckpointError(f"{path} cannot be read: {error}") from error
+
+
+def _require_ids(ids: NDArray[Any], folder: Path, *, n_dimensions: int, vocab_size: int) -> None:
     """Raise CheckpointError if a tensor does not hold target ids."""
-    is_right = ids.dtype == torch.int32 and ids.ndim == n_dimensions and ids.numel() > 0
+    is_right = ids.dtype == np.int32 and ids.ndim == n_dimensions and ids.size > 0
     if not is_right or int(ids.min()) < 0 or int(ids.max()) >= vocab_size:
         raise CheckpointError(f"{folder / TENSORS_FILE} does not hold target ids below {vocab_size:,}")

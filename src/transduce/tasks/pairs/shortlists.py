@@ -44,7 +44,10 @@ def write_shortlist(
     with atomic_folder(folder) as temporary:  # first, so that a full folder is noticed before the work
         log(f"learning the translations of tokens from {min(len(prepared.train), max_pairs):,} pairs")
         shortlist = _learned(prepared, n_candidates=n_candidates, n_frequent=n_frequent, max_pairs=max_pairs)
-        tensors = {"candidates": shortlist.candidates_VR, "frequent": shortlist.frequent_P}
+        tensors = {
+            "candidates": torch.from_numpy(shortlist.candidates_VR),
+            "frequent": torch.from_numpy(shortlist.frequent_P),
+        }
         description = {"format": len(MIGRATIONS), "tokenizer_fingerprint": prepared.tokenizers.fingerprint}
         write_tensors(temporary / TENSORS_FILE, tensors)
         write_json(temporary / DESCRIPTION_FILE, description)
@@ -64,4 +67,4 @@ def _learned(prepared: Prepared, *, n_candidates: int, n_frequent: int, max_pair
         candidates_VR = np.concatenate((candidates_VR, own_V1), axis=1)
     counts_V = np.bincount(store.columns["tgt"].gather(rows).values_N, minlength=tokenizers.tgt.size)
     frequent_P = np.argsort(-counts_V, kind="stable")[:n_frequent].astype(np.int32)
-    return Shortlist(torch.from_numpy(candidates_VR), torch.from_numpy(frequent_P))
+    return Shortlist(candidates_VR, frequent_P)
