@@ -83,7 +83,8 @@ def _run(arguments: Sequence[str]) -> int:
         from transduce.cli.verbs import make_app
 
         # The modules of other verbs would take a tenth of the time of --help.
-        app = make_app(arguments[0] if arguments else "")
+        verb = arguments[0] if arguments else ""
+        app = make_app(verb, is_overview=verb in ("", "-h", "--help"))
     try:
         code = app(args=list(arguments), prog_name="transduce", standalone_mode=False)
     except typer.TyperException as error:
