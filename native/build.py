@@ -31,6 +31,7 @@ KERNELS: dict[str, dict[str, tuple[str, ...]]] = {  # of each machine: names of 
     },
     "aarch64": {"neon": ("-march=armv8.2-a+dotprod",)},
 }
+ZIG = (sys.executable, "-m", "ziglang")
 MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
 
 
@@ -48,7 +49,7 @@ def _zig() -> list[str] | None:
         import ziglang  # noqa: F401
     except ImportError:
         return None
-    return [sys.executable, "-m", "ziglang", "cc"]
+    return [*ZIG, "cc"]
 
 
 def library_name(target: str | None = None) -> str:
@@ -64,6 +65,7 @@ def build(folder: Path, *, target: str | None = None, flags: Sequence[str] = ())
     command = _zig() if target else compiler()
     if command is None:
         raise RuntimeError("no C compiler: install gcc or clang, or the Python package ziglang")
+    is_zig = "ziglang" in command
     machine = (target or platform.machine()).split("-")[0].lower()
     kernels = KERNELS.get(MACHINES.get(machine, machine), {})
     name = library_name(target)
@@ -72,13 +74,17 @@ def build(folder: Path, *, target: str | None = None, flags: Sequence[str] = ())
     with tempfile.TemporaryDirectory() as work:
 
         def compiled(source: str, made: str, *options: str) -> str | None:
+            if is_zig:  # it has -mcpu in place of -march
+                options = tuple(each.replace("-march=armv8.2-a", "-mcpu=generic") for each in options)
             done = subprocess.run(
                 [*common, *options, "-c", str(SOURCES / source), "-o", f"{work}/{made}.o"],
                 capture_output=True, text=True, check=False,
             )  # fmt: skip
             if done.returncode and made not in kernels:
                 raise RuntimeError(f"{' '.join(common)} {source}: {done.stderr[-2000:]}")
-            return None if done.returncode else made  # an old compiler does not know the newest processors
+            if done.returncode:  # an old compiler does not know the newest processors
+                print(f"without the kernels {made}: {done.stderr.strip()[:300]}", file=sys.stderr)
+            return None if done.returncode else made
 
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             jobs = [pool.submit(compiled, "kernels.c", "portable", "-DISA_NAME=portable")]

@@ -69,7 +69,9 @@ struct kernels {
     void (*pack_keys)(const float *x, size_t stride, int n_positions, int width, float *keys);
 };
 
-size_t input_bytes(const struct matrix *, int n_rows);
+static inline size_t input_bytes(const struct matrix *m, int n_rows) {
+    return m->precision == FP32 ? 0 : (size_t)(n_rows + 32) * ((size_t)m->padded_inputs * 2 + sizeof(float)) + 128; /* rows of whole tiles */
+}
 
 /* The best kernels that this processor runs, or those of a name; NULL if there are none of that name here. */
 const struct kernels *kernels_named(const char *name);

@@ -23,11 +23,6 @@ int count_words(const struct embedding *e, const int32_t *ids, int n, int n_befo
 
 /* ---- room ---- */
 
-size_t input_bytes(const struct matrix *m, int n_rows) {
-    if (m->precision == FP32) return 0;
-    return (size_t)(n_rows + 32) * ((size_t)m->padded_inputs * 2 + sizeof(float)) + 128; /* rows of whole tiles */
-}
-
 static size_t widest(const td_model *m) {
     const struct td_config *c = &m->config;
     const int width_k = c->n_heads * c->d_k, width_v = c->n_heads * c->d_v;

@@ -9,8 +9,7 @@ Names other than errors are imported on first use, so ``import transduce`` is fa
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from transduce.errors import (
     CheckpointError,
@@ -24,7 +23,7 @@ from transduce.errors import (
     TransduceError,
     TreeError,
 )
-from transduce.imports import without_collection
+from transduce.imports import imported_on_use
 
 if TYPE_CHECKING:
     from transduce.config import ModelConfig, RunConfig, SearchConfig
@@ -56,24 +55,4 @@ __all__ = [
     "train",
 ]
 
-_LAZY_IMPORTS = {
-    "LanguageModel": "transduce.inference",
-    "ModelConfig": "transduce.config",
-    "Parser": "transduce.inference",
-    "Reader": "transduce.inference",
-    "RunConfig": "transduce.config",
-    "SearchConfig": "transduce.config",
-    "Transcriber": "transduce.inference",
-    "Transformer": "transduce.model",
-    "Translator": "transduce.inference",
-    "load": "transduce.inference",
-    "train": "transduce.runs",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name in _LAZY_IMPORTS:
-        with without_collection():
-            module = importlib.import_module(_LAZY_IMPORTS[name])
-        return getattr(module, name)
-    raise AttributeError(f"module 'transduce' has no attribute {name!r}")
+imported_on_use(__name__)

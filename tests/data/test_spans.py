@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from small_stores import write_documents
 from transduce.data import Batch, open_store
-from transduce.data.spans import SpanBatches, corrupt, restored, span_counts, spans_of
+from transduce.data.span_batches import SpanBatches
+from transduce.data.spans import corrupt, restored, span_counts, spans_of
 from transduce.text import BOS_ID, EOS_ID, LANGUAGE_MODEL_TOKENS, byte_tokenizer
 from transduce.text.documents import DocumentCodec
 

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from said import says
-from transduce.diagnostics import machine
+from transduce.diagnostics import machine, resources
 from transduce.diagnostics.installation import examine_installation
 from transduce.findings.finding import Finding, good, guard
 
@@ -56,7 +56,7 @@ def test_a_package_that_cannot_be_imported(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_more_threads_than_cores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    n_cores = machine.available_cores(tmp_path, tmp_path)
+    n_cores = resources.available_cores(tmp_path, tmp_path)
     monkeypatch.setattr(torch, "get_num_threads", lambda: n_cores + 3)
     monkeypatch.setenv("OMP_NUM_THREADS", str(n_cores + 3))
     [finding] = machine.examine_threads(tmp_path, tmp_path)
@@ -74,17 +74,17 @@ def test_the_share_of_a_container(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     group.mkdir(parents=True)
     (proc / "self" / "cgroup").write_text("0::/box/inner\n")
     (proc / "meminfo").write_text("MemTotal: 64000000 kB\nMemAvailable: 32000000 kB\n")
-    assert machine.available_cores(proc, tmp_path / "groups") == 16
+    assert resources.available_cores(proc, tmp_path / "groups") == 16
     (group / "cpu.max").write_text("250000 100000\n")
-    assert machine.available_cores(proc, tmp_path / "groups") == 3
+    assert resources.available_cores(proc, tmp_path / "groups") == 3
     (group / "cpu.max").write_text("max 100000\n")
-    assert machine.available_cores(proc, tmp_path / "groups") == 16
-    [finding] = machine.examine_memory(proc, tmp_path / "groups")
+    assert resources.available_cores(proc, tmp_path / "groups") == 16
+    [finding] = resources.examine_memory(proc, tmp_path / "groups")
     assert (finding.status, re.findall(r"[\d.]+ GB", finding.message)) == ("good", ["32.8 GB"])
     (group / "memory.max").write_text("4000000000\n")
     (group / "memory.current").write_text("3500000000\n")
     (group / "memory.stat").write_text("anon 5\ninactive_file 100000000\n")
-    [finding] = machine.examine_memory(proc, tmp_path / "groups")
+    [finding] = resources.examine_memory(proc, tmp_path / "groups")
     assert finding.status == "problem"
     assert says(finding.message, "0.6 GB", "4.0 GB", "container")
 
@@ -96,19 +96,19 @@ def test_the_share_of_an_older_container(tmp_path: Path, monkeypatch: pytest.Mon
     (tmp_path / "cpu").mkdir()
     (tmp_path / "cpu" / "cpu.cfs_quota_us").write_text("200000\n")
     (tmp_path / "cpu" / "cpu.cfs_period_us").write_text("100000\n")
-    assert machine.available_cores(tmp_path, tmp_path) == 2
+    assert resources.available_cores(tmp_path, tmp_path) == 2
     (tmp_path / "cpu" / "cpu.cfs_quota_us").write_text("-1\n")
-    assert machine.available_cores(tmp_path, tmp_path) == 16
+    assert resources.available_cores(tmp_path, tmp_path) == 16
     (tmp_path / "memory").mkdir()
     (tmp_path / "memory" / "memory.limit_in_bytes").write_text("8000000000")
     (tmp_path / "memory" / "memory.usage_in_bytes").write_text("1000000000")
-    [finding] = machine.examine_memory(tmp_path, tmp_path)
+    [finding] = resources.examine_memory(tmp_path, tmp_path)
     assert says(finding.message, "7.0 GB", "8.0 GB", "container")
 
 
 def test_full_disks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda path: type("Usage", (), {"free": 10**6}))
-    assert [finding.status for finding in machine.examine_disks()] == ["problem"] * 3
+    assert [finding.status for finding in resources.examine_disks()] == ["problem"] * 3
 
 
 def test_wrong_numbers(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,7 +52,7 @@ def test_a_file_has_all_bits(
     packed = native(model, precision)
     again = mapped(written(packed, tmp_path / "packed"), model, precision)
     search = GreedySearchConfig()
-    assert again.hypotheses(requests(), search) == packed.hypotheses(requests(), search)
+    assert again.hypotheses(requests(search), search) == packed.hypotheses(requests(search), search)
     assert written(again, tmp_path / "again").read_bytes() == (tmp_path / "packed").read_bytes()
 
 

@@ -18,7 +18,7 @@ from forks import Forks
 from said import naming, says
 from transduce import memory
 from transduce.config import ModelConfig, TrainingConfig
-from transduce.diagnostics import machine
+from transduce.diagnostics import resources
 from transduce.errors import CheckpointError, TrainingError
 from transduce.files import write_manifest
 from transduce.inference.folder import read_model_config, read_model_folder
@@ -73,7 +73,7 @@ def test_limits_of_both_versions_and_of_all_groups_above(tmp_path: Path) -> None
     older = {"memory.limit_in_bytes": 900_000_000, "memory.usage_in_bytes": 850_000_000, "memory.stat": statistics}
     limit_of(groups / "memory" / "box", older)
     assert free_memory(proc, groups, {}) == FreeMemory(60_000_000, 900_000_000, "container")
-    [finding] = machine.examine_memory(proc, groups, {})
+    [finding] = resources.examine_memory(proc, groups, {})
     assert says(finding.message, "0.1 GB", "0.9 GB", "container")
     assert finding.status == "problem"
 
@@ -95,7 +95,7 @@ def test_limits_of_the_process(tmp_path: Path) -> None:
     proc = fake_machine(tmp_path, "")
     limits = {"VmSize": 2_512_000_000, "VmData": 10**10}
     assert free_memory(proc, tmp_path, limits) == FreeMemory(2_000_000_000, 2_512_000_000, "process")
-    [finding] = machine.examine_memory(proc, tmp_path, limits)
+    [finding] = resources.examine_memory(proc, tmp_path, limits)
     assert says(finding.message, "2.0 GB", "2.5 GB", "process", "ulimit -a")
     assert free_memory(tmp_path / "no system", tmp_path, {}) is None
 

@@ -9,8 +9,9 @@ are imported on first use.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from transduce.imports import imported_on_use
 
 if TYPE_CHECKING:
     from transduce.cli.machine import chosen_device
@@ -29,26 +30,4 @@ __all__ = [
     "echo", "echo_error", "print_json", "print_line", "require_folder", "require_utf8_name", "run",
 ]  # fmt: skip
 
-_LAZY_IMPORTS = {
-    "DataOption": "options:Data",
-    "DeviceOption": "options:Device",
-    "JsonOption": "options:Json",
-    "StopRequest": "signals:StopRequest",
-    "TrainingProgress": "progress:TrainingProgress",
-    "TreebankOption": "options:Treebank",
-    "chosen_device": "machine:chosen_device",
-    "echo": "output:echo",
-    "echo_error": "output:echo_error",
-    "print_json": "output:print_json",
-    "print_line": "output:print_line",
-    "require_folder": "paths:require_folder",
-    "require_utf8_name": "paths:require_utf8_name",
-    "run": "main:run",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name in _LAZY_IMPORTS:
-        module, _, attribute = _LAZY_IMPORTS[name].partition(":")
-        return getattr(importlib.import_module(f"transduce.cli.{module}"), attribute)
-    raise AttributeError(f"module 'transduce.cli' has no attribute {name!r}")
+imported_on_use(__name__)

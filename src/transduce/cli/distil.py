@@ -45,6 +45,7 @@ def distil(
     ] = 1,
     device: options.Device = "auto",
     precision: options.Precision = "fp32",
+    engine: options.Engine = "auto",
     json: options.Json = False,
 ) -> None:
     """Make the training text of a smaller or faster model from the translations of MODEL.
@@ -58,7 +59,7 @@ def distil(
         open_binary(src).close()  # checked before the model is loaded
     require_writable("--out", out)
     require_not_read(out, src, option="--src")
-    loading = LoadingOptions(folders, device, precision)
+    loading = LoadingOptions(folders, device, precision, engine=engine)
     with ExitStack() as stack:
         if workers > 1:
             from transduce.bulk import TranslationJob, TranslationWorkers

@@ -75,6 +75,7 @@ def evaluate(
     rerank_weight: options.RerankWeight = options.DEFAULT_RERANK_WEIGHT,
     device: options.Device = "auto",
     precision: options.Precision = "fp32",
+    engine: options.Engine = "auto",
     json: options.Json = False,
 ) -> None:
     """Translate a test set and score it with sacreBLEU and chrF. Lines are not split by default.
@@ -90,7 +91,7 @@ def evaluate(
 
     if media is not None:
         _evaluate_media(
-            folders, media, out, has_other=any((src, ref, text, rerank, tokenize)), decoding=decoding,
+            folders, media, out, has_other=any((src, ref, text, rerank, tokenize, engine != "auto")), decoding=decoding,
             device=device, precision=precision, json=json,
         )  # fmt: skip
         return
@@ -106,7 +107,10 @@ def evaluate(
     require_stdin_once({"--src": src, **named_references(ref)})
     require_model_folders(folders, rerank, text_usage="--src {}")
     texts = None if src is None else aligned_lines(src, *ref)  # checked before the model is loaded
-    translator = load_translator(LoadingOptions(folders, device, precision, rerank=rerank, rerank_weight=rerank_weight))
+    loading = LoadingOptions(
+        folders, device, precision, rerank=rerank, rerank_weight=rerank_weight, engine=engine
+    )  # fmt: skip
+    translator = load_translator(loading)
     also = options.requested_bleus(paper=paper_bleu, multi30k=multi30k_bleu)
     if text is not None:
         searched, languages = data_folders(data), (translator.src_language, translator.tgt_language)

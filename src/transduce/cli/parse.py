@@ -55,6 +55,7 @@ def parse(
     ] = 1000,
     device: options.Device = "auto",
     precision: options.Precision = "fp32",
+    engine: options.Engine = "auto",
     json: options.Json = False,
 ) -> None:
     """Parse sentences from stdin, one per line with spaces between words, to one Penn tree per line.
@@ -78,7 +79,7 @@ def parse(
     require_model_folder(folder, text_usage="transduce parse MODEL < {}")
     device = chosen_device(device)
     precision = chosen_precision(precision, device)
-    parser = Parser.load(folder, device=device, precision=precision, is_constrained=not unconstrained)
+    parser = Parser.load(folder, device=device, precision=precision, engine=engine, is_constrained=not unconstrained)
     search = decoding.applied_to(parser.search)
     is_typed = trees is None and is_interactive()
     lines = typed_lines("en", history="parse") if is_typed else piped_lines()

@@ -53,6 +53,7 @@ def rank(
     ] = None,
     device: options.Device = "auto",
     precision: options.Precision = "fp32",
+    engine: options.Engine = "auto",
     json: options.Json = False,
 ) -> None:
     """Rank MODEL's own translations of a text by chrF: what a reward model for translation learns from.
@@ -73,7 +74,7 @@ def rank(
     require_not_read(out, src, option="--src")
     require_not_read(out, ref, option="--ref")
     n_pairs = sum(1 for _ in read_aligned_files(src, ref))  # checked before the model is loaded
-    translator = load_translator(LoadingOptions(folders, device, precision))
+    translator = load_translator(LoadingOptions(folders, device, precision, engine=engine))
     searched = decoding.changed(kind="sampling") if beam is None else decoding.changed(beam_size=beam)
     search = searched.applied_to(translator.search)
     from transduce.inference import RankedCounts, Translator, ranked_translations

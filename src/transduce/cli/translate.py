@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from functools import partial
 from itertools import repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
-from transduce.bulk import TranslationJob, TranslationWorkers
 from transduce.cli import options
 from transduce.cli.bulk import is_pattern, translate_pattern
 from transduce.cli.decoding import decoding_options, flags_of
@@ -30,6 +28,7 @@ from transduce.files import open_binary
 from transduce.text.normalise import normalise
 
 if TYPE_CHECKING:
+    from transduce.bulk import TranslationJob
     from transduce.inference import Translation
 
 __all__ = ["translate"]
@@ -166,7 +165,12 @@ def translate(
         folders, device, precision, shortlist, draft, draft_tokens, draft_probability, rerank, rerank_weight, best_of,
         reward_model, engine,
     )  # fmt: skip
-    job_of = partial(TranslationJob, loading, decoding, prefix, not no_split, format)
+
+    def job(**settings: Any) -> TranslationJob:
+        from transduce.bulk import TranslationJob
+
+        return TranslationJob(loading, decoding, prefix, not no_split, format, **settings)
+
     if ray is not None or (source is not None and is_pattern(source)):
         options.require_alone(
             "files of a pattern are translated by themselves",
@@ -176,7 +180,7 @@ def translate(
                 "--warnings": warnings, "--alignment": alignment,
             },
         )  # fmt: skip
-        translate_pattern(job_of(), source, out, n_workers=workers, ray=ray)
+        translate_pattern(job(), source, out, n_workers=workers, ray=ray)
         return
     if is_document:
         options.require_alone(
@@ -204,8 +208,10 @@ def translate(
         raise ConfigError("--alignment is of the best translation; leave out --n-best, or add --json")
     with ExitStack() as stack:
         if workers > 1 and not is_interactive(source):
-            job = job_of(is_scored=is_scored, is_linked=alignment, chunk_lines=buffer or BUFFER_LINES_OF_WORKER)
-            team = stack.enter_context(TranslationWorkers(job, workers))
+            from transduce.bulk import TranslationWorkers
+
+            of_lines = job(is_scored=is_scored, is_linked=alignment, chunk_lines=buffer or BUFFER_LINES_OF_WORKER)
+            team = stack.enter_context(TranslationWorkers(of_lines, workers))
             max_source_tokens = team.wait_until_loaded()
             translations = team.translate_lines(input_lines(source))
         else:

@@ -8,54 +8,56 @@ The tables model and search choose their record by what the file says they are, 
 
 from __future__ import annotations
 
-from typing import Self
+from typing import TYPE_CHECKING
 
-from pydantic import model_validator
+from transduce.imports import imported_on_use
 
-from transduce.config.alignment import AlignmentConfig
-from transduce.config.data import CORPUS_PATTERN, MAX_PAIRS, MEDIA_CORPORA, SPLITS, AnyDataConfig, DataConfig, Split
-from transduce.config.directions import (
-    DIRECTION_PATTERN,
-    LANGUAGE_PATTERN,
-    base_language,
-    canonical_code,
-    canonical_direction,
-    split_direction,
-)
-from transduce.config.documents import DocumentsData, FirstItems, SegmentsData
-from transduce.config.media import ImagesData, MediaData, Noise, SpeechData
-from transduce.config.migrations import config_of_format_1, tables_of_format_3
-from transduce.config.model import (
-    AnyModelConfig,
-    ByteNetConfig,
-    ConvS2SConfig,
-    EncoderDecoderConfig,
-    LanguageModelConfig,
-    LastStateConfig,
-    ModelConfig,
-    RecurrentConfig,
-    TransformerConfig,
-)
-from transduce.config.pairs import PairsData, ParallelCorpora, ParallelData, TreesData
-from transduce.config.prompts import PromptsData
-from transduce.config.record import MAX_SEED, MAX_VOCABULARY_SIZE, Record, config_from_mapping, nearest_name
-from transduce.config.search import (
-    MAX_ALPHA,
-    MAX_BEAM_SIZE,
-    MAX_ITERATIONS,
-    MIN_DRAFT_PROBABILITY,
-    N_DRAFTED,
-    AnySearchConfig,
-    BeamSearchConfig,
-    GreedySearchConfig,
-    InferencePrecision,
-    MaskPredictSearchConfig,
-    SampledSearchConfig,
-    SearchConfig,
-    TextFormat,
-)
-from transduce.config.task_settings import TaskSettings, require_read, task_settings, without_unread
-from transduce.config.training import MAX_BATCHES, MAX_MINUTES, Precision, TrainingConfig
+if TYPE_CHECKING:
+    from transduce.config.alignment import AlignmentConfig
+    from transduce.config.data import CORPUS_PATTERN, MAX_PAIRS, MEDIA_CORPORA, SPLITS, AnyDataConfig, DataConfig, Split
+    from transduce.config.directions import (
+        DIRECTION_PATTERN,
+        LANGUAGE_PATTERN,
+        base_language,
+        canonical_code,
+        canonical_direction,
+        split_direction,
+    )
+    from transduce.config.documents import DocumentsData, FirstItems, SegmentsData
+    from transduce.config.media import ImagesData, MediaData, Noise, SpeechData
+    from transduce.config.migrations import config_of_format_1, tables_of_format_3
+    from transduce.config.model import (
+        AnyModelConfig,
+        ByteNetConfig,
+        ConvS2SConfig,
+        EncoderDecoderConfig,
+        LanguageModelConfig,
+        LastStateConfig,
+        ModelConfig,
+        RecurrentConfig,
+        TransformerConfig,
+    )
+    from transduce.config.pairs import PairsData, ParallelCorpora, ParallelData, TreesData
+    from transduce.config.prompts import PromptsData
+    from transduce.config.record import MAX_SEED, MAX_VOCABULARY_SIZE, config_from_mapping, nearest_name
+    from transduce.config.run import RunConfig
+    from transduce.config.search import (
+        MAX_ALPHA,
+        MAX_BEAM_SIZE,
+        MAX_ITERATIONS,
+        MIN_DRAFT_PROBABILITY,
+        N_DRAFTED,
+        AnySearchConfig,
+        BeamSearchConfig,
+        GreedySearchConfig,
+        InferencePrecision,
+        MaskPredictSearchConfig,
+        SampledSearchConfig,
+        SearchConfig,
+        TextFormat,
+    )
+    from transduce.config.task_settings import TaskSettings, without_unread
+    from transduce.config.training import MAX_BATCHES, MAX_MINUTES, Precision, TrainingConfig
 
 __all__ = [
     "CORPUS_PATTERN", "DIRECTION_PATTERN", "LANGUAGE_PATTERN", "MAX_ALPHA", "MAX_BATCHES", "MAX_BEAM_SIZE",
@@ -71,28 +73,4 @@ __all__ = [
     "without_unread",
 ]  # fmt: skip
 
-
-class RunConfig(Record):
-    """The configuration of a run: the input of ``transduce train``, stored in ``run.json``."""
-
-    model: AnyModelConfig = TransformerConfig()
-    data: AnyDataConfig = ParallelData()
-    training: TrainingConfig = TrainingConfig()
-    search: AnySearchConfig = BeamSearchConfig()
-    alignment: AlignmentConfig = AlignmentConfig()
-
-    @model_validator(mode="after")
-    def _settings_fit_the_task(self) -> Self:
-        task = task_settings(self.data.task)
-        task.settings.of(self.data)
-        require_read("training", self.training, task)
-        require_read("alignment", self.alignment, task)
-        task.require_fit(self)
-        return self
-
-    @model_validator(mode="after")
-    def _vocabularies_fit(self) -> Self:
-        is_shared = self.data.shared_vocabulary
-        if isinstance(self.model, EncoderDecoderConfig) and self.model.embeddings == "three-way" and not is_shared:
-            raise ValueError("three-way embeddings need shared_vocabulary = true; or choose embeddings = 'target'")
-        return self
+imported_on_use(__name__)

@@ -37,7 +37,9 @@ NOT_IN_RECIPES = frozenset({A_NAME, A_TABLE, "[key]"})
 class Record(BaseModel):
     """A table of settings: immutable, without type coercion, and without unknown keys."""
 
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", protected_namespaces=(), allow_inf_nan=False)
+    model_config = ConfigDict(
+        frozen=True, strict=True, extra="forbid", protected_namespaces=(), allow_inf_nan=False, defer_build=True
+    )
 
 
 def matching(pattern: str, words: str) -> AfterValidator:

@@ -9,24 +9,18 @@ sentinel with its span, and one more sentinel at the end::
 
 Every epoch removes other spans, which follow from the seed, the epoch and the number of the segment alone.
 
-Shapes: T tokens of a segment, I segments of an epoch, B rows of a batch.
+Shapes: T tokens of a segment.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from itertools import pairwise
-from typing import Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from transduce.data.batch_source import BatchOptions
-from transduce.data.collate import Batch, collate_pairs
-from transduce.data.documents import SegmentBatches
-from transduce.data.store import Store
-
-__all__ = ["MEAN_SPAN", "P_REMOVED", "SpanBatches", "corrupt", "restored", "span_counts", "spans_of"]
+__all__ = ["MEAN_SPAN", "P_REMOVED", "corrupt", "restored", "span_counts", "spans_of"]
 
 P_REMOVED = 0.15  # of a segment's tokens
 MEAN_SPAN = 3.0  # tokens
@@ -97,31 +91,3 @@ def restored(source: Sequence[int], target: Sequence[int], sentinels: Collection
     """
     spans, sentinels = spans_of(target, sentinels), set(sentinels)
     return [token for id in source for token in (spans.get(id, []) if id in sentinels else [id])]
-
-
-class SpanBatches(SegmentBatches[Batch]):
-    """Batches of pairs: a segment with spans removed, and the spans."""
-
-    has_bos = False
-
-    def __init__(
-        self, store: Store, *, sentinels: Sequence[int], max_length: int, **options: Unpack[BatchOptions]
-    ) -> None:
-        super().__init__(store, max_length=max_length, **options)
-        self._sentinels = sentinels
-
-    def _lengths(self, epoch: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        n_tokens_I = self.segments(epoch).length_I.astype(np.int64)
-        n_removed_I, n_spans_I = span_counts(n_tokens_I, max_spans=len(self._sentinels) - 1)
-        src_I = n_tokens_I - n_removed_I + n_spans_I + 1  # and EOS
-        tgt_I = n_removed_I + n_spans_I + 2  # with the last sentinel and EOS
-        return src_I.astype(np.int32), tgt_I.astype(np.int32)
-
-    def _collate_rows(self, epoch: int, rows_B: NDArray[np.int64]) -> Batch:
-        segments, sources, targets = self.segments(epoch), [], []
-        for item, ids_T in zip(rows_B.tolist(), self._ids_of_segments(epoch, rows_B), strict=True):
-            source, target = corrupt(ids_T, self._sentinels, np.random.default_rng([self.seed, epoch, 4, item]))
-            sources.append(source)
-            targets.append(target)
-        rows = tuple(segments.row_I[rows_B].tolist())
-        return collate_pairs(sources, targets, rows=rows).to(self._device)

@@ -1,8 +1,7 @@
-"""Diagnostics of token stores, prepared text, checkpoints and model folders; ``runs.py`` examines run folders."""
+"""Diagnostics of token stores, prepared text and checkpoints; ``models.py`` and ``runs.py`` examine their folders."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -12,24 +11,16 @@ from transduce.config import SPLITS
 from transduce.data import StoreSummary, open_store
 from transduce.findings.finding import Finding, counted, good, guard, note, problem
 from transduce.findings.text import examine_two_files
-from transduce.inference import Parser, Translator
-from transduce.inference.folder import CARD_FILE, read_model_folder
-from transduce.inference.trained_model import TrainedModel
-from transduce.model import cost_of
 from transduce.model.weights_file import tensors_in
 from transduce.tasks import open_prepared
 from transduce.tasks.prepared import has_manifest
 from transduce.training import read_state
 from transduce.training.checkpoint import MODEL_FILE, OPTIMISER_FILE, CheckpointTrigger, verify_checkpoint
 
-__all__ = ["examine_checkpoint", "examine_leftovers", "examine_model", "examine_prepared", "examine_store"]
+__all__ = ["examine_checkpoint", "examine_leftovers", "examine_prepared", "examine_store"]
 
 MANY_LEFT_OUT = 0.05  # fraction of the pairs
 N_NAMES_SHOWN = 3
-
-# Short test inputs; the output is shown, not evaluated.
-SENTENCES = {"en": "A dog sleeps.", "de": "Ein Hund schläft.", "fr": "Un chien dort."}
-ANY_LANGUAGE = "1, 2, 3."
 
 WHY: dict[CheckpointTrigger, str] = {
     "schedule": "written on schedule",
@@ -115,39 +106,6 @@ def _nonfinite_tensors(tensors: Iterable[tuple[str, torch.Tensor]]) -> str:
     more = f" and {len(names) - N_NAMES_SHOWN} more" if len(names) > N_NAMES_SHOWN else ""
     noun = "tensor has" if len(names) == 1 else "tensors have"
     return f"{len(names)} {noun} non-finite numbers (NaN or infinity): {', '.join(names[:N_NAMES_SHOWN])}{more}"
-
-
-def examine_model(folder: Path) -> Iterator[Finding]:
-    """Examine a model folder: its files, its weights, and the output for a short sentence."""
-    read = read_model_folder(folder, device=torch.device("cpu"))
-    config = read.config
-    yield good(
-        folder,
-        f"a model folder: {read.direction}, {config.layers_in_words()} of width {config.d_model},"
-        f" {cost_of(config).parameters:,} parameters",
-    )
-    if not (folder / CARD_FILE).is_file():
-        yield note(folder, f"no model card ({CARD_FILE}): its training data is not documented")
-    if TrainedModel.is_known(read):
-        yield from guard(folder, _examine_output(folder, TrainedModel.class_for(read).from_folder(read)))
-
-
-def _examine_output(folder: Path, model: TrainedModel) -> Iterator[Finding]:
-    """Show what a translator or a parser makes of a short sentence."""
-    start = time.perf_counter()
-    match model:
-        case Translator(src_language=language):
-            sentence, verb = SENTENCES.get(language, ANY_LANGUAGE), "translates"
-            output = model.translate([sentence])[0]
-        case Parser():
-            sentence, verb = SENTENCES["en"], "parses"
-            output = str(model.parse([sentence])[0])
-        case _:
-            return
-    if output:
-        yield good(folder, f"it {verb} {sentence!r} as {output!r} in {time.perf_counter() - start:.2f} s")
-    else:
-        yield note(folder, f"its translation of {sentence!r} is empty: was it trained long enough?")
 
 
 def examine_leftovers(*folders: Path) -> Iterator[Finding]:

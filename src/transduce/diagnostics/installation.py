@@ -16,7 +16,9 @@ from typing import NamedTuple
 
 from transduce.corpora import CATALOGUE, available_directions, data_folders
 from transduce.diagnostics.corpora import corpora_in
+from transduce.diagnostics.resources import examine_disks, examine_memory
 from transduce.findings.finding import Finding, good, guard, note, problem
+from transduce.inference.native.library import kernels, library
 
 __all__ = ["examine_installation"]
 
@@ -130,17 +132,26 @@ def _leading_numbers(version: str) -> list[int]:
 
 
 def _examine_machine() -> Iterator[Finding]:
-    from transduce.diagnostics import machine  # late: the import of torch may fail
+    if library() is None:
+        yield note("engine in C", "was not compiled, or is of another version; all models are run by PyTorch")
+    else:
+        yield good("engine in C", f"with kernels for {kernels()}")
+    if _version("torch") is None:
+        yield note("PyTorch", "is not installed, so only the engine in C runs: pip install 'transduce[train]'")
+    else:
+        from transduce.diagnostics import machine  # late: the import of torch may fail
 
-    yield from guard("threads", machine.examine_threads())
-    yield from guard("devices", machine.examine_devices())
-    yield from guard("numbers", machine.examine_products())
-    yield from guard("memory", machine.examine_memory())
-    yield from guard("disks", machine.examine_disks())
+        yield from guard("threads", machine.examine_threads())
+        yield from guard("devices", machine.examine_devices())
+        yield from guard("numbers", machine.examine_products())
+    yield from guard("memory", examine_memory())
+    yield from guard("disks", examine_disks())
 
 
 def _examine_processes() -> Iterator[Finding]:
     """Check the support for distributed training."""
+    if _version("torch") is None:
+        return
     import torch.distributed
 
     if not torch.distributed.is_available():

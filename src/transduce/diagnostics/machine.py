@@ -1,33 +1,27 @@
-"""Diagnostics of the machine: threads, memory, disks, devices, and the accuracy of their kernels.
+"""Diagnostics of PyTorch on this machine: threads, devices, and the accuracy of their kernels.
 
 Shapes: B sentences, H heads, T positions, K d_k, N rows, D d_model.
 """
 
 from __future__ import annotations
 
-import math
 import os
-import shutil
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from transduce.config import InferencePrecision, TransformerConfig
-from transduce.corpora import cache_folder
+from transduce.diagnostics.resources import available_cores
 from transduce.findings.finding import Finding, counted, good, note, problem
-from transduce.machine_limits import CGROUPS, PROC, control_groups, free_memory, numbers_in
+from transduce.machine_limits import CGROUPS, PROC
 from transduce.model import Transformer, fast_precision, for_inference, has_int8_products
 from transduce.model.attention import dot_product_attention, fused_attention
 
-__all__ = [
-    "available_cores", "examine_devices", "examine_disks", "examine_memory", "examine_products", "examine_threads",
-]  # fmt: skip
+__all__ = ["examine_devices", "examine_products", "examine_threads"]
 
 GB = 1e9
-LITTLE_MEMORY, LITTLE_DISK = 1 * GB, 1 * GB  # training a small model, or unpacking a corpus, takes more
 
 # Maximum error relative to the largest entry: well above rounding errors.
 TOLERANCE: dict[InferencePrecision, float] = {"fp32": 1e-4, "bf16": 5e-2, "int8": 5e-2}
@@ -46,56 +40,6 @@ def examine_threads(proc: Path = PROC, cgroups: Path = CGROUPS) -> Iterator[Find
         yield note("threads", f"{numbers}, since OMP_NUM_THREADS is {setting}; training would be faster with more")
     else:
         yield good("threads", numbers)
-
-
-def available_cores(proc: Path = PROC, cgroups: Path = CGROUPS) -> int:
-    """Return the number of cores that this process may use, by CPU affinity and the container's quota (rounded up)."""
-    n_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    for folder in control_groups(proc, cgroups, "cpu"):
-        quota, period = [*numbers_in(folder / "cpu.max"), None, None][:2]
-        if quota is None:  # cgroups version 1
-            quota = next(numbers_in(folder / "cpu.cfs_quota_us"), None)
-            period = next(numbers_in(folder / "cpu.cfs_period_us"), None)
-        if quota is not None and period and quota > 0:
-            n_cores = min(n_cores, max(1, math.ceil(quota / period)))
-    return n_cores
-
-
-def examine_memory(
-    proc: Path = PROC, cgroups: Path = CGROUPS, limits: Mapping[str, int] | None = None
-) -> Iterator[Finding]:
-    """Report the free memory of the machine, or what a container or this process may still use."""
-    free = free_memory(proc, cgroups, limits)
-    if free is None:
-        yield note("memory", "this system does not report the free memory")
-        return
-    whose = {"": "", "container": "this container may use", "process": "this process may use (see: ulimit -a)"}[free.of]
-    amount = f"{free.n_bytes / GB:.1f} GB free"
-    if free.limit is not None:
-        amount += f" of the {free.limit / GB:.1f} GB that {whose}"
-    if free.n_bytes < LITTLE_MEMORY:
-        yield problem("memory", f"{amount}: too little to train; close other programs, or use a larger machine")
-    else:
-        yield good("memory", amount)
-
-
-def examine_disks() -> Iterator[Finding]:
-    """Check free space and permissions of the folders of runs, corpora and temporary files."""
-    folders = {
-        "disk of runs": (Path.cwd(), "name another folder with --out"),
-        "disk of corpora": (cache_folder(), "set XDG_CACHE_HOME, or name a data folder with --data and --out"),
-        "disk of temporary files": (Path(tempfile.gettempdir()), "set TMPDIR"),
-    }
-    for subject, (folder, help) in folders.items():
-        existing = next(path for path in (folder, *folder.parents) if path.exists())
-        free = shutil.disk_usage(existing).free
-        amount = f"{free / GB:,.1f} GB free in {folder}"
-        if not os.access(existing, os.W_OK | os.X_OK):
-            yield note(subject, f"{existing} cannot be written to by this user; {help}")
-        elif free < LITTLE_DISK:
-            yield problem(subject, f"{amount}: too little for checkpoints and corpora; free some, or {help}")
-        else:
-            yield good(subject, amount)
 
 
 def examine_devices() -> Iterator[Finding]:

@@ -15,6 +15,7 @@ from transduce.findings import text, treebanks
 from transduce.findings.finding import Finding, good, guard, problem
 from transduce.findings.media import examine_media_list, is_media_list
 from transduce.findings.rankings import examine_ranking_file, examine_shared_prompts, is_ranking_file
+from transduce.imports import needing_train_extra
 
 __all__ = ["examine"]
 
@@ -112,15 +113,20 @@ def _examine_folder(folder: Path) -> Iterator[Finding]:
 
 
 def _examine_written_folder(folder: Path, kind: Written) -> Iterator[Finding]:
-    from transduce.diagnostics import folders, runs  # late: they import torch, which text does not need
+    if kind == "model":
+        from transduce.diagnostics.models import examine_model
 
-    examiners: dict[Written, Callable[[Path], Iterator[Finding]]] = {
+        yield from examine_model(folder)
+        return
+    with needing_train_extra("to examine it"):
+        from transduce.diagnostics import folders, runs  # late: they import torch, which text does not need
+
+    examiners: dict[str, Callable[[Path], Iterator[Finding]]] = {
         "run": runs.examine_run,
         "prepared": folders.examine_prepared,
         "store": folders.examine_store,
         "checkpoint": folders.examine_checkpoint,
         "checkpoints": runs.examine_checkpoints,
-        "model": folders.examine_model,
     }
     yield from examiners[kind](folder)
     if kind in ("prepared", "checkpoints"):

@@ -17,7 +17,8 @@ import torch
 from transduce.config import RunConfig
 from transduce.corpora.cleaning import Tally
 from transduce.diagnostics.corpora import describe_run
-from transduce.diagnostics.folders import examine_checkpoint, examine_leftovers, examine_model, examine_prepared
+from transduce.diagnostics.folders import examine_checkpoint, examine_leftovers, examine_prepared
+from transduce.diagnostics.models import examine_model
 from transduce.errors import CheckpointError, TransduceError, quoted
 from transduce.files import decoded_lines, is_running, open_regular, read_json
 from transduce.findings.finding import Finding, counted, good, guard, note, on_lines, problem

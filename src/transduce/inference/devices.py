@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from transduce.config import InferencePrecision
 from transduce.errors import ConfigError, quoted
-from transduce.inference.native.library import library
+from transduce.imports import needing_train_extra
+from transduce.inference.native.library import kernels, library
 
 if TYPE_CHECKING:
     import torch
@@ -31,7 +32,8 @@ def usable_device(name: str | torch.device) -> str:
         name = "cuda" if _has_gpu() else "cpu"
     if str(name) == "cpu":
         return "cpu"
-    import torch
+    with needing_train_extra(f"device {name}"):
+        import torch
 
     try:
         torch.empty(0, device=name)
@@ -56,8 +58,8 @@ def usable_precision(name: str, device: str) -> InferencePrecision:
     Raises ConfigError for an unknown name, or int8 on a device without it.
     """
     match name:
-        case "auto" if device == "cpu" and (native := library()) is not None:
-            return "bf16" if native.td_isa() == b"amx" else "fp32"
+        case "auto" if device == "cpu" and library() is not None:
+            return "bf16" if kernels() == "amx" else "fp32"
         case "auto":
             from transduce.model import fast_precision
 

@@ -24,7 +24,7 @@ def require_shapes(shapes: Shapes, expected: Shapes, *, where: Path) -> None:
 
 
 def weight_shapes(config: TransformerConfig | LanguageModelConfig) -> dict[str, tuple[int, ...]]:
-    """Return the weights of a model of tokens with scaled dot products, one expert, no further heads.
+    """Return the weights of a model of tokens with scaled dot products, one expert and one output head.
 
     >>> weight_shapes(LanguageModelConfig(vocab_size=9, d_model=8, d_ff=4))["decoder.0.feed_forward.w_1.weight"]
     (4, 8)
@@ -32,12 +32,8 @@ def weight_shapes(config: TransformerConfig | LanguageModelConfig) -> dict[str, 
     d, (n_src, n_tgt), shapes = config.d_model, config.vocab_sizes, dict[str, tuple[int, ...]]()
     if isinstance(config, LanguageModelConfig):
         shapes["src_embedding.weight"] = (n_src, d)
-        sides, stacks, has_output = ["src"], ["decoder"], not config.tied_embeddings
-        if config.output == "tokens-and-value":
-            value = weight_shapes(config.model_copy(update={"output": "scalar"}))
-            shapes |= {f"value.{name}": shape for name, shape in value.items()}
-        elif config.output == "scalar":
-            has_output, shapes["output.linear.weight"], shapes["output.linear.bias"] = False, (1, d), (1,)
+        sides, stacks = ["src"], ["decoder"]
+        has_output = not config.tied_embeddings and config.output != "scalar"
     else:
         shapes["tgt_embedding.weight"] = (n_tgt, d)
         if config.embeddings != "three-way":
@@ -52,8 +48,13 @@ def weight_shapes(config: TransformerConfig | LanguageModelConfig) -> dict[str, 
         shapes |= {f"{side}_positions.weight": (config.n_positions, d) for side in sides}
     if has_output:
         shapes["output.weight"] = (n_tgt, d)
-    if config.output_bias and "output.linear.bias" not in shapes:
+    if isinstance(config, LanguageModelConfig) and config.output == "scalar":
+        return shapes | {"output.linear.weight": (1, d), "output.linear.bias": (1,)}
+    if config.output_bias:
         shapes["output.bias"] = (n_tgt,)
+    if isinstance(config, LanguageModelConfig) and config.output == "tokens-and-value":
+        value = weight_shapes(config.model_copy(update={"output": "scalar"}))
+        shapes |= {f"value.{name}": shape for name, shape in value.items()}
     return shapes
 
 

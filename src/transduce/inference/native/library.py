@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 __all__ = [
-    "ALLOWED", "DRAW", "ON_IDS", "ON_STEP", "Config", "Search", "Tensor", "address", "flat", "library",
+    "ALLOWED", "DRAW", "ON_IDS", "ON_STEP", "Config", "Search", "Tensor", "address", "flat", "kernels", "library",
 ]  # fmt: skip
 
 ABI = 3  # TD_ABI of the header
@@ -80,6 +80,12 @@ def library() -> Any:
         if lib.td_abi() == ABI:
             return _declared(lib)
     return None
+
+
+def kernels() -> str:
+    """Return the name of the kernels that this processor gets."""
+    name: bytes = library().td_isa()
+    return name.decode()
 
 
 def _declared(lib: Any) -> Any:

@@ -6,17 +6,19 @@ A translator uses them to decide how much text its model can translate at a time
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from pydantic import Field
 
 from transduce.config.record import Count, Record, config_from_mapping
-from transduce.data import PairStore
 from transduce.errors import CheckpointError, quoted
 from transduce.inference.translation.mask_statistics import MaskStatistics
 from transduce.text import Tokenizers, is_all_caps, split_sentences
 from transduce.text.quotes import QuoteStyle
+
+if TYPE_CHECKING:
+    from transduce.data import PairStore
 
 __all__ = ["LineStatistics", "line_statistics"]
 

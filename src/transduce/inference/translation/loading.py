@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 from transduce.config.decoding import LoadingOptions
 from transduce.inference.devices import usable_device, usable_precision
-from transduce.inference.language_models.responses import RewardModel
-from transduce.inference.translation.best_of_samples import BestOfSamples
-from transduce.inference.translation.reranking import Reranker
 from transduce.inference.translation.translator import Translator
+
+if TYPE_CHECKING:
+    from transduce.inference.translation.best_of_samples import BestOfSamples
+    from transduce.inference.translation.reranking import Reranker
 
 __all__ = ["load_translator"]
 
@@ -27,8 +29,13 @@ def load_translator(options: LoadingOptions) -> Translator | Reranker | BestOfSa
             small, n_drafted=options.n_drafted, min_probability=options.draft_probability
         )  # fmt: skip
     if options.best_of is not None and options.reward_model is not None:
+        from transduce.inference.language_models.responses import RewardModel
+        from transduce.inference.translation.best_of_samples import BestOfSamples
+
         return BestOfSamples(translator, RewardModel.load(options.reward_model, device=device), n=options.best_of)
     if options.rerank is None:
         return translator
+    from transduce.inference.translation.reranking import Reranker
+
     reverse = load(options.rerank)
     return Reranker(translator, reverse, weight=options.rerank_weight)

@@ -9,7 +9,7 @@ from torch import nn
 from transduce.config import DataConfig, ModelConfig, RunConfig, SegmentsData, TransformerConfig
 from transduce.data import Batch, Store
 from transduce.data.batch_source import BatchOptions
-from transduce.data.spans import SpanBatches
+from transduce.data.span_batches import SpanBatches
 from transduce.model import EncoderDecoder
 from transduce.tasks.documents.text_task import TextTask
 from transduce.tasks.objective import PairObjective
