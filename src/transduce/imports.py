@@ -6,7 +6,7 @@ import ast
 import gc
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -15,7 +15,11 @@ from typing import Any
 
 from transduce.errors import ConfigError
 
-__all__ = ["imported_on_use", "needing_torch", "without_collection"]
+__all__ = ["imported_on_use", "needing_train_extra", "without_collection"]
+
+
+# Its packages, by the names of their modules.
+TRAIN_EXTRA = {"torch": "PyTorch", "sacrebleu": "sacrebleu", "sacremoses": "sacremoses", "py3langid": "py3langid"}
 
 
 class _Package(ModuleType):
@@ -25,7 +29,8 @@ class _Package(ModuleType):
         if name.startswith("__") or name not in (homes := _homes(self.__name__)):
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         module, attribute = homes[name]
-        with without_collection(), needing_torch(f"{self.__name__}.{name}", is_told="." not in self.__name__):
+        is_outermost = "." not in self.__name__  # which names what was asked for
+        with without_collection(), needing_train_extra(f"transduce.{name}") if is_outermost else nullcontext():
             value = getattr(import_module(module), attribute)
         super().__setattr__(name, value)
         return value
@@ -66,14 +71,14 @@ def imported_on_use(package: str) -> None:
 
 
 @contextmanager
-def needing_torch(what: str, *, is_told: bool = True) -> Iterator[None]:
-    """A context for what needs PyTorch: without it, and unless someone else tells it, raise ConfigError."""
+def needing_train_extra(what: str) -> Iterator[None]:
+    """A context for what needs packages of the extra ``train``. Raises ConfigError for one that is not installed."""
     try:
         yield
     except ModuleNotFoundError as error:
-        if error.name != "torch" or not is_told:
+        if error.name not in TRAIN_EXTRA:
             raise
-        raise ConfigError(f"{what} needs PyTorch: pip install 'transduce[train]'") from error
+        raise ConfigError(f"{what} needs {TRAIN_EXTRA[error.name]}: pip install 'transduce[train]'") from error
 
 
 @contextmanager

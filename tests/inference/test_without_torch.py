@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,8 +11,118 @@ from typing import Any
 
 import pytest
 
+from engine_answers import answers
+from said import naming
 from tasks.small_recipes import SmallRuns
-from transduce.cli.imports import command_imports  # noqa: F401
+from transduce.errors import ConfigError
+from transduce.inference.engine import EngineSettings
+from transduce.inference.engines import make_engine
+from transduce.inference.folder import read_model_folder
 from transduce.inference.native.library import library
 
 pytestmark = [pytest.mark.merge, pytest.mark.skipif(library() is None, reason="the engine in C was not compiled")]
+
+# An environment without PyTorch: its import is refused as if it were not installed.
+PROGRAM = """
+import sys
+
+class Refused:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "torch":
+            raise ModuleNotFoundError("No module named 'torch'", name="torch")
+
+sys.meta_path.insert(0, Refused())
+"""
+TESTS = Path(__file__).parent.parent
+CLI = "from transduce.cli.main import main\nmain()"
+ENGINE = """
+import json
+from pathlib import Path
+from engine_answers import answers
+from transduce.inference.engines import make_engine
+from transduce.inference.folder import read_model_folder
+
+engine = make_engine(read_model_folder(Path(sys.argv[1]), device="cpu").stored)
+print(json.dumps(answers(engine, is_lm=sys.argv[2] == "lm")))
+"""
+
+
+def without_torch(program: str, *arguments: object, text: str = "") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", PROGRAM + program, *map(str, arguments)]
+    return subprocess.run(
+        command, input=text, capture_output=True, text=True, check=False, env=os.environ | {"PYTHONPATH": str(TESTS)}
+    )
+
+
+def require_near(got: Any, expected: Any) -> None:
+    if isinstance(expected, list):
+        assert len(got) == len(expected)
+        for each, other in zip(got, expected, strict=True):
+            require_near(each, other)
+    else:
+        assert got == expected if isinstance(expected, int) else got == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize(("task", "kind"), [("translation", "pair"), ("parsing", "pair"), ("causal-lm", "lm")])
+def test_it_says_what_pytorch_says(small_runs: SmallRuns, task: str, kind: str) -> None:
+    folder = small_runs[task].model
+    done = without_torch(ENGINE, folder, kind)
+    assert done.returncode == 0, done.stderr
+    stored = read_model_folder(folder, device="cpu").stored
+    expected = answers(make_engine(stored, settings=EngineSettings(engine="torch")), is_lm=kind == "lm")
+    require_near(json.loads(done.stdout), expected)
+
+
+@pytest.mark.parametrize(
+    ("task", "arguments", "text"),
+    [
+        ("translation", ("translate", "--json"), "The old dog sleeps. A cat sees 12 dogs!\n\nYes.\n"),
+        ("translation", ("translate", "--precision", "int8"), "The old dog sleeps.\n"),
+        ("parsing", ("parse",), "The dog sleeps .\nA cat sees the dog .\n"),
+        ("causal-lm", ("generate", "--max-tokens", "8"), "The dog\nA cat \n"),
+        ("sft", ("generate", "--max-tokens", "8"), "Negate: He sleeps.\n"),
+    ],
+)
+def test_verbs_say_the_same_without_it(small_runs: SmallRuns, task: str, arguments: tuple[str, ...], text: str) -> None:
+    verb, *options = arguments
+    alone = without_torch(CLI, verb, small_runs[task].model, *options, text=text)
+    command = [sys.executable, "-m", "transduce", verb, str(small_runs[task].model), *options]
+    beside = subprocess.run(command, input=text, capture_output=True, text=True, check=True)
+    assert (alone.returncode, alone.stderr, alone.stdout) == (0, beside.stderr, beside.stdout)
+
+
+def test_it_is_not_imported_where_it_is_installed(small_runs: SmallRuns) -> None:
+    program = """
+import sys
+from transduce.inference import LanguageModel, Parser, Translator
+Translator.load(sys.argv[1]).translate(["The dog sleeps."])
+Parser.load(sys.argv[2]).parse(["The dog sleeps ."])
+LanguageModel.load(sys.argv[3]).generate(["The"], max_tokens=3)
+assert "torch" not in sys.modules, "torch was imported"
+"""
+    folders = [str(small_runs[task].model) for task in ("translation", "parsing", "causal-lm")]
+    done = subprocess.run([sys.executable, "-c", program, *folders], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("train", "recipe.toml", "--out", "run"), ("fill", "{model}"), ("translate", "{model}", "--engine=torch")],
+)
+def test_what_needs_it_says_so(small_runs: SmallRuns, arguments: tuple[str, ...], tmp_path: Path) -> None:
+    masked = small_runs["masked-lm" if arguments[0] == "fill" else "translation"].model
+    (tmp_path / "recipe.toml").write_text("")
+    named = [each.replace("{model}", str(masked)).replace("recipe", str(tmp_path / "recipe")) for each in arguments]
+    done = without_torch(CLI, *named, text="A <mask> sleeps.\n")
+    assert done.returncode == 1
+    [line] = done.stderr.splitlines()
+    assert line.endswith("needs PyTorch: pip install 'transduce[train]'")
+
+
+def test_an_engine_that_cannot_be_used(small_runs: SmallRuns, monkeypatch: pytest.MonkeyPatch) -> None:
+    stored = read_model_folder(small_runs["masked-lm"].model, device="cpu").stored
+    with pytest.raises(ConfigError, match=naming("native", "is_causal = False", "torch")):
+        make_engine(stored, settings=EngineSettings(engine="native"))
+    monkeypatch.setenv("TRANSDUCE_ENGINE", "fast")
+    with pytest.raises(ConfigError, match=naming("auto", "native", "torch", "fast")):
+        make_engine(stored)

@@ -594,7 +594,7 @@ def test_a_signal_that_is_ignored_stays_so(
 def test_in_the_background_of_a_script_sigterm_alone_ends_it() -> None:
     """A shell without job control starts it with SIGINT and SIGQUIT ignored, nohup with SIGHUP ignored."""
     program = "import os, time; from transduce.cli.main import main; from transduce.cli import verbs\n"
-    program += "verbs.make_app = lambda verb: lambda **_: [os.write(1, b'ready\\n'), time.sleep(60)]\nmain()"
+    program += "verbs.make_app = lambda verb, **_: lambda **_: [os.write(1, b'ready\\n'), time.sleep(60)]\nmain()"
     script = 'nohup "$0" -c "$1" & echo $!; wait $!; echo $?'
     with subprocess.Popen(["/bin/sh", "-c", script, sys.executable, program], stdout=PIPE, stderr=PIPE) as shell:
         assert shell.stdout is not None

@@ -15,7 +15,7 @@ from transduce.cli.output import echo, echo_error
 from transduce.cli.signals import EndedBySignal, exit_on_signals, ignore_hangups
 from transduce.cli.streams import discard_stdout, open_streams
 from transduce.errors import DataError, PeerError, TransduceError
-from transduce.imports import needing_torch
+from transduce.imports import needing_train_extra
 
 __all__ = ["main", "run"]
 
@@ -43,7 +43,7 @@ def run(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code. Every error is reported in one line."""
     try:
         _require_working_folder()
-        with needing_torch(" ".join(["transduce", *arguments[:1]])):
+        with needing_train_extra(" ".join(["transduce", *arguments[:1]])):
             return _run(arguments)
     except PeerError as error:
         echo(f"error: {error}")
@@ -83,7 +83,8 @@ def _run(arguments: Sequence[str]) -> int:
         from transduce.cli.verbs import make_app
 
         # The modules of other verbs would take a tenth of the time of --help.
-        app = make_app(arguments[0] if arguments else "")
+        verb = arguments[0] if arguments else ""
+        app = make_app(verb, is_overview=verb in ("", "-h", "--help"))
     try:
         code = app(args=list(arguments), prog_name="transduce", standalone_mode=False)
     except typer.TyperException as error:

@@ -6,9 +6,11 @@ function or application of typer, as ours are. Ours cannot be replaced.
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.metadata
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -55,9 +57,10 @@ def added_verbs() -> dict[str, importlib.metadata.EntryPoint]:
     return {each.name: each for each in importlib.metadata.entry_points(group=ENTRY_POINTS) if each.name not in VERBS}
 
 
-def make_app(verb: str = "") -> typer.Typer:
+def make_app(verb: str = "", *, is_overview: bool = False) -> typer.Typer:
     """Return the application with one verb, of which only the module is imported; with all if it is unknown.
 
+    ``is_overview``: only the help of the application is wanted, for which the built-in verbs are not imported.
     Raises ConfigError if the verb belongs to a distribution that is not installed, or cannot be imported.
     """
     app = typer.Typer(
@@ -83,7 +86,7 @@ def make_app(verb: str = "") -> typer.Typer:
             f"checkout of transduce: pip install ./{verb}"
         )
     for name in VERBS:
-        _add(app, name, _built_in(name))
+        _add(app, name, _described(name) if is_overview else _built_in(name))
     for name, entry_point in added.items():
         try:
             _add(app, name, _loaded(entry_point))
@@ -97,6 +100,22 @@ def _add(app: typer.Typer, name: str, verb: Any) -> None:
         app.add_typer(verb, name=name)
     else:
         app.command(name, cls=Verb)(verb)
+
+
+def _described(name: str) -> Any:
+    """Return a function with the description of a built-in verb, that of its function or group, from its source."""
+    module, _, attribute = VERBS[name].partition(":")
+    source = (Path(__file__).parent / f"{module}.py").read_text(encoding="utf-8")
+
+    def verb() -> None: ...
+
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.FunctionDef) and node.name == attribute:
+            verb.__doc__ = ast.get_docstring(node)
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and attribute == "app":
+            helps = [each.value for each in node.value.keywords if each.arg == "help"]
+            verb.__doc__ = next((ast.literal_eval(each) for each in helps), verb.__doc__)
+    return verb
 
 
 def _built_in(name: str) -> Any:

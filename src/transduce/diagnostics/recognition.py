@@ -15,7 +15,7 @@ from transduce.findings import text, treebanks
 from transduce.findings.finding import Finding, good, guard, problem
 from transduce.findings.media import examine_media_list, is_media_list
 from transduce.findings.rankings import examine_ranking_file, examine_shared_prompts, is_ranking_file
-from transduce.imports import needing_torch
+from transduce.imports import needing_train_extra
 
 __all__ = ["examine"]
 
@@ -118,7 +118,7 @@ def _examine_written_folder(folder: Path, kind: Written) -> Iterator[Finding]:
 
         yield from examine_model(folder)
         return
-    with needing_torch("to examine it"):
+    with needing_train_extra("to examine it"):
         from transduce.diagnostics import folders, runs  # late: they import torch, which text does not need
 
     examiners: dict[str, Callable[[Path], Iterator[Finding]]] = {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from transduce.config import InferencePrecision
 from transduce.errors import ConfigError, quoted
-from transduce.imports import needing_torch
+from transduce.imports import needing_train_extra
 from transduce.inference.native.library import kernels, library
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def usable_device(name: str | torch.device) -> str:
         name = "cuda" if _has_gpu() else "cpu"
     if str(name) == "cpu":
         return "cpu"
-    with needing_torch(f"device {name}"):
+    with needing_train_extra(f"device {name}"):
         import torch
 
     try:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
 from transduce.config import ModelConfig
 from transduce.errors import CheckpointError, shown
 from transduce.files import UnverifiedFile
-from transduce.imports import needing_torch, without_collection
+from transduce.imports import needing_train_extra, without_collection
 from transduce.inference.mapped_weights import MappedTensor, mapped_weights
 from transduce.text import Tokenizers
 
@@ -25,22 +24,20 @@ class StoredModel:
         self.config, self.tokenizers, self.device = config, tokenizers, device
         self.weights_file = weights
 
-    @contextmanager
-    def mapped_weights(self) -> Iterator[Mapping[str, MappedTensor]]:
-        """A context with the weights by their names on disk, which are verified when it ends.
+    def mapped_weights(self) -> dict[str, MappedTensor]:
+        """Return the weights by their names on disk; the caller verifies their file.
 
         Raises CheckpointError if the file is damaged, or a weight is NaN or Inf.
         """
-        with self.weights_file.verified_while_read():
-            weights = mapped_weights(self.weights_file.path)
-            self._require_printable(weights)
-            yield weights
+        weights = mapped_weights(self.weights_file.path)
+        self._require_printable(weights)
+        return weights
 
     @cached_property
     def module(self) -> Any:
         """The model in PyTorch, from ``make_model``. Raises CheckpointError as ``mapped_weights``."""
         path = self.weights_file.path
-        with needing_torch(f"the model in {path.parent}"):
+        with needing_train_extra(f"the model in {path.parent}"):
             from transduce.model import ShapesOnly, make_model
             from transduce.model.weights import assign_weights
             from transduce.model.weights_file import finite_tensors

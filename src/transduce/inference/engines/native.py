@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from transduce.inference.engine import Engine, EngineSettings
 from transduce.inference.native.engine import NativeEngine
 from transduce.inference.native.library import library
 from transduce.inference.native.model import TYPES, NativeModel, PlainConfig, WeightsInMemory, reason_against_config
+from transduce.inference.native.packed_files import packed_once
 from transduce.inference.stored_model import StoredModel
 from transduce.model.weight_shapes import require_shapes, weight_shapes
 
@@ -24,9 +24,19 @@ def make(models: Sequence[Any], settings: EngineSettings) -> Engine | None:
     if reason_against(models) is not None:
         return None
     [model] = models
-    with _weights_of(model) as weights:
-        packed = NativeModel(model.config, weights, settings.precision, begins_word=_begins_word(model))
-    return NativeEngine(packed, settings)
+    begins_word = _begins_word(model)
+
+    def packed() -> NativeModel:
+        weights, _kept = _weights_of(model)
+        return NativeModel(model.config, weights, settings.precision, begins_word=begins_word)
+
+    if not isinstance(model, StoredModel):
+        return NativeEngine(packed(), settings)
+    assert isinstance(model.config, PlainConfig)
+    file = model.weights_file
+    with file.verified_while_read():
+        made = packed_once(model.config, settings.precision, file, begins_word=begins_word, pack=packed)
+    return NativeEngine(made, settings)
 
 
 def reason_against(models: Sequence[Any]) -> str | None:
@@ -47,23 +57,22 @@ def reason_against(models: Sequence[Any]) -> str | None:
     return None if dtypes <= {*TYPES} else f"it has no weights in {', '.join(sorted(dtypes - {*TYPES}))}"
 
 
-@contextmanager
-def _weights_of(model: Any) -> Iterator[WeightsInMemory]:
-    """A context with the weights of a model, which are verified when it ends. Raises CheckpointError."""
+def _weights_of(model: Any) -> tuple[WeightsInMemory, object]:
+    """Return the weights of a model, and what keeps them in memory. Raises CheckpointError for a damaged file."""
     if isinstance(model, StoredModel):
-        with model.mapped_weights() as mapped:
-            assert isinstance(model.config, PlainConfig)
-            shapes = {name: tensor.values.shape for name, tensor in mapped.items()}
-            require_shapes(shapes, weight_shapes(model.config), where=model.weights_file.path)
-            yield {name: (each.values.ctypes.data, shapes[name], each.dtype) for name, each in mapped.items()}
-        return
+        assert isinstance(model.config, PlainConfig)
+        mapped = model.mapped_weights()
+        shapes = {name: tensor.values.shape for name, tensor in mapped.items()}
+        require_shapes(shapes, weight_shapes(model.config), where=model.weights_file.path)
+        return {name: (each.values.ctypes.data, shapes[name], each.dtype) for name, each in mapped.items()}, mapped
     from transduce.model.weights import weights_of
 
     weights = {name: weight.contiguous() for name, weight in weights_of(model).items()}
-    yield {
+    in_memory = {
         name: (weight.data_ptr(), tuple(weight.shape), str(weight.dtype).removeprefix("torch."))
         for name, weight in weights.items()
     }
+    return in_memory, weights
 
 
 def _begins_word(model: Any) -> list[NDArray[np.uint8]]:

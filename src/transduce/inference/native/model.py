@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,28 +64,49 @@ class NativeModel:
 
         Raises ConfigError if the library finds fault with them.
         """
-        self._library = native.library()
-        self.config = config
-        is_lm = isinstance(config, LanguageModelConfig)
-        n_encoder_layers, n_decoder_layers = (0, config.layer_counts[0]) if is_lm else config.layer_counts
-        described = native.Config(
-            config.d_model, config.d_ff, config.n_heads, config.d_k, config.d_v, n_encoder_layers, n_decoder_layers,
-            *config.vocab_sizes, config.norm == "pre", ACTIVATIONS.index(config.activation),
-            config.n_positions if config.positions == "learned" else 0, config.norm_eps,
-            config.d_model**0.5 if config.scale_embeddings else 1.0,
-            *(native.address(each, np.uint8) for each in begins_word),
-        )  # fmt: skip
+        self._library, self.config = native.library(), config
         rows = (native.Tensor * len(tensors))(*[
             native.Tensor(name.encode(), at, shape[0], shape[1] if len(shape) > 1 else 1, TYPES.index(kind))
             for name, (at, shape, kind) in tensors.items()
         ])  # fmt: skip
-        error = ctypes.create_string_buffer(300)
+        described, error = _described(config, begins_word), ctypes.create_string_buffer(300)
         self.handle = self._library.td_load(
             ctypes.byref(described), rows, len(rows), PRECISIONS.index(precision), error, len(error)
         )
         if not self.handle:
             raise ConfigError(f"the native engine cannot use the model: {error.value.decode()}")
 
+    @classmethod
+    def mapped(
+        cls, config: PlainConfig, path: Path, key: str, precision: str, *, begins_word: Sequence[NDArray[np.uint8]] = ()
+    ) -> Self | None:
+        """Return the model that ``save`` wrote; None if there is none, or one that is damaged or of something else."""
+        model = cls.__new__(cls)
+        model._library, model.config = native.library(), config
+        described, error = _described(config, begins_word), ctypes.create_string_buffer(300)
+        model.handle = model._library.td_map(
+            ctypes.byref(described), PRECISIONS.index(precision), os.fsencode(path), key.encode(), error, len(error)
+        )
+        return model if model.handle else None
+
+    def save(self, path: Path, key: str) -> None:
+        """Write the packed weights to a file. ``key`` says what they were made of. Raises OSError if that fails."""
+        error = ctypes.create_string_buffer(300)
+        if self._library.td_save(self.handle, os.fsencode(path), key.encode(), error, len(error)):
+            raise OSError(error.value.decode())
+
     def __del__(self) -> None:
         if getattr(self, "handle", None):
             self._library.td_free(self.handle)
+
+
+def _described(config: PlainConfig, begins_word: Sequence[NDArray[np.uint8]]) -> native.Config:
+    is_lm = isinstance(config, LanguageModelConfig)
+    n_encoder_layers, n_decoder_layers = (0, config.layer_counts[0]) if is_lm else config.layer_counts
+    return native.Config(
+        config.d_model, config.d_ff, config.n_heads, config.d_k, config.d_v, n_encoder_layers, n_decoder_layers,
+        *config.vocab_sizes, config.norm == "pre", ACTIVATIONS.index(config.activation),
+        config.n_positions if config.positions == "learned" else 0, config.norm_eps,
+        config.d_model**0.5 if config.scale_embeddings else 1.0,
+        *(native.address(each, np.uint8) for each in begins_word),
+    )  # fmt: skip

@@ -1,0 +1,66 @@
+"""Packed weights in the user's cache folder: a large model that was used before is mapped, and not packed again.
+
+A file is named after the checksum of the weights, and checked when it is mapped, so that one which is damaged, or of
+another version, is written again. Where the folder cannot be written to, models are packed each time.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transduce.files import UnverifiedFile, remove_leftovers
+from transduce.files.writing import replacement
+from transduce.inference.native.model import NativeModel, PlainConfig
+
+__all__ = ["packed_once"]
+
+MIN_BYTES = 8_000_000  # of weights: fewer are packed in a few milliseconds
+N_KEPT = 8  # files, the last ones written
+ENDING = ".packed"
+
+
+def packed_once(
+    config: PlainConfig,
+    precision: str,
+    weights: UnverifiedFile,
+    *,
+    begins_word: list[NDArray[np.uint8]],
+    pack: Callable[[], NativeModel],
+) -> NativeModel:
+    """Return a model from its file in the cache, else ``pack`` it and write the file.
+
+    ``weights``: their file, whose entry in the manifest has the size and the checksum.
+    """
+    sha256 = str(weights.entry.get("sha256"))
+    if weights.entry["bytes"] < MIN_BYTES or not sha256.isalnum():
+        return pack()
+    path = cache_folder() / f"{sha256[:32]}-{precision}{ENDING}"
+    found = NativeModel.mapped(config, path, sha256, precision, begins_word=begins_word)
+    if found is not None:
+        return found
+    model = pack()
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        remove_leftovers(path)  # of a process that was killed
+        with replacement(path) as stream:
+            model.save(Path(stream.name), sha256)
+        _remove_old(path.parent)
+    return model
+
+
+def cache_folder() -> Path:
+    """Return the folder of packed weights, within the user's cache folder."""
+    base = os.environ.get("LOCALAPPDATA" if os.name == "nt" else "XDG_CACHE_HOME")
+    return Path(base or Path.home() / ".cache") / "transduce" / "packed"
+
+
+def _remove_old(folder: Path) -> None:
+    files = sorted(folder.glob(f"*{ENDING}"), key=lambda path: path.stat().st_mtime)
+    for path in files[:-N_KEPT]:
+        path.unlink(missing_ok=True)

@@ -1,0 +1,106 @@
+"""Packed weights are written once and mapped afterwards; a file that is not what it should be is not believed."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from transduce.config import GreedySearchConfig
+from transduce.files import remove
+from transduce.inference.engine import Engine, Request
+from transduce.inference.engines import make_engine
+from transduce.inference.folder import read_model_folder
+from transduce.inference.native import packed_files
+from transduce.inference.native.engine import NativeEngine
+from transduce.inference.native.library import library
+from transduce.inference.native.model import NativeModel
+from transduce.text import EOS_ID
+
+pytestmark = pytest.mark.skipif(library() is None, reason="the engine in C was not compiled")
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from transduce.inference.engines import make_engine
+from transduce.inference.folder import read_model_folder
+from transduce.inference.native import packed_files
+from transduce.inference.native.model import NativeModel
+
+def save(self, path, key, save=NativeModel.save):
+    save(self, path, key)
+    os.truncate(path, 1000)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+NativeModel.save, packed_files.MIN_BYTES = save, 0
+make_engine(read_model_folder(Path(sys.argv[1]), device="cpu").stored)
+"""
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of packed weights, of models of any size."""
+    monkeypatch.setattr(packed_files, "MIN_BYTES", 0)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return packed_files.cache_folder()
+
+
+def loaded(model: Path) -> Engine:
+    engine = make_engine(read_model_folder(model, device="cpu").stored)
+    assert isinstance(engine, NativeEngine)
+    return engine
+
+
+def output(engine: Engine) -> object:
+    return engine.hypotheses([Request(9, [5, 6, 7, EOS_ID])], GreedySearchConfig())
+
+
+def test_a_file_is_mapped_and_a_damaged_one_is_written_again(
+    micro_model: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packed, init = list[str](), NativeModel.__init__
+    monkeypatch.setattr(
+        NativeModel, "__init__", lambda self, *a, **options: (packed.append(""), init(self, *a, **options))[1]
+    )
+    expected = output(loaded(micro_model))
+    [file] = cache.iterdir()
+    good = file.read_bytes()
+    assert output(loaded(micro_model)) == expected
+    assert len(packed) == 1
+    for damaged in (good[:-1], good[:100], b"", good[:5000] + bytes([good[5000] ^ 1]) + good[5001:]):
+        file.write_bytes(damaged)
+        before = len(packed)
+        assert output(loaded(micro_model)) == expected
+        assert len(packed) == before + 1
+        assert [path.read_bytes() for path in cache.iterdir()] == [good]
+
+
+def test_a_process_that_is_killed_leaves_nothing_that_is_believed(micro_model: Path, cache: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", KILLED, str(micro_model)], check=False)
+    assert done.returncode == -signal.SIGKILL
+    [left] = cache.iterdir()
+    assert left.suffix == ".tmp"
+    expected = output(loaded(micro_model))
+    [file] = cache.iterdir()  # what was left is removed
+    assert file.suffix == packed_files.ENDING
+    assert output(loaded(micro_model)) == expected
+
+
+def test_it_works_where_nothing_can_be_written(micro_model: Path, cache: Path) -> None:
+    expected = output(loaded(micro_model))
+    remove(cache)
+    cache.write_bytes(b"no folder")
+    assert output(loaded(micro_model)) == expected
+
+
+def test_only_the_last_files_are_kept(micro_model: Path, cache: Path) -> None:
+    cache.mkdir(parents=True)
+    for number in range(packed_files.N_KEPT):
+        (cache / f"{number}{packed_files.ENDING}").touch()
+    loaded(micro_model)
+    names = {path.name for path in cache.iterdir()}
+    assert len(names) == packed_files.N_KEPT
+    assert len({f"{number}{packed_files.ENDING}" for number in range(packed_files.N_KEPT)} & names) == len(names) - 1
