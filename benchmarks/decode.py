@@ -17,8 +17,11 @@ generate monotonous text; the test of this program also compares probabilities, 
 The other systems (peers) are CTranslate2 and ``generate`` of transformers' MarianMTModel. ``ratio_to_best_peer`` is
 relative to the best of them with default settings (both fp32: CTranslate2's default compute type is that of the
 weights), ``ratio_to_best_tuned_peer`` also to every other compute type of CTranslate2, and ``fp32_ratio`` compares our
-fp32 with float32 of CTranslate2. In the first two, ours is the best of our precisions. ``transduce_int8_shortlist``,
-which is in no ratio, scores a random shortlist of the size that ``transduce shortlist`` makes.
+fp32 with float32 of CTranslate2. In all, ours is the best of our precisions and engines: ``transduce_*`` is the one in
+C, ``pytorch_*`` that of PyTorch. ``transduce_int8_shortlist``, which is in no ratio, scores a random shortlist of the
+size that ``transduce shortlist`` makes.
+
+On a machine that does other work, too, ``--cpu`` gives tokens per second of processor time in place of time.
 """
 
 from __future__ import annotations
@@ -53,14 +56,20 @@ from machine import machine, peak_memory_mb
 from rates import ratio, summary, table
 
 from transduce.config import InferencePrecision, TransformerConfig
+from transduce.config.decoding import EngineName
+from transduce.inference.native.library import library
 from transduce.model import Transformer, has_int8_products
 from transduce.recipes import preset
 
 SEED = 1
 BEAM_SIZE = 4
 WARM_UP_TOKENS = 3
-OURS: dict[str, InferencePrecision] = {f"transduce_{name}": name for name in get_args(InferencePrecision)}
-REFERENCE = "transduce_fp32"
+OURS: dict[str, tuple[EngineName, InferencePrecision]] = {
+    f"{name}_{precision}": (engine, precision)
+    for name, engine in (("transduce", "native"), ("pytorch", "torch"))
+    for precision in get_args(InferencePrecision)
+}
+REFERENCES = ("transduce_fp32", "pytorch_fp32")
 CTRANSLATE2 = "ctranslate2_float32"
 PEERS = (CTRANSLATE2, "transformers_float32")  # with default settings
 COMPUTE_TYPES = ("float32", "bfloat16", "int8", "int8_bfloat16")  # of CTranslate2, if supported by the processor
@@ -89,10 +98,10 @@ class Result:
 class Worker:
     """A decoder in its own process, which ends with the context."""
 
-    def __init__(self, make_decoder: Callable[[], Decoder]) -> None:
+    def __init__(self, make_decoder: Callable[[], Decoder], clock: Callable[[], float]) -> None:
         context = get_context("spawn")
         self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs, make_decoder), daemon=True)
+        self._process = context.Process(target=_serve, args=(theirs, make_decoder, clock), daemon=True)
         self._process.start()
         theirs.close()  # so that recv raises EOFError if the process dies
 
@@ -114,7 +123,7 @@ class Worker:
         self._process.join()
 
 
-def _serve(pipe: Connection, make_decoder: Callable[[], Decoder]) -> None:
+def _serve(pipe: Connection, make_decoder: Callable[[], Decoder], clock: Callable[[], float]) -> None:
     os.dup2(2, 1)  # output of libraries must not mix with the result
     decoder = make_decoder()
     while True:
@@ -122,9 +131,9 @@ def _serve(pipe: Connection, make_decoder: Callable[[], Decoder]) -> None:
             batch: Batch = pipe.recv()
         except EOFError:
             return
-        start = time.perf_counter()
+        start = clock()
         outputs = decoder.write(batch.sources, n_tokens=batch.n_tokens, beam_size=batch.beam_size)
-        pipe.send(Result(outputs, time.perf_counter() - start, peak_memory_mb()))
+        pipe.send(Result(outputs, clock() - start, peak_memory_mb()))
 
 
 def main() -> None:
@@ -136,15 +145,17 @@ def main() -> None:
     parser.add_argument("--systems", nargs="+", metavar="NAME", help="measure and check only these systems")
     parser.add_argument("--preset", default="base", help="preset of the model")
     parser.add_argument("--vocab-size", type=int, default=37_000)
+    parser.add_argument("--cpu", action="store_true", help="measure processor time")
     arguments = parser.parse_args()
     config = preset(arguments.preset).model.with_vocabulary(arguments.vocab_size, arguments.vocab_size)
     settings = make_settings(config.src_vocab_size)
+    clock = time.process_time if arguments.cpu else time.perf_counter
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         makers = make_decoders(config, Path(folder) / "ctranslate2", n_threads=arguments.threads)
         chosen = arguments.systems or list(makers)
         if unknown := set(chosen) - set(makers):
             parser.error(f"unknown: {', '.join(unknown)}; known are {', '.join(makers)}")
-        workers = {name: stack.enter_context(Worker(makers[name])) for name in chosen}
+        workers = {name: stack.enter_context(Worker(makers[name], clock)) for name in chosen}
         check_same_work(workers, settings["batch64_greedy"][0])
         rates, memory = measure(workers, settings, n_rounds=arguments.rounds)
     if arguments.json:
@@ -182,12 +193,14 @@ def make_decoders(config: TransformerConfig, folder: Path, *, n_threads: int) ->
     write_ctranslate2(folder, model, src_tokens=names, tgt_tokens=names)
     supported = ctranslate2.get_supported_compute_types("cpu")
     makers: dict[str, Callable[[], Decoder]] = {
-        name: partial(OurDecoder, config, precision, n_threads=n_threads)
-        for name, precision in OURS.items()
-        if precision != "int8" or has_int8_products("cpu")
+        name: partial(OurDecoder, config, engine, precision, n_threads=n_threads)
+        for name, (engine, precision) in OURS.items()
+        if (library() is not None if engine == "native" else precision != "int8" or has_int8_products("cpu"))
     }
-    if has_int8_products("cpu"):
-        makers[SHORTLIST] = partial(OurDecoder, config, "int8", n_threads=n_threads, shortlist_size=SHORTLIST_SIZE)
+    if library() is not None:
+        makers[SHORTLIST] = partial(
+            OurDecoder, config, "native", "int8", n_threads=n_threads, shortlist_size=SHORTLIST_SIZE
+        )
     for compute_type in COMPUTE_TYPES:
         if compute_type in supported:
             makers[f"ctranslate2_{compute_type}"] = partial(
@@ -199,7 +212,7 @@ def make_decoders(config: TransformerConfig, folder: Path, *, n_threads: int) ->
 
 def check_same_work(workers: Mapping[str, Worker], batch: Batch) -> None:
     """Check that the fp32 systems generate the same ids; exit otherwise, as speeds would not be comparable."""
-    names = [name for name in (REFERENCE, *PEERS) if name in workers]
+    names = [name for name in (*REFERENCES, *PEERS) if name in workers]
     if len(names) < 2:
         print("equal work is not checked: of the fp32 systems, fewer than two are measured", file=sys.stderr)
         return
@@ -246,7 +259,7 @@ def as_json(rates: Mapping[str, Mapping[str, Sequence[float]]], memory: Mapping[
         }
         out[name]["ratio_to_best_peer"] = ratio(of_setting, OURS, PEERS)
         out[name]["ratio_to_best_tuned_peer"] = ratio(of_setting, OURS, peers)
-        out[name]["fp32_ratio"] = ratio(of_setting, [REFERENCE], [CTRANSLATE2])
+        out[name]["fp32_ratio"] = ratio(of_setting, REFERENCES, [CTRANSLATE2])
     return out | {"machine": machine()}
 
 

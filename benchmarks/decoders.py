@@ -10,6 +10,7 @@ Shapes: B sentences, S source positions, N decoding rows, Q new positions, V voc
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from transduce.config import InferencePrecision, TransformerConfig
+    from transduce.config.decoding import EngineName
     from transduce.model import DecodingState, Transformer
 
 __all__ = [
@@ -36,6 +38,7 @@ __all__ = [
 
 Ids = list[int]
 SEED = 1
+ANY_NUMBER = 10**9
 
 
 class Decoder(Protocol):
@@ -81,7 +84,7 @@ def token_names(vocab_size: int) -> list[str]:
 
 
 class OurDecoder:
-    """``transduce translate`` without tokenization: the same allocator settings and the same search.
+    """An engine of ``transduce translate``, without tokenization: with the same allocator settings.
 
     Scores are not requested, as in CTranslate2 by default; both then omit the softmax of greedy search.
     """
@@ -89,45 +92,46 @@ class OurDecoder:
     def __init__(
         self,
         config: TransformerConfig,
+        engine: EngineName,
         precision: InferencePrecision,
         *,
         n_threads: int,
         shortlist_size: tuple[int, int] | None = None,
     ) -> None:
         """``shortlist_size``: with a random shortlist of so many tokens for each source token, and for all."""
+        import numpy as np
         import torch
 
         from transduce.cli.machine import keep_freed_memory
-        from transduce.model import for_inference
+        from transduce.inference.engine import EngineSettings
+        from transduce.inference.engines import make_engine
         from transduce.model.shortlist import Shortlist
+        from transduce.text import EOS_ID
 
         keep_freed_memory()
         torch.set_num_threads(n_threads)
-        self.model = for_inference(make_model(config), precision)
-        self.shortlist = None
+        os.environ["OMP_NUM_THREADS"] = str(n_threads)
+        shortlist = None
         if shortlist_size is not None:
-            candidates = torch.randint(4, config.tgt_vocab_size, (config.src_vocab_size, shortlist_size[0]))
-            frequent = torch.arange(4, 4 + shortlist_size[1])
-            self.shortlist = Shortlist(candidates.to(torch.int32).numpy(), frequent.to(torch.int32).numpy())
+            n_of_token, n_frequent = shortlist_size
+            candidates = torch.randint(4, config.tgt_vocab_size, (config.src_vocab_size, n_of_token))
+            shortlist = Shortlist(candidates.to(torch.int32).numpy(), np.arange(4, 4 + n_frequent, dtype=np.int32))
+        # PyTorch's computes with the model itself, which writes no EOS.
+        suppressed = [EOS_ID] if engine == "native" else []
+        settings = EngineSettings(precision, suppressed, shortlist=shortlist, engine=engine)
+        self.engine = make_engine(make_model(config), settings=settings)
 
     def write(self, sources: Sequence[Ids], *, n_tokens: int, beam_size: int) -> list[Ids]:
         """See ``Decoder``."""
-        import torch
-
         from transduce.config import SearchConfig
-        from transduce.data import pad_rows
-        from transduce.inference.run_search import run_search
-        from transduce.model.shortlist_decoder import ShortlistDecoder
+        from transduce.inference.engine import Request, Run
         from transduce.text import EOS_ID
 
-        src_BS = pad_rows([[*ids, EOS_ID] for ids in sources])
-        max_lengths_B = torch.full((len(sources),), n_tokens)
-        with torch.no_grad():
-            decoder = self.model
-            if self.shortlist is not None:
-                decoder = ShortlistDecoder(self.model, self.shortlist, src_BS)  # type: ignore[assignment]
-            outputs = run_search(decoder, src_BS, max_lengths_B, SearchConfig(beam_size=beam_size), is_scored=False)
-        return [list(n_best[0].ids) for n_best in outputs]
+        requests = [Request(n_tokens, [*ids, EOS_ID]) for ids in sources]
+        search = SearchConfig(beam_size=beam_size, max_tokens_per_batch=ANY_NUMBER)
+        found = self.engine.hypotheses(requests, search, Run(is_scored=False))
+        assert found is not None  # not interrupted
+        return [list(best.ids) for best, *_ in found]
 
 
 class CTranslate2Decoder:

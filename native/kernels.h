@@ -21,6 +21,8 @@ enum {
 struct matrix {
     int n_outputs, n_inputs, n_panels, padded_inputs;
     enum precision precision;
+    size_t panel_stride;       /* from panel to panel, in elements */
+    size_t input_stride;       /* of fp32, from input to input: 16, or more where panels are side by side */
     const void *weights;
     const float *bias;         /* or NULL; as `step` and `offset` it has 16 n_panels numbers */
     const float *step;         /* of int8 */
@@ -53,13 +55,11 @@ struct kernels {
     /* The outputs of panels from `begin` to `end`, from column 0 of y on. y is written in whole panels. */
     void (*product)(const struct matrix *, const struct input *, int begin, int end, enum activation, float *y,
                     size_t y_stride);
-    /* x = norm(x + y), or only x = x + y without weight. Rows have 16 floats more than needed; those become 0. */
-    void (*add_and_norm)(float *x, const float *y, const float *weight, const float *bias, float eps, int n_rows,
-                         int width, size_t stride);
-    void (*norm)(float *out, const float *x, const float *weight, const float *bias, float eps, int n_rows, int width,
+    /* out = norm(x + y), norm(x) without y, or x + y without weight. What is behind a row's width becomes 0. */
+    void (*norm)(float *out, const float *x, const float *y, const float *weight, const float *bias, float eps, int n_rows, int width,
                  size_t stride);
     /* softmax(q k^T / sqrt(d_k)) v of some queries. Without `seen`, query i sees the first `n_first + i` positions, or
-       all if n_first is n_positions; else those whose byte is not 0. `room`: n_queries (n_positions + 16) floats. */
+       all if n_first is n_positions; else those whose byte is not 0. `room` has attention_floats(n_positions, d_v). */
     void (*attend)(const struct head *, const float *q, size_t q_stride, int n_queries, int n_first,
                    const uint8_t *seen, size_t seen_stride, float *out, size_t out_stride, float *room);
     /* The largest of n numbers, a multiple of 16; NaN if one is. */
@@ -72,6 +72,8 @@ struct kernels {
 static inline size_t input_bytes(const struct matrix *m, int n_rows) {
     return m->precision == FP32 ? 0 : (size_t)(n_rows + 32) * ((size_t)m->padded_inputs * 2 + sizeof(float)) + 128; /* rows of whole tiles */
 }
+
+static inline size_t attention_floats(int n_positions, int d_v) { return 8 * ((size_t)n_positions + (size_t)d_v + 32); }
 
 /* The best kernels that this processor runs, or those of a name; NULL if there are none of that name here. */
 const struct kernels *kernels_named(const char *name);

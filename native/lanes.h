@@ -89,12 +89,6 @@ INLINE lanes load_first(const float *from, int n, float rest) {
     return load(all_of_them);
 }
 
-INLINE void store_first(float *to, lanes x, int n) {
-    float all_of_them[16];
-    store(all_of_them, x);
-    memcpy(to, all_of_them, (size_t)n * sizeof(float));
-}
-
 #define LANEWISE(name, expression)                         \
     INLINE lanes name(lanes a, lanes b) {                  \
         lanes out;                                         \

@@ -37,7 +37,7 @@ void free_room(struct room *room) {
 int reserve(const td_model *m, struct room *room, size_t n_rows, size_t n_positions) {
     const struct td_config *c = &m->config;
     const size_t d = row_stride(c->d_model), heads = row_stride(c->n_heads * c->d_v), ff = row_stride(c->d_ff);
-    const size_t n_scores = (n_positions + PANEL) * 16 + (size_t)c->d_k * (n_positions + PANEL);
+    const size_t n_scores = attention_floats((int)n_positions, c->d_v) + (size_t)c->d_k * (n_positions + PANEL); /* and an encoder's keys */
     if (n_scores > room->n_scores) {
         free(room->scores);
         room->n_scores = 2 * n_scores;
@@ -87,7 +87,7 @@ static void feed_forward(const td_model *m, struct room *room, const struct laye
 /* What a sublayer reads: x, or LayerNorm(x) with pre-norm. */
 static const float *before(const td_model *m, struct room *room, struct norm norm, int n_rows) {
     if (!m->config.is_pre_norm) return room->x;
-    m->kernels->norm(room->normed, room->x, norm.weight, norm.bias, m->config.norm_eps, n_rows, m->config.d_model,
+    m->kernels->norm(room->normed, room->x, NULL, norm.weight, norm.bias, m->config.norm_eps, n_rows, m->config.d_model,
                      row_stride(m->config.d_model));
     return room->normed;
 }
@@ -95,13 +95,13 @@ static const float *before(const td_model *m, struct room *room, struct norm nor
 /* LayerNorm(x + Sublayer(x)), or x + Sublayer(LayerNorm(x)); the sublayer's output is in room->y. Section 3.1. */
 static void after(const td_model *m, struct room *room, struct norm norm, int n_rows) {
     const int is_pre = m->config.is_pre_norm;
-    m->kernels->add_and_norm(room->x, room->y, is_pre ? NULL : norm.weight, norm.bias, m->config.norm_eps, n_rows,
+    m->kernels->norm(room->x, room->x, room->y, is_pre ? NULL : norm.weight, norm.bias, m->config.norm_eps, n_rows,
                              m->config.d_model, row_stride(m->config.d_model));
 }
 
 static void last_norm(const td_model *m, struct room *room, const struct stack *stack, int n_rows) {
     if (!m->config.is_pre_norm) return;
-    m->kernels->norm(room->x, room->x, stack->norm.weight, stack->norm.bias, m->config.norm_eps, n_rows,
+    m->kernels->norm(room->x, room->x, NULL, stack->norm.weight, stack->norm.bias, m->config.norm_eps, n_rows,
                      m->config.d_model, row_stride(m->config.d_model));
 }
 
@@ -139,7 +139,7 @@ static void encoder_attention(const td_model *m, struct room *room, const struct
     linear(m, room, &layer->w_qkv, x, d, n_rows, LINEAR, room->wide, wide);
     for (int s = 0; s < n_sentences; s++) {
         const int first = offsets[s] - offsets[0], n = offsets[s + 1] - offsets[s];
-        float *keys = room->scores + (size_t)padded(n, PANEL) * 16;
+        float *keys = room->scores + attention_floats(n, c->d_v);
         for (int h = 0; h < c->n_heads; h++) {
             const float *q = room->wide + (size_t)first * wide + h * c->d_k;
             m->kernels->pack_keys(q + c->n_heads * c->d_k, wide, n, c->d_k, keys);

@@ -38,17 +38,21 @@ static void insert(const struct search *s, float value, int32_t id, float *top, 
     top_ids[place] = id;
 }
 
-/* Keep the best of some outputs of a row. */
+/* Keep the best of some panels of a row; missing outputs are -inf. */
 static void keep_best(const struct search *s, const struct row *row, const float *logits, int first, int n, float *top,
                       int32_t *top_ids) {
     if (row->forced >= 0) {
         if (row->forced >= first && row->forced < first + n) top[0] = logits[row->forced - first], top_ids[0] = row->forced;
         return;
     }
-    for (int i = 0; i < n; i++) {
-        if (!(logits[i] > top[s->k - 1])) continue;
-        const int32_t id = s->token_of ? s->token_of[first + i] : first + i;
-        if (may_follow(s, row, id)) insert(s, logits[i], id, top, top_ids);
+    for (int panel = 0; panel < n; panel += PANEL) {
+        int is_better = 0;
+        for (int i = panel; i < panel + PANEL; i++) is_better |= logits[i] > top[s->k - 1];
+        for (int i = panel; is_better && i < panel + PANEL; i++) {
+            if (!(logits[i] > top[s->k - 1])) continue;
+            const int32_t id = s->token_of ? s->token_of[first + i] : first + i;
+            if (may_follow(s, row, id)) insert(s, logits[i], id, top, top_ids);
+        }
     }
 }
 
@@ -70,8 +74,7 @@ static void best_of_rows(struct search *s, const float *states, struct row *rows
             const float highest = kernels->largest(logits, n);
             if (is_scored) kernels->add_to_softmax(logits, n, highest, &row->maximum, &row->sum);
             else if (highest != highest) row->sum = highest;
-            const int n_tokens = w->n_outputs - first < n ? w->n_outputs - first : n;
-            if (highest > best[s->k - 1]) keep_best(s, row, logits, first, n_tokens, best, top_ids + r * s->k);
+            if (highest > best[s->k - 1]) keep_best(s, row, logits, first, n, best, top_ids + r * s->k);
         }
     }
     for (int r = 0; r < n_rows; r++) {

@@ -11,7 +11,7 @@
 #define EXPORT __attribute__((visibility("default")))
 #endif
 
-enum { TD_ABI = 2 }; /* changes with every change of this file */
+enum { TD_ABI = 3 }; /* changes with every change of this file */
 
 /* The architecture, as `config.json` has it. */
 struct td_config {

@@ -102,8 +102,9 @@ static struct matrix pack(struct packer *p, enum precision precision, struct td_
     const int n_inputs = (int)weight.n_columns, n_outputs = (int)weight.n_rows;
     const int pad = precision == INT8 ? MAX_INPUT_PAD : precision == BF16 ? MAX_INPUT_PAD / 2 : 1;
     struct matrix m = {.n_outputs = n_outputs, .n_inputs = n_inputs, .n_panels = (int)(row_stride(n_outputs) / PANEL),
-                       .padded_inputs = (n_inputs + pad - 1) / pad * pad, .precision = precision};
+                       .padded_inputs = (n_inputs + pad - 1) / pad * pad, .precision = precision, .input_stride = PANEL};
     const size_t columns = row_stride(n_outputs), n_bytes = precision == FP32 ? 4 : precision == BF16 ? 2 : 1;
+    m.panel_stride = (size_t)m.padded_inputs * PANEL;
     m.weights = take(p, columns * (size_t)m.padded_inputs * n_bytes);
     float *step = precision == INT8 ? take(p, columns * sizeof(float)) : NULL;
     int32_t *offset = precision == INT8 ? take(p, columns * sizeof(int32_t)) : NULL;

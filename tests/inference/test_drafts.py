@@ -30,7 +30,7 @@ def sentences(n: int, seed: int = 0) -> list[str]:
     return [" ".join(draw.choices(WORDS, k=draw.randint(1, 14))) for _ in range(n)]
 
 
-def random_translator(seed: int, **changes: object) -> Translator:
+def random_translator(seed: int, dtype: torch.dtype = torch.float64, **changes: object) -> Translator:
     tokenizer = train_bpe(sentences(50), vocab_size=300)
     torch.manual_seed(seed)
     config = ModelConfig(**{
@@ -38,7 +38,7 @@ def random_translator(seed: int, **changes: object) -> Translator:
         "src_vocab_size": tokenizer.size, "tgt_vocab_size": tokenizer.size, **changes,
     })  # fmt: skip
     search = SearchConfig(max_extra_tokens=8, n_best=4)
-    return Translator(Transformer(config).double().eval(), Tokenizers(tokenizer, tokenizer), search, direction="en-de")
+    return Translator(Transformer(config).to(dtype).eval(), Tokenizers(tokenizer, tokenizer), search, direction="en-de")
 
 
 @pytest.fixture(scope="module")
@@ -100,8 +100,23 @@ def test_a_shortlist_of_the_draft_changes_no_text(translator: Translator) -> Non
         short.with_draft(translator)
 
 
-def test_a_draft_with_few_positions_is_left_out_for_long_sentences(translator: Translator) -> None:
-    short = random_translator(7, positions="learned", n_positions=20)
+def test_a_draft_has_the_engine_of_its_translator() -> None:
+    one, two, small = (random_translator(seed, torch.float32) for seed in (4, 5, 6))
+    ensemble = Translator(one.model, one.tokenizers, GREEDY, direction="en-de", others=[two.model])
+    in_float64 = random_translator(4)
+    texts = sentences(6)
+    for translator in (one, ensemble, in_float64):
+        for draft in (small, in_float64):
+            drafted = translator.with_draft(draft)
+            assert drafted.translate(texts) == translator.translate(texts, search=GREEDY)
+            assert drafted.passes.sentences == 6
+    with pytest.raises(ConfigError, match=naming("draft", "beam of 4")):
+        one.with_draft(small).translate(texts, search=SearchConfig())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_a_draft_with_few_positions_is_left_out_for_long_sentences(dtype: torch.dtype) -> None:
+    translator, short = random_translator(4, dtype), random_translator(7, dtype, positions="learned", n_positions=20)
     texts = ["the dog", "the old dog sees the young cat " * 4]
     assert translator.with_draft(short).translate(texts, split=False, max_tokens_per_batch=1) == translator.translate(
         texts, search=greedy_unless_sampled(translator.search), split=False

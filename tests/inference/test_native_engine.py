@@ -75,7 +75,7 @@ def native(model: Transformer, precision: InferencePrecision = "fp32") -> Engine
     return engine
 
 
-def requests(search: SearchConfig) -> list[Request]:
+def requests(search: SearchConfig | None = None) -> list[Request]:
     random = np.random.default_rng(1)
     sources = [[*random.integers(4, V, size).tolist(), EOS_ID] for size in random.integers(1, 20, 9)]
     constraints = NO_CONSTRAINTS if isinstance(search, SampledSearchConfig) else Constraints(max_repeats=[2, 1])

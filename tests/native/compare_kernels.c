@@ -60,7 +60,8 @@ struct made { /* a matrix with its weights as they are, row by row */
 
 static struct made make_matrix(enum precision precision, int n_outputs, int n_inputs, int has_bias) {
     const int pad = precision == INT8 ? 64 : precision == BF16 ? 32 : 1, panels = (n_outputs + 15) / 16;
-    struct matrix m = {n_outputs, n_inputs, panels, (n_inputs + pad - 1) / pad * pad, precision, NULL, NULL, NULL, NULL};
+    struct matrix m = {n_outputs, n_inputs, panels, (n_inputs + pad - 1) / pad * pad, precision, 0, 16, NULL, NULL, NULL, NULL};
+    m.panel_stride = (size_t)m.padded_inputs * 16;
     const size_t columns = (size_t)panels * 16, group = precision == FP32 ? 1 : precision == BF16 ? 2 : 4;
     char *packed = calloc(columns * (size_t)m.padded_inputs, 4);
     float *weights = calloc(columns * (size_t)m.padded_inputs, sizeof(float)), *bias = calloc(columns, sizeof(float)), *step = calloc(columns, sizeof(float));
@@ -144,7 +145,7 @@ static void compare_attention(const struct kernels *k, int n_queries, int n_posi
     const int n_panels = (n_positions + 15) / 16, n_first = kind == 1 ? random_int(1, n_positions) : n_positions;
     float *q = calloc((size_t)n_queries * q_stride + 16, 4), *keys = calloc((size_t)n_panels * 16 * (size_t)d_k, 4), *raw = calloc((size_t)n_positions * (size_t)d_k, 4);
     float *values = calloc(((size_t)n_panels * 16 + 1) * value_stride + 64, 4), *out = calloc((size_t)n_queries * out_stride + 16, 4), *alone = calloc(out_stride + 16, 4);
-    float *room = calloc((size_t)n_queries * ((size_t)n_positions + 32) + 1024, 4), *recorded = calloc((size_t)n_queries * (size_t)n_positions, 4);
+    float *room = calloc(attention_floats(n_positions, d_v), 4), *recorded = calloc((size_t)n_queries * (size_t)n_positions, 4);
     uint8_t *seen = calloc((size_t)n_queries, (size_t)n_positions);
     double *weights = calloc((size_t)n_positions, sizeof(double));
     for (int i = 0; i < n_queries * (int)q_stride; i++) q[i] = random_float();
@@ -194,9 +195,9 @@ static void compare_rows(const struct kernels *k, int n_rows, int width) {
         for (int i = 0; i < width; i++) x[(size_t)r * stride + (size_t)i] = random_float(), y[(size_t)r * stride + (size_t)i] = random_float();
     float *sum = calloc((size_t)n_rows * stride, 4);
     memcpy(sum, x, (size_t)n_rows * stride * 4);
-    k->add_and_norm(sum, y, NULL, NULL, 1e-5f, n_rows, width, stride);
-    k->add_and_norm(x, y, weight, bias, 1e-5f, n_rows, width, stride);
-    k->norm(out, sum, weight, bias, 1e-5f, n_rows, width, stride);
+    k->norm(sum, sum, y, NULL, NULL, 1e-5f, n_rows, width, stride);
+    k->norm(x, x, y, weight, bias, 1e-5f, n_rows, width, stride);
+    k->norm(out, sum, NULL, weight, bias, 1e-5f, n_rows, width, stride);
     for (int r = 0; r < n_rows; r++) {
         const float *row = sum + (size_t)r * stride;
         double mean = 0, square = 0;

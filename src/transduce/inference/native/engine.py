@@ -55,9 +55,8 @@ PROMPTS_PER_BATCH = 32
 class NativeEngine:
     """Decodes with a ``NativeModel``."""
 
-    def __init__(self, model: NativeModel, settings: EngineSettings, *, kept: object = None) -> None:
-        """``kept``: what holds the weights that the model refers to."""
-        self._model, self._settings, self._kept = model, settings, kept
+    def __init__(self, model: NativeModel, settings: EngineSettings) -> None:
+        self._model, self._settings = model, settings
         self._library = native.library()
         self.on_step: Callable[[], object] | None = None
         self.counts = PassCounts()
@@ -127,10 +126,8 @@ class NativeEngine:
         numbers, requests = zip(*part, strict=True)
         call = Call(self._model.config, self._settings, requests, search)
         call.listen(run, numbers, self.on_step)
-        draft = None if call.search.is_sampled else self._draft
+        draft = self._draft_for(requests, search)
         if draft is not None:
-            if search.beam_size > 1:
-                raise ConfigError(f"a draft is for greedy search and for sampling, got a beam of {search.beam_size}")
             drafter, length = draft
             call.set_draft(drafter._model, length)
             call.set_shortlist(drafter._settings.shortlist, requests)
@@ -151,6 +148,20 @@ class NativeEngine:
         elif draft is not None:
             self._count(len(found), call.n_passes.tolist())
         return found
+
+    def _draft_for(self, requests: Sequence[Request], search: SearchConfig) -> tuple[NativeEngine, DraftLength] | None:
+        """Return what drafts for some requests; None without one, or where outputs may not repeat themselves.
+
+        A model with a short table of positions drafts nothing for long sentences. Raises ConfigError for a beam.
+        """
+        if self._draft is None or isinstance(search, SampledSearchConfig):
+            return None
+        if any(each.constraints.max_repeats for each in requests):
+            return None
+        if search.beam_size > 1:
+            raise ConfigError(f"a draft is for greedy search and for sampling, got a beam of {search.beam_size}")
+        longest = max(max(len(each.source), each.max_length) for each in requests)
+        return self._draft if longest <= self._draft[0].max_positions else None
 
     def _count(self, n_sentences: int, numbers: Sequence[int]) -> None:
         """Count passes where drafts or draws were made."""

@@ -17,7 +17,7 @@ __all__ = [
     "ALLOWED", "DRAW", "ON_IDS", "ON_STEP", "Config", "Search", "Tensor", "address", "flat", "kernels", "library",
 ]  # fmt: skip
 
-ABI = 2  # TD_ABI of the header
+ABI = 3  # TD_ABI of the header
 NAMES = ("libtransduce.so", "libtransduce.dylib", "transduce.dll")
 
 ALLOWED = ctypes.CFUNCTYPE(c_int32, c_int32, POINTER(c_int32), c_int32, POINTER(c_int32))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -66,15 +67,15 @@ class SegmentTranslator(TrainedModel):
         super().__init__(model)
         self.tokenizers, self.search, self.statistics = tokenizers, search, statistics
         self.precision = precision
-        settings = EngineSettings(
+        self._models = (model, *others)
+        self._settings = EngineSettings(
             precision,
             tokenizers.tgt.suppressed_ids,
             lambda: (EOS_ID, *tokenizers.tgt.word_start_ids),
             shortlist=shortlist,
             engine=engine,
         )
-        self._text_search = TextSearch(make_engine(model, *others, settings=settings), tokenizers.src)
-        self._n_models = 1 + len(others)
+        self._text_search = TextSearch(make_engine(*self._models, settings=self._settings), tokenizers.src)
         self.src_language, self.tgt_language = split_direction(direction)
         masks = statistics.masks if masks is None and statistics is not None else masks
         self.mask_rules = mask_rules(self.src_language, self.tgt_language, masks)
@@ -82,7 +83,7 @@ class SegmentTranslator(TrainedModel):
 
     def __repr__(self) -> str:
         config = self._model.config
-        ensemble = f", ensemble of {self._n_models} models" if self._n_models > 1 else ""
+        ensemble = f", ensemble of {len(self._models)} models" if len(self._models) > 1 else ""
         return (
             f"Translator({self.src_language}-{self.tgt_language}, {config.layers_in_words()} of {config.d_model}, "
             f"{cost_of(config).parameters / 1e6:.1f} million parameters"
@@ -118,7 +119,13 @@ class SegmentTranslator(TrainedModel):
             length = DraftLength(n_drafted, min_probability)
         except ValueError as error:
             raise ConfigError(str(error)) from None
-        other._text_search = TextSearch(self.engine.with_draft(draft.engine, length), self.tokenizers.src)
+        engine, drafter = self.engine, draft.engine
+        if type(engine) is not type(drafter):  # PyTorch's supports both
+            engine, drafter = (
+                make_engine(*each._models, settings=replace(each._settings, engine="torch")) for each in (self, draft)
+            )
+            engine.on_step = self.engine.on_step
+        other._text_search = TextSearch(engine.with_draft(drafter, length), self.tokenizers.src)
         other.search = greedy_unless_sampled(self.search)
         return other
 
