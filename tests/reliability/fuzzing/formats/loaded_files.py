@@ -26,6 +26,7 @@ from transduce.errors import CheckpointError, ConfigError, DataError, SearchErro
 from transduce.exchange.foreign_model import ForeignModel
 from transduce.exchange.importing import model_of, read_source
 from transduce.files import write_manifest
+from transduce.inference.engines import make_engine
 from transduce.inference.folder import ModelFolder, read_model_folder
 from transduce.inference.translation.translator import Translator
 from transduce.model import Transformer
@@ -60,7 +61,11 @@ class Loaded:
 
 
 def load_model(folder: Path) -> ModelFolder:
-    return read_model_folder(folder, device=torch.device("cpu"))
+    """Read a model folder, its weights too: by the engine that it gets, and by PyTorch."""
+    read = read_model_folder(folder, device="cpu")
+    make_engine(read.stored)
+    assert read.model is read.stored.module
+    return read
 
 
 def is_same_model(one: ModelFolder, other: ModelFolder) -> bool:
