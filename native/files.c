@@ -167,11 +167,11 @@ td_model *td_load(const struct td_config *config, const struct td_tensor *tensor
     const size_t widest_input = (size_t)config->d_model + (size_t)config->d_ff + (size_t)(config->n_heads * config->d_v);
     struct packer p = {.tensors = tensors, .n_tensors = n_tensors, .max_kinds = (int)max_kinds};
     p.kinds = malloc(max_kinds);
-    p.rows = malloc(widest_input * PANEL * sizeof(float));
-    if (p.kinds && p.rows) pack_model(&p, m);
+    p.row = malloc(widest_input * sizeof(float));
+    if (p.kinds && p.row) pack_model(&p, m);
     const size_t before = sizeof(struct header) + lines((size_t)p.n_kinds);
     m->n_bytes = before + p.used;
-    m->block = p.kinds && p.rows && !p.fault[0] ? new_block(m->n_bytes) : NULL;
+    m->block = p.kinds && p.row && !p.fault[0] ? new_block(m->n_bytes) : NULL;
     if (m->block) {
         *(struct header *)m->block = (struct header){.magic = MAGIC, .n_bytes = m->n_bytes, .abi = TD_ABI, .precision = precision,
                                                      .n_kinds = p.n_kinds, .config = m->config};
@@ -180,7 +180,7 @@ td_model *td_load(const struct td_config *config, const struct td_tensor *tensor
         p.block = (char *)m->block + before;
         pack_model(&p, m);
     }
-    free(p.kinds), free(p.rows);
+    free(p.kinds), free(p.row);
     if (p.fault[0]) return failed(m, error, error_size, "tensor %s is missing or has another shape", p.fault);
     return m->block ? m : failed(m, error, error_size, "no memory for %zu bytes of weights", m->n_bytes);
 }

@@ -56,46 +56,26 @@ static uint16_t to_bf16(float x) {
     return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16); /* ties to even */
 }
 
-/* The integers of an output's weights, to every fourth group of 4 bytes from `to` on; returns 128 times their sum. */
-static int32_t pack_int8(const float *row, int n, float step, int8_t *to) {
+/* The weights of an output, each to its place in the panel. */
+static void pack_output(const struct matrix *m, int o, const float *row, float *step, int32_t *offset) {
+    const int group = m->precision == FP32 ? 1 : m->precision == BF16 ? 2 : 4; /* inputs that are side by side */
+    const size_t first = (size_t)(o / PANEL) * m->panel_stride + (size_t)(o % PANEL * group);
+    void *weights = (void *)(uintptr_t)m->weights;
+    float largest = 0, zero = 0; /* or NaN, if a weight is not finite */
     int32_t sum = 0;
-    if (!isfinite(step)) return 0;
-    for (int i = 0; i < n; i++) {
-        const float level = row[i] / step + 12582912.0f; /* ties to even, in the last bits */
+    for (int i = 0; i < m->n_inputs; i++) largest = fabsf(row[i]) > largest ? fabsf(row[i]) : largest, zero += row[i] * 0;
+    const float scale = largest / 127 + 1e-32f + zero;
+    for (int i = 0; i < m->n_inputs; i++) {
+        const size_t at = first + (size_t)(i / group * group) * PANEL + (size_t)(i % group);
+        if (m->precision == FP32) ((float *)weights)[at] = row[i];
+        if (m->precision == BF16) ((uint16_t *)weights)[at] = to_bf16(row[i]);
+        if (m->precision != INT8 || !isfinite(scale)) continue;
+        const float level = row[i] / scale + 12582912.0f; /* ties to even, in the last bits */
         int32_t integer;
         memcpy(&integer, &level, sizeof integer);
-        integer -= 0x4b400000;
-        to[(size_t)(i / 4) * PANEL * 4 + (size_t)(i % 4)] = (int8_t)integer;
-        sum += integer;
+        sum += ((int8_t *)weights)[at] = (int8_t)(integer - 0x4b400000);
     }
-    return 128 * sum;
-}
-
-static void pack_panel(struct matrix *m, const struct td_tensor *t, int panel, float *rows, float *step, int32_t *offset) {
-    const size_t first = (size_t)panel * (size_t)m->padded_inputs * PANEL;
-    const int n = m->n_inputs, n_rows = m->n_outputs - panel * PANEL < PANEL ? m->n_outputs - panel * PANEL : PANEL;
-    for (int o = 0; o < n_rows; o++) read_row(t, panel * PANEL + o, rows + (size_t)o * (size_t)n);
-    if (m->precision == FP32) {
-        float *to = (float *)(uintptr_t)m->weights + first;
-        for (int i = 0; i < n; i++)
-            for (int o = 0; o < n_rows; o++) to[(size_t)i * PANEL + (size_t)o] = rows[(size_t)o * (size_t)n + (size_t)i];
-        return;
-    }
-    for (int o = 0; o < n_rows; o++) {
-        const float *row = rows + (size_t)o * (size_t)n;
-        if (m->precision == BF16) {
-            uint16_t *to = (uint16_t *)(uintptr_t)m->weights + first + (size_t)o * 2;
-            for (int i = 0; i < n; i++) to[(size_t)(i / 2) * PANEL * 2 + (size_t)(i % 2)] = to_bf16(row[i]);
-            continue;
-        }
-        float largest = 0, zero = 0; /* or NaN, if a weight is not finite */
-        for (int i = 0; i < n; i++) {
-            if (fabsf(row[i]) > largest) largest = fabsf(row[i]);
-            zero += row[i] * 0;
-        }
-        step[panel * PANEL + o] = largest / 127 + 1e-32f + zero;
-        offset[panel * PANEL + o] = pack_int8(row, n, step[panel * PANEL + o], (int8_t *)(uintptr_t)m->weights + first + (size_t)o * 4);
-    }
+    if (m->precision == INT8) step[o] = scale, offset[o] = 128 * sum;
 }
 
 static struct matrix pack(struct packer *p, enum precision precision, struct td_tensor weight, struct td_tensor bias, float bias_behind) {
@@ -110,7 +90,10 @@ static struct matrix pack(struct packer *p, enum precision precision, struct td_
     int32_t *offset = precision == INT8 ? take(p, columns * sizeof(int32_t)) : NULL;
     float *biases = bias.type != ABSENT || bias_behind != 0 ? take(p, columns * sizeof(float)) : NULL;
     m.step = step, m.offset = offset, m.bias = biases;
-    for (int panel = 0; p->pass == FILL && panel < m.n_panels; panel++) pack_panel(&m, &weight, panel, p->rows, step, offset);
+    for (int o = 0; p->pass == FILL && o < n_outputs; o++) {
+        read_row(&weight, o, p->row);
+        pack_output(&m, o, p->row, step, offset);
+    }
     for (int o = 0; p->pass == FILL && biases && o < (int)columns; o++)
         biases[o] = o >= n_outputs ? bias_behind : bias.type != ABSENT ? number(&bias, o) : 0;
     return m;

@@ -19,7 +19,7 @@ struct packer {
     int n_kinds, max_kinds;
     const struct td_tensor *tensors; /* NULL: `kinds` says which there are */
     int n_tensors;
-    float *rows;     /* room for the weights of a panel */
+    float *row;      /* room for the weights of an output */
     char fault[100]; /* the first tensor that is missing or has another shape */
 };
 

@@ -35,6 +35,7 @@ class Case:
         }  # fmt: skip
         if self.chance(0.1):
             sizes[str(self.random.choice(FIELDS))] = int(self.random.choice([0, -1, -(2**31), 2**31 - 1, 2**20 + 1]))
+        self.has_source = sizes["n_encoder_layers"] > 0
         self.config = Config(**sizes, norm_eps=1e-5, embedding_factor=2.0)
         self.arrays = self.tensors() if all(0 <= size < 100 for size in sizes.values()) else {}
         if self.arrays and self.chance(0.1):
@@ -113,7 +114,9 @@ class Case:
             n_sentences=n, n_best=n_best, eos_id=2, alpha=0.6, beam_size=width if width > 1 else 0, is_scored=1
         )
         max_lengths = random.integers(1, 15, n).astype(np.int32)
-        sources, offsets = flat([random.integers(0, c.src_vocab_size, size) for size in random.integers(1, 12, n)])
+        sources, offsets = flat(
+            [random.integers(0, max(c.src_vocab_size, 1), size) for size in random.integers(1, 12, n)]
+        )
         prompts, prompt_offsets = flat(
             [random.integers(0, c.tgt_vocab_size, size) for size in random.integers(1, 4, n)]
         )
