@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
+from torch import Tensor
 
 from said import naming
 from transduce.config import (
@@ -23,6 +25,7 @@ from transduce.inference.engines.native import make as native_engine
 from transduce.inference.native.library import library
 from transduce.inference.torch_engine import torch_engine
 from transduce.model import Transformer, TransformerLM, make_model
+from transduce.model.inference import int8_linear_reference
 from transduce.model.word_positions import WordPositionFrontEnd
 from transduce.text import EOS_ID
 
@@ -117,6 +120,22 @@ def test_scores_are_those_of_the_model(precision: InferencePrecision, tolerance:
         assert got.attention_TS is not None
         assert wanted.attention_TS is not None
         assert np.abs(got.attention_TS - wanted.attention_TS).max() < tolerance
+
+
+def test_int8_rounds_as_it_is_defined(monkeypatch: pytest.MonkeyPatch) -> None:
+    def rounded(x: Tensor, weight_OI: Tensor, bias_O: Tensor | None = None) -> Tensor:
+        with monkeypatch.context() as exact:
+            exact.setattr(F, "linear", linear)
+            return int8_linear_reference(x.flatten(0, -2), weight_OI, bias_O).unflatten(0, x.shape[:-1])
+
+    model, linear = random_model(), F.linear
+    pairs = [ForcedPair(each.source, [*each.source[::-1], EOS_ID]) for each in requests()]  # type: ignore[arg-type]
+    got = native(model, "int8").forced_scores(pairs, max_tokens=100)
+    monkeypatch.setattr(F, "linear", rounded)
+    expected = torch_engine([model], EngineSettings()).forced_scores(pairs, max_tokens=1)
+    differences = [np.abs(a.log_probs_T - b.log_probs_T).max() for a, b in zip(got, expected, strict=True)]
+    assert np.median(differences) < 1e-5  # a sum that is rounded otherwise may move an input to another level
+    assert max(differences) < 0.03
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16", "int8"])

@@ -143,9 +143,11 @@ class Case:
         status = library().td_run(model, ctypes.byref(search), error, len(error))
         assert status in (0, 2), status
         scored = np.zeros(len(prompts), np.float32)
-        of_source = (address(sources, np.int32), address(offsets, np.int32)) if self.has_source else (None, None)
-        texts = (address(prompts, np.int32), address(prompts, np.int32), address(prompt_offsets, np.int32))
-        assert library().td_score(model, n, *of_source, *texts, address(scored, np.float32), 0, None) == 0
+        texts = Search(n_sentences=n)
+        for name in ("src_ids", "src_offsets", "prompt_ids", "prompt_offsets"):
+            setattr(texts, name, getattr(search, name))
+        targets, to = address(prompts, np.int32), address(scored, np.float32)
+        assert library().td_score(model, ctypes.byref(texts), targets, to, 0, None) == 0
         return status, b"".join(each.tobytes() for each in (ids, lengths, scores, scored))
 
     def damaged(self, content: bytes) -> bytes:
