@@ -1,4 +1,5 @@
 /* Which kernels this processor runs. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #if defined(__x86_64__)
@@ -74,12 +75,48 @@ static const struct { const struct kernels *kernels; int (*is_usable)(void); } K
     {&kernels_portable, always},
 };
 
+/* Whether kernels compute a product as the portable ones do, within the rounding of sums in another order: those that
+   only ran in an emulation are believed where they are right. */
+static int computes(const struct kernels *kernels, enum precision precision) {
+    enum { ROWS = 19, INPUTS = 128, WIDEST = 4 };
+    static const double tolerance[] = {[FP32] = 1e-5, [BF16] = 0.02, [INT8] = 1e-5};
+    const int group = precision == FP32 ? 1 : precision == BF16 ? 2 : 4, n_weights = INPUTS * PANEL;
+    float x[ROWS * INPUTS], step[PANEL], y[2][ROWS * PANEL];
+    int32_t offset[PANEL] = {0};
+    _Alignas(64) char weights[INPUTS * PANEL * WIDEST];
+    for (int i = 0; i < n_weights; i++) {
+        const int integer = i * 37 % 255 - 127; /* exact in all precisions */
+        const float number = (float)integer / 128;
+        if (precision == FP32) memcpy(weights + i * 4, &number, 4);
+        if (precision == BF16) memcpy(weights + i * 2, (const char *)&number + 2, 2); /* its upper half */
+        if (precision == INT8) weights[i] = (char)integer, offset[i / group % PANEL] += 128 * integer;
+    }
+    for (int i = 0; i < ROWS * INPUTS; i++) x[i] = i % INPUTS ? (float)(i * 61 % 195 - 97) / 64 : 97.0f / 64; /* no ties in int8 */
+    for (int o = 0; o < PANEL; o++) step[o] = 0.01f + (float)o / 512;
+    const struct matrix m = {.n_outputs = PANEL, .n_inputs = INPUTS, .n_panels = 1, .padded_inputs = INPUTS, .precision = precision,
+                             .panel_stride = INPUTS * PANEL, .input_stride = PANEL, .weights = weights, .step = step, .offset = offset};
+    _Alignas(64) char room[(ROWS + 32) * (INPUTS * 2 + sizeof(float)) + 128];
+    for (int which = 0; which < 2; which++) {
+        const struct kernels *tried = which ? kernels : &kernels_portable;
+        const struct input input = tried->prepare(&m, x, INPUTS, ROWS, room);
+        tried->product(&m, &input, 0, 1, LINEAR, y[which], PANEL);
+    }
+    for (int i = 0; i < ROWS * PANEL; i++)
+        if (!(fabs((double)y[0][i] - y[1][i]) <= tolerance[precision] * (1 + fabs((double)y[0][i])))) return 0;
+    return 1;
+}
+
+static int is_right(const struct kernels *kernels) {
+    return kernels == &kernels_portable || (computes(kernels, FP32) && computes(kernels, BF16) && computes(kernels, INT8));
+}
+
 const struct kernels *kernels_named(const char *name) {
 #if defined(__x86_64__)
     __builtin_cpu_init();
 #endif
     for (size_t i = 0; i < sizeof KERNELS / sizeof *KERNELS; i++)
-        if ((!name || !*name || !strcmp(name, KERNELS[i].kernels->name)) && KERNELS[i].is_usable()) return KERNELS[i].kernels;
+        if ((!name || !*name || !strcmp(name, KERNELS[i].kernels->name)) && KERNELS[i].is_usable() && is_right(KERNELS[i].kernels))
+            return KERNELS[i].kernels;
     return NULL;
 }
 

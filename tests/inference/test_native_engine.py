@@ -149,6 +149,28 @@ def test_nan_is_an_error(precision: InferencePrecision) -> None:
                 native(model, precision).hypotheses(requests(search), search)
 
 
+@pytest.mark.parametrize("ids", [[V], [-1], [2**31 - 1]], ids=["V", "negative", "largest"])
+def test_ids_outside_the_vocabulary_are_refused(ids: list[int]) -> None:
+    engine, search = native(random_model()), SearchConfig()
+    wrong = [
+        Request(5, [*ids, EOS_ID]), Request(5, [EOS_ID], prompt=ids), Request(5, [EOS_ID], constraints=Constraints(ids)),
+    ]  # fmt: skip
+    for request in wrong:
+        with pytest.raises(IndexError, match=naming(V - 1, ids[0])):
+            engine.hypotheses([request], search)
+    for pair in (ForcedPair(ids, [EOS_ID]), ForcedPair([EOS_ID], ids)):
+        with pytest.raises(IndexError, match=naming(V - 1, ids[0])):
+            engine.forced_scores([pair], max_tokens=100)
+
+
+def test_texts_beyond_learned_positions_are_refused() -> None:
+    engine = native(random_model(positions="learned", n_positions=6))
+    engine.hypotheses([Request(6, [5] * 6)], SearchConfig())
+    for request in (Request(6, [5] * 7), Request(7, [5] * 6), Request(6, [5] * 6, prompt=[5, 5])):
+        with pytest.raises(IndexError, match=naming(6, 7)):
+            engine.hypotheses([request], SearchConfig())
+
+
 LM_VARIANTS: dict[str, dict[str, Any]] = {
     "as GPT": {"positions": "learned", "n_positions": 16, "norm": "pre", "activation": "gelu", "attention_bias": True},
     "sinusoids, a matrix of its own": {"tied_embeddings": False, "output_bias": True},

@@ -456,7 +456,7 @@ def test_a_model_that_came_meanwhile_is_not_replaced(
         (out / "thesis.txt").write_text("precious")
         write_tensors(path, tensors)
 
-    monkeypatch.setattr("transduce.inference.folder.write_tensors", meanwhile)
+    monkeypatch.setattr("transduce.model.weights_file.write_tensors", meanwhile)
     with pytest.raises(DataError, match=naming(out, "Directory not empty", tmp_path / "averaged-2")):
         average_run(own_run, last=2, out=out)
     assert everything_in(out) == {"thesis.txt": b"precious"}
@@ -474,7 +474,7 @@ def test_the_model_that_was_there_at_the_start_is_the_only_one_that_is_replaced(
         write_tensors(path, tensors)
 
     before = everything_in(own_run / "model")
-    monkeypatch.setattr("transduce.inference.folder.write_tensors", meanwhile)
+    monkeypatch.setattr("transduce.model.weights_file.write_tensors", meanwhile)
     with pytest.raises(DataError, match=naming(own_run / "model", own_run / "model-2")):
         average_run(own_run, last=2)
     assert everything_in(own_run / "model") == {"thesis.txt": b"precious"}

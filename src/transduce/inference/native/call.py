@@ -26,7 +26,7 @@ from transduce.model.shortlist import Shortlist
 from transduce.search import DraftLength, Hypothesis
 from transduce.text import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
-__all__ = ["Call", "Texts", "word_starts"]
+__all__ = ["Call", "Texts", "require_ids", "word_starts"]
 
 UNLIMITED = 2**31 - 1
 # The settings of searches that it reads, or that are read before it.
@@ -39,13 +39,25 @@ KNOWN = frozenset(
 class Texts:
     """Sources and prompts, as the library reads them."""
 
-    def __init__(self, sources: Sequence[Any] | None, prompts: Sequence[Sequence[int]]) -> None:
-        """``sources``: None of a language model."""
+    def __init__(
+        self, config: PlainConfig, sources: Sequence[Any], prompts: Sequence[Sequence[int]], n_written: int = 0
+    ) -> None:
+        """``sources``: not read by a language model. ``n_written``: the most that follows a prompt and is read again.
+
+        Raises IndexError for an id outside the vocabulary, or a text that is longer than learned positions.
+        """
         self._kept: list[object] = []
+        self._config = config
         self.search = native.Search(n_sentences=len(prompts), eos_id=EOS_ID)
-        if sources is not None:
+        if not isinstance(config, LanguageModelConfig):
             self._set_rows("src", sources)
+            self._require_positions(max(map(len, sources), default=0))
         self._set_rows("prompt", prompts)
+        self._require_positions(max(map(len, prompts), default=0) + n_written)
+
+    def _require_positions(self, n: int) -> None:
+        if self._config.positions == "learned" and n > self._config.n_positions:
+            raise IndexError(f"the model has {self._config.n_positions} positions, got a text of {n} ids")
 
     def _set(self, name: str, array: NDArray[Any]) -> None:
         self._kept.append(array)
@@ -53,6 +65,7 @@ class Texts:
 
     def _set_rows(self, name: str, rows: Sequence[Any]) -> None:
         ids, offsets = native.flat(rows)
+        require_ids(ids, self._config.vocab_sizes[0 if name == "src" else 1])
         self._set(f"{name}_ids", ids)
         self._set(f"{name}_offsets", offsets)
 
@@ -65,9 +78,9 @@ class Call(Texts):
     ) -> None:
         """Raise ConfigError for a setting or a constraint that it does not know."""
         is_lm = isinstance(config, LanguageModelConfig)
-        super().__init__(
-            None if is_lm else [each.source for each in batch], [each.prompt or [BOS_ID] for each in batch]
-        )
+        n_written = 0 if settings.window else max((each.max_length for each in batch), default=1) - 1
+        prompts = [each.prompt or [BOS_ID] for each in batch]
+        super().__init__(config, [each.source for each in batch], prompts, n_written)
         self.raised: BaseException | None = None
         self._set("max_lengths", np.array([each.max_length for each in batch], np.int32))
         suppressed = np.array([*(() if is_lm else (PAD_ID, BOS_ID)), *settings.suppressed_ids], np.int32)
@@ -209,6 +222,13 @@ class Call(Texts):
             ]
             found.append(tuple(n_best))
         return found
+
+
+def require_ids(ids: NDArray[np.int32], vocab_size: int) -> None:
+    """Raise IndexError for an id outside a vocabulary: the library would read what is beside its tables."""
+    outside = ids[(ids < 0) | (ids >= vocab_size)]
+    if len(outside):
+        raise IndexError(f"an id should be from 0 to {vocab_size - 1}, got {outside[0]}")
 
 
 def word_starts(settings: EngineSettings, config: PlainConfig) -> NDArray[np.uint8]:

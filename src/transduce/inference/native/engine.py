@@ -39,7 +39,7 @@ from transduce.inference.engine import (
     never,
 )
 from transduce.inference.native import library as native
-from transduce.inference.native.call import Call, Texts, word_starts
+from transduce.inference.native.call import Call, Texts, require_ids, word_starts
 from transduce.inference.native.model import NativeModel
 from transduce.search import DraftLength, Hypothesis, PassCounts
 from transduce.search.arguments import no_hypothesis_error
@@ -186,17 +186,20 @@ class NativeEngine:
         return found
 
     def _forced(self, pairs: Sequence[ForcedPair], *, has_attention: bool) -> list[ForcedScores]:
+        config = self._model.config
         if self._is_lm:
             whole = [[*each.source, *each.target] for each in pairs]
-            texts, targets = Texts(None, [text[:-1] for text in whole]), [text[1:] for text in whole]
+            texts = Texts(config, [], [text[:-1] for text in whole])
+            targets = [text[1:] for text in whole]
         else:
-            texts = Texts([each.source for each in pairs], [[BOS_ID, *each.target[:-1]] for each in pairs])
+            texts = Texts(config, [each.source for each in pairs], [[BOS_ID, *each.target[:-1]] for each in pairs])
             targets = [[*each.target] for each in pairs]
         wanted, offsets = native.flat(targets)
+        require_ids(wanted, config.vocab_sizes[1])
         log_probs = np.zeros(len(wanted), np.float32)
         sizes = [len(each.source) * len(each.target) for each in pairs]
         attention = np.zeros(sum(sizes), np.float32) if has_attention and not self._is_lm else None
-        n_layers = self._model.config.layer_counts[-1]
+        n_layers = config.layer_counts[-1]
         _require_memory(
             self._library.td_score(
                 self._model.handle, ctypes.byref(texts.search), native.address(wanted, np.int32),
@@ -211,7 +214,7 @@ class NativeEngine:
             weights = None
             if attention is not None:
                 weights = attention[ends[index] - sizes[index] : ends[index]].reshape(-1, len(pair.source))
-                weights /= self._model.config.n_heads
+                weights /= config.n_heads
             found.append(ForcedScores(float(of_pair.sum()), of_pair, weights))
         return found
 
@@ -222,7 +225,7 @@ class NativeEngine:
         return [[self._next_tokens(each, n)] for each in requests]
 
     def _next_tokens(self, request: Request, n: int) -> list[tuple[int, float]]:
-        texts = Texts([request.source], [[BOS_ID, *request.constraints.prefix]])
+        texts = Texts(self._model.config, [request.source], [[BOS_ID, *request.constraints.prefix]])
         logits_V = np.zeros(self._model.config.vocab_sizes[1], np.float32)
         _require_memory(
             self._library.td_logits(
