@@ -209,6 +209,7 @@ def test_validation_decodes_batches_no_larger_than_the_training_s(
         shapes.append(tuple(src_BS.shape))
         return run_search(decoder, src_BS, *arguments, **options)
 
+    monkeypatch.setenv("TRANSDUCE_ENGINE", "torch")
     monkeypatch.setattr("transduce.inference.torch_engine.run_search", recorded_search)
     settings = ["training.max_updates=16", "training.max_tokens_per_batch=120", "search.max_tokens_per_batch=4000"]
     validated: list[object] = []
