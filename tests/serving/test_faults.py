@@ -228,7 +228,7 @@ def test_clients_that_do_not_read_are_let_go_and_do_not_delay_the_end(
 import transduce.serving.connections as connections, transduce.serving.models as models
 import transduce.cli.verbs as verbs, transduce.serving.server
 make_app = verbs.make_app
-verbs.make_app = lambda verb: (os.kill(os.getpid(), signal.SIGHUP), make_app(verb))[1]
+verbs.make_app = lambda *a, **k: (os.kill(os.getpid(), signal.SIGHUP), make_app(*a, **k))[1]
 transduce.serving.server.SEND_BUFFER_BYTES = 4096
 connections.ANSWER_TIMEOUT_S, connections.STOPPING_TIMEOUT_S = 1.0, 0.5
 load = models.load_served
