@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
 from transduce.errors import CheckpointError, shown
-from transduce.files import open_regular
+from transduce.files import open_regular, require_regular
 
 __all__ = ["MappedTensor", "mapped_weights", "tensor_shapes"]
 
@@ -46,6 +46,7 @@ class MappedTensor:
 def tensor_shapes(path: Path) -> dict[str, tuple[int, ...]]:
     """Return the shape of each tensor, from the header of a file. Raises CheckpointError if that is damaged."""
     try:
+        require_regular(path, error=CheckpointError, may_be_link=True)
         with safe_open(path, framework="np") as file:
             return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118 - not a dict
     except (SafetensorError, OSError, ValueError, KeyError) as error:
