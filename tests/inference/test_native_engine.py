@@ -153,8 +153,10 @@ def test_nan_is_an_error(precision: InferencePrecision) -> None:
 def test_ids_outside_the_vocabulary_are_refused(ids: list[int]) -> None:
     engine, search = native(random_model()), SearchConfig()
     wrong = [
-        Request(5, [*ids, EOS_ID]), Request(5, [EOS_ID], prompt=ids), Request(5, [EOS_ID], constraints=Constraints(ids)),
-    ]  # fmt: skip
+        Request(5, [*ids, EOS_ID]),
+        Request(5, [EOS_ID], prompt=ids),
+        Request(5, [EOS_ID], constraints=Constraints(ids)),
+    ]
     for request in wrong:
         with pytest.raises(IndexError, match=naming(V - 1, ids[0])):
             engine.hypotheses([request], search)
