@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeGuard, TypeVar, get_args, get_origin
 
@@ -211,12 +211,14 @@ def one_of(names: Mapping[str, Any] | Sequence[str]) -> str:
     return f"{', '.join(others)} or {last}" if others else last
 
 
-def nearest_name(name: str, known: Mapping[str, Any] | list[str]) -> str:
+def nearest_name(name: str, known: Iterable[str], elsewhere: Iterable[str] = ()) -> str:
     """Return a hint for error messages: the known name closest to ``name``, or all names if none is close.
+
+    Those ``elsewhere`` may be the closest, too, but are not listed.
 
     >>> nearest_name("bsae", ["base", "big"])
     'did you mean base?'
     """
     names = list(known)
-    near = difflib.get_close_matches(name[:MAX_COMPARED_CHARACTERS], names, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(name[:MAX_COMPARED_CHARACTERS], [*names, *elsewhere], n=1, cutoff=0.5)
     return f"did you mean {near[0]}?" if near else f"known are {', '.join(names)}"

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 from pydantic import BaseModel
 
 from transduce.config.record import nearest_name, one_of
+from transduce.errors import shown
 
 if TYPE_CHECKING:
     from transduce.config import RunConfig
@@ -85,7 +86,8 @@ def require_own(record: type[DataConfig], values: Mapping[str, Any]) -> dict[str
         records = [each.settings for each in known_tasks().values() if name in each.settings.model_fields]
         if not records:
             every = dict.fromkeys(each for known in known_tasks().values() for each in known.settings.model_fields)
-            raise ValueError(f"unknown key {DATA}.{name}; {nearest_name(str(name), [*record.model_fields, *every])}")
+            key = shown(f"{DATA}.{name}")
+            raise ValueError(f"unknown key {key}; {nearest_name(str(name), record.model_fields, every)}")
         value, default = values[name], records[0].model_fields[name].default
         if (tuple(value) if isinstance(value, list) else value) != default:
             raise ValueError(_refusal(f"{DATA}.{name}", task, record.model_fields))

@@ -42,8 +42,9 @@ def examine_installation(data_folder: Path | None = None) -> Iterator[Finding]:
     """Examine Python, packages, hardware, file names and data folders."""
     yield from guard("Python", _examine_python())
     requirements = _requirements()
+    needed = (None, "train") if _version("torch") else (None,)
     for requirement in requirements:
-        if requirement.extra is None:
+        if requirement.extra in needed:
             yield from guard(requirement.name, _examine_package(requirement))
     yield from guard("extras", _examine_extras(requirements))
     yield from guard("machine", _examine_machine())
