@@ -57,7 +57,7 @@ from rates import ratio, summary, table
 
 from transduce.config import InferencePrecision, TransformerConfig
 from transduce.config.decoding import EngineName
-from transduce.inference.native.library import library
+from transduce.inference.native.binding import library
 from transduce.model import Transformer, has_int8_products
 from transduce.recipes import preset
 

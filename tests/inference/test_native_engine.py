@@ -22,7 +22,7 @@ from transduce.config import (
 from transduce.errors import SearchError
 from transduce.inference.engine import NO_CONSTRAINTS, Constraints, Engine, EngineSettings, ForcedPair, Request, Run
 from transduce.inference.engines.native import make as native_engine
-from transduce.inference.native.library import library
+from transduce.inference.native.binding import library
 from transduce.inference.torch_engine import torch_engine
 from transduce.model import Transformer, TransformerLM, make_model
 from transduce.model.inference import int8_linear_reference

@@ -15,8 +15,8 @@ from transduce.inference.engine import Engine, Request
 from transduce.inference.engines import make_engine
 from transduce.inference.folder import read_model_folder
 from transduce.inference.native import packed_files
+from transduce.inference.native.binding import library
 from transduce.inference.native.engine import NativeEngine
-from transduce.inference.native.library import library
 from transduce.inference.native.model import NativeModel
 from transduce.text import EOS_ID
 

@@ -14,7 +14,7 @@ from inference.test_native_engine import VARIANTS, native, random_model, request
 from transduce.config import GreedySearchConfig, InferencePrecision
 from transduce.errors import ConfigError
 from transduce.inference.engine import Engine
-from transduce.inference.native.library import library
+from transduce.inference.native.binding import library
 
 pytestmark = pytest.mark.skipif(library() is None, reason="the engine in C was not compiled")
 

@@ -18,7 +18,7 @@ from transduce.errors import ConfigError
 from transduce.inference.engine import EngineSettings
 from transduce.inference.engines import make_engine
 from transduce.inference.folder import read_model_folder
-from transduce.inference.native.library import library
+from transduce.inference.native.binding import library
 
 pytestmark = [pytest.mark.merge, pytest.mark.skipif(library() is None, reason="the engine in C was not compiled")]
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from transduce.inference.native.library import Config, Search, Tensor, address, flat, library
+from transduce.inference.native.binding import Config, Search, Tensor, address, flat, library
 
 FIELDS = [name for name, kind in Config._fields_ if kind is ctypes.c_int32]
 TYPES = (np.float32, np.uint16, np.float16)

@@ -18,7 +18,7 @@ from transduce.corpora import CATALOGUE, available_directions, data_folders
 from transduce.diagnostics.corpora import corpora_in
 from transduce.diagnostics.resources import examine_disks, examine_memory
 from transduce.findings.finding import Finding, good, guard, note, problem
-from transduce.inference.native.library import kernels, library
+from transduce.inference.native.binding import kernels, library
 
 __all__ = ["examine_installation"]
 

@@ -10,7 +10,7 @@ from transduce.findings.finding import Finding, good, guard, note
 from transduce.inference import Parser, Translator
 from transduce.inference.engines import reason_against
 from transduce.inference.folder import CARD_FILE, read_model_folder
-from transduce.inference.native.library import kernels
+from transduce.inference.native.binding import kernels
 from transduce.inference.trained_model import TrainedModel
 from transduce.model.cost import cost_of
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from transduce.config import InferencePrecision
 from transduce.errors import ConfigError, quoted
 from transduce.imports import needing_train_extra
-from transduce.inference.native.library import kernels, library
+from transduce.inference.native.binding import kernels, library
 
 if TYPE_CHECKING:
     import torch

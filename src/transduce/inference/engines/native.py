@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transduce.inference.engine import Engine, EngineSettings
+from transduce.inference.native.binding import library
 from transduce.inference.native.engine import NativeEngine
-from transduce.inference.native.library import library
 from transduce.inference.native.model import TYPES, NativeModel, PlainConfig, WeightsInMemory, reason_against_config
 from transduce.inference.native.packed_files import packed_once
 from transduce.inference.stored_model import StoredModel

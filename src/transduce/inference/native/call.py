@@ -20,7 +20,7 @@ from transduce.config import (
 )
 from transduce.errors import ConfigError
 from transduce.inference.engine import Constraints, EngineSettings, Request, Run
-from transduce.inference.native import library as native
+from transduce.inference.native import binding as native
 from transduce.inference.native.model import NativeModel, PlainConfig
 from transduce.model.shortlist import Shortlist
 from transduce.search import DraftLength, Hypothesis

@@ -38,7 +38,7 @@ from transduce.inference.engine import (
     in_batches,
     never,
 )
-from transduce.inference.native import library as native
+from transduce.inference.native import binding as native
 from transduce.inference.native.call import Call, Texts, require_ids, word_starts
 from transduce.inference.native.model import NativeModel
 from transduce.search import DraftLength, Hypothesis, PassCounts

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from transduce.config import LanguageModelConfig, TransformerConfig
 from transduce.errors import ConfigError
-from transduce.inference.native import library as native
+from transduce.inference.native import binding as native
 
 __all__ = ["TYPES", "NativeModel", "PlainConfig", "WeightsInMemory", "reason_against_config"]
 
