@@ -99,6 +99,45 @@ def test_it_writes_what_the_reference_writes(changes: dict[str, Any]) -> None:
             assert [each.is_finished for each in n_best] == [each.is_finished for each in wanted]
 
 
+MEDIA: dict[str, dict[str, Any]] = {
+    "patches": {"source": "patches", "source_width": 12, "patch_height": 4, "patch_width": 3},
+    "frames": {"source": "frames", "source_width": 20, "embeddings": "separate"},
+    "frames, pre-norm, learned positions": {
+        "source": "frames", "source_width": 9, "positions": "learned", "n_positions": 30, "norm": "pre",
+    },
+}  # fmt: skip
+
+
+def media_requests(model: Transformer) -> list[Request]:
+    random, width = np.random.default_rng(1), model.config.source_width
+    is_image = model.config.source == "patches"
+    features = [
+        random.integers(0, 256, (n, width)).astype(np.uint8) if is_image else random.normal(size=(n, width))
+        for n in (37, 5, 64, 1, 200)
+    ]
+    return [Request(20, each if is_image else each.astype(np.float16)) for each in features]
+
+
+@pytest.mark.parametrize("changes", MEDIA.values(), ids=MEDIA)
+def test_it_reads_images_and_audio_as_the_reference(changes: dict[str, Any]) -> None:
+    model = random_model(**changes)
+    own, reference, asked = native(model), torch_engine([model], EngineSettings()), media_requests(model)
+    for search in (SEARCHES[0], *SEARCHES[2:]):
+        got, expected = own.hypotheses(asked, search) or [], reference.hypotheses(asked, search) or []
+        assert got == [(own.hypotheses([each], search) or [])[0] for each in asked]
+        assert [[each.ids for each in n_best] for n_best in got] == [[e.ids for e in n_best] for n_best in expected]
+        for n_best, wanted in zip(got, expected, strict=True):
+            assert [each.score for each in n_best] == pytest.approx([each.score for each in wanted], abs=1e-5, rel=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_front_ends_have_the_types_of_files(dtype: torch.dtype) -> None:
+    model = random_model(**MEDIA["patches"]).to(dtype)
+    asked, rounded = media_requests(model), random_model(**MEDIA["patches"])
+    rounded.load_state_dict({name: each.float() for name, each in model.state_dict().items()})
+    assert native(model).hypotheses(asked, SEARCHES[0]) == native(rounded).hypotheses(asked, SEARCHES[0])
+
+
 @pytest.mark.parametrize("precision", ["fp32", "bf16", "int8"])
 def test_every_bit_is_that_of_the_sentence_alone(precision: InferencePrecision) -> None:
     engine = native(random_model(), precision)

@@ -63,6 +63,23 @@ def require_near(got: Any, expected: Any) -> None:
         assert got == expected if isinstance(expected, int) else got == pytest.approx(expected, abs=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("task", "verb", "files"),
+    [
+        ("image-to-text", "read", ["test-0.png", "test-1.png"]),
+        ("speech-to-text", "transcribe", ["test-0.wav", "test-1.flac"]),
+    ],
+)
+def test_files_are_read_without_it(small_runs: SmallRuns, task: str, verb: str, files: list[str]) -> None:
+    pytest.importorskip("PIL" if verb == "read" else "soundfile")
+    run = small_runs[task]
+    arguments = [str(run.model), *(str(run.files / each) for each in files)]
+    alone = without_torch(CLI, verb, *arguments)
+    command = [sys.executable, "-m", "transduce", verb, *arguments, "--engine", "torch"]
+    beside = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert (alone.returncode, alone.stderr, alone.stdout) == (0, beside.stderr, beside.stdout)
+
+
 @pytest.mark.parametrize(("task", "kind"), [("translation", "pair"), ("parsing", "pair"), ("causal-lm", "lm")])
 def test_it_says_what_pytorch_says(small_runs: SmallRuns, task: str, kind: str) -> None:
     folder = small_runs[task].model

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from transduce.config import InferencePrecision, SearchConfig
+from transduce.config import InferencePrecision, SearchConfig, TransformerConfig
 from transduce.config.decoding import EngineName
 from transduce.data.batching import plan_by_length
 
@@ -66,6 +66,13 @@ class Request:
     def features(self) -> NDArray[Any] | None:
         """The source, if it has features (Z, X) in place of ids."""
         return self.source if isinstance(self.source, np.ndarray) and self.source.ndim == 2 else None
+
+    def n_source_positions(self, config: object) -> int:
+        """Return the positions of the source, with features those that the model's front end makes of them."""
+        if self.features is None:
+            return len(self.source)
+        assert isinstance(config, TransformerConfig)
+        return config.n_source_positions(len(self.source))
 
     def draw_seed(self, seed: int) -> int:
         """Return the seed of its draws, which follow from ``seed`` and the source, not from other requests."""

@@ -12,6 +12,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
+from transduce.config.decoding import EngineName
 from transduce.errors import CheckpointError
 from transduce.inference.process_bound import ProcessBound
 from transduce.inference.stored_model import StoredModel, in_torch
@@ -70,12 +71,12 @@ class TrainedModel(ProcessBound, ABC):
 
     @classmethod
     @abstractmethod
-    def load(cls, folder: str | Path, *, device: str | torch.device = "cpu") -> Any:
+    def load(cls, folder: str | Path, *, device: str | torch.device = "cpu", engine: EngineName = "auto") -> Any:
         """Load a model folder. Raises CheckpointError if it cannot be used, or holds another kind of model."""
 
     @classmethod
     @abstractmethod
-    def from_folder(cls, loaded: ModelFolder) -> Self:
+    def from_folder(cls, loaded: ModelFolder, *, engine: EngineName = "auto") -> Self:
         """Return the model of a folder that has been read. Raises CheckpointError as ``load``."""
 
     @classmethod

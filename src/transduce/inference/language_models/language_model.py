@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypedDict, Unpack
 
 from transduce.config import LanguageModelConfig
+from transduce.config.decoding import EngineName
 from transduce.errors import CheckpointError, ConfigError, DataError
 from transduce.inference.arguments import require_sequence
 from transduce.inference.devices import usable_device
@@ -107,7 +108,7 @@ class LanguageModel(TrainedModel):
     capabilities = Capabilities((), "a language model", "generate")
     is_pseudo: ClassVar[bool] = False  # whether probabilities are given both sides, which makes pseudo-perplexity
 
-    def __init__(self, model: Any, tokenizer: Tokenizer, *, max_length: int) -> None:
+    def __init__(self, model: Any, tokenizer: Tokenizer, *, max_length: int, engine: EngineName = "auto") -> None:
         """``max_length``: the number of positions that the model has been trained on, its window."""
         super().__init__(model if isinstance(model, StoredModel) else model.eval())
         self.tokenizer, self.max_length = tokenizer, max_length
@@ -117,17 +118,18 @@ class LanguageModel(TrainedModel):
             word_start_ids=lambda: tokenizer.word_start_ids,
             mask_id=next(iter(tokenizer.mask_and_sentinel_ids), None),
             window=max_length,
+            engine=engine,
         )
         self.engine = make_engine(model, settings=settings)
 
     @classmethod
-    def load(cls, folder: str | Path, *, device: str | torch.device = "cpu") -> Self:
+    def load(cls, folder: str | Path, *, device: str | torch.device = "cpu", engine: EngineName = "auto") -> Self:
         """Load a model folder; the class of the result follows from its task.
 
         Raises CheckpointError if it cannot be used, or holds no language model, or none of this class.
         """
         loaded = read_model_folder(Path(folder), device=usable_device(device))
-        return cls.class_for(loaded).from_folder(loaded)
+        return cls.class_for(loaded).from_folder(loaded, engine=engine)
 
     @property
     def _models(self) -> str:

@@ -40,16 +40,20 @@ class Texts:
     """Sources and prompts, as the library reads them."""
 
     def __init__(
-        self, config: PlainConfig, sources: Sequence[Any], prompts: Sequence[Sequence[int]], n_written: int = 0
+        self, model: NativeModel, sources: Sequence[Any], prompts: Sequence[Sequence[int]], n_written: int = 0
     ) -> None:
         """``sources``: not read by a language model. ``n_written``: the most that follows a prompt and is read again.
 
         Raises IndexError for an id outside the vocabulary, or a text that is longer than learned positions.
         """
         self._kept: list[object] = []
-        self._config = config
+        self._config = model.config
         self.search = native.Search(n_sentences=len(prompts), eos_id=EOS_ID)
-        if not isinstance(config, LanguageModelConfig):
+        if model.front_end is not None:
+            states = list(map(model.front_end, sources))
+            self._set("src_states", np.concatenate(states))
+            self._set("src_offsets", np.cumsum([0, *map(len, states)], dtype=np.int32))
+        elif not isinstance(model.config, LanguageModelConfig):
             self._set_rows("src", sources)
             self._require_positions(max(map(len, sources), default=0))
         self._set_rows("prompt", prompts)
@@ -74,13 +78,14 @@ class Call(Texts):
     """A search for the outputs of a batch."""
 
     def __init__(
-        self, config: PlainConfig, settings: EngineSettings, batch: Sequence[Request], search: SearchConfig
+        self, model: NativeModel, settings: EngineSettings, batch: Sequence[Request], search: SearchConfig
     ) -> None:
         """Raise ConfigError for a setting or a constraint that it does not know."""
+        config = model.config
         is_lm = isinstance(config, LanguageModelConfig)
         n_written = 0 if settings.window else max((each.max_length for each in batch), default=1) - 1
         prompts = [each.prompt or [BOS_ID] for each in batch]
-        super().__init__(config, [each.source for each in batch], prompts, n_written)
+        super().__init__(model, [each.source for each in batch], prompts, n_written)
         self.raised: BaseException | None = None
         self._set("max_lengths", np.array([each.max_length for each in batch], np.int32))
         suppressed = np.array([*(() if is_lm else (PAD_ID, BOS_ID)), *settings.suppressed_ids], np.int32)
