@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,9 @@ from transduce.inference.native.binding import library
 from transduce.inference.torch_engine import torch_engine
 from transduce.model import Transformer, TransformerLM, make_model
 from transduce.model.inference import int8_linear_reference
+from transduce.model.shortlist import Shortlist
 from transduce.model.word_positions import WordPositionFrontEnd
+from transduce.search import DraftLength
 from transduce.text import EOS_ID
 
 pytestmark = pytest.mark.skipif(library() is None, reason="the engine in C was not compiled")
@@ -136,6 +139,29 @@ def test_front_ends_have_the_types_of_files(dtype: torch.dtype) -> None:
     asked, rounded = media_requests(model), random_model(**MEDIA["patches"])
     rounded.load_state_dict({name: each.float() for name, each in model.state_dict().items()})
     assert native(model).hypotheses(asked, SEARCHES[0]) == native(rounded).hypotheses(asked, SEARCHES[0])
+
+
+@pytest.mark.parametrize("search", SEARCHES[2:], ids=lambda search: search.kind)
+@pytest.mark.parametrize("has_shortlist", [False, True])
+def test_drafts_are_drawn_and_kept_as_by_the_reference(search: SearchConfig, has_shortlist: bool) -> None:
+    random = np.random.default_rng(3)
+    candidates_VR, frequent_P = random.integers(4, V, (V, 9)).astype(np.int32), np.arange(4, 20, dtype=np.int32)
+    settings = EngineSettings(shortlist=Shortlist(candidates_VR, frequent_P) if has_shortlist else None)
+    models = [random_model(), random_model()]
+    with torch.no_grad():
+        for weight in models[1].parameters():
+            weight.mul_(1 + 0.1 * torch.randn_like(weight))
+    own, reference = native(models[0]), torch_engine(models[:1], EngineSettings())
+    small, small_reference = native_engine(models[1:], settings), torch_engine(models[1:], settings)
+    assert small is not None
+    for length in (DraftLength(4), DraftLength(3, 0.2)):
+        drafted, expected = own.with_draft(small, length), reference.with_draft(small_reference, length)
+        asked = [replace(each, constraints=NO_CONSTRAINTS) for each in requests()]
+        got, wanted = drafted.hypotheses(asked, search) or [], expected.hypotheses(asked, search) or []
+        assert [each.ids for (each,) in got] == [each.ids for (each,) in wanted]
+        assert [each.score for (each,) in got] == pytest.approx([each.score for (each,) in wanted], abs=1e-4)
+        assert drafted.counts == expected.counts
+        assert 0 < drafted.counts.accepted < drafted.counts.drafted
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16", "int8"])

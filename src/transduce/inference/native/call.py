@@ -87,6 +87,8 @@ class Call(Texts):
         prompts = [each.prompt or [BOS_ID] for each in batch]
         super().__init__(model, [each.source for each in batch], prompts, n_written)
         self.raised: BaseException | None = None
+        self.n_passes = np.zeros(4, np.int64)
+        self._set("counts", self.n_passes)
         self._set("max_lengths", np.array([each.max_length for each in batch], np.int32))
         suppressed = np.array([*(() if is_lm else (PAD_ID, BOS_ID)), *settings.suppressed_ids], np.int32)
         self._set("suppressed_ids", suppressed)
@@ -126,8 +128,6 @@ class Call(Texts):
         """Let a smaller model draft tokens."""
         self.search.draft, self.search.n_drafted = draft.handle, length.n_tokens
         self.search.min_draft_probability = length.min_probability
-        self.n_passes = np.zeros(4, np.int64)
-        self._set("counts", self.n_passes)
 
     def set_shortlist(self, shortlist: Shortlist | None, batch: Sequence[Request]) -> None:
         """Score only the listed tokens of each source. Raises ConfigError for constraints that may need others."""

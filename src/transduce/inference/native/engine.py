@@ -67,7 +67,7 @@ class NativeEngine:
         self.is_left_to_right = True
 
     def with_draft(self, draft: Self, length: DraftLength, /) -> Self:
-        """See ``Engine``. Greedy search uses the drafts; sampling does without."""
+        """See ``Engine``."""
         if self._is_lm:
             raise ConfigError("drafts are for translators; a language model writes by itself")
         if self._settings.shortlist is not None:
@@ -143,10 +143,7 @@ class NativeEngine:
             raise no_hypothesis_error(sentence, n_tokens=n_tokens)
         _require_memory(status)
         found = call.hypotheses()
-        if call.search.is_sampled:
-            n_tokens = sum(len(each.ids) + each.is_finished for each, *_ in found)
-            self._count(len(found), (n_tokens, n_tokens, 0, 0))
-        elif draft is not None:
+        if call.search.is_sampled or draft is not None:
             self._count(len(found), call.n_passes.tolist())
         return found
 
@@ -155,9 +152,7 @@ class NativeEngine:
 
         A model with a short table of positions drafts nothing for long sentences. Raises ConfigError for a beam.
         """
-        if self._draft is None or isinstance(search, SampledSearchConfig):
-            return None
-        if any(each.constraints.max_repeats for each in requests):
+        if self._draft is None or any(each.constraints.max_repeats for each in requests):
             return None
         if search.beam_size > 1:
             raise ConfigError(f"a draft is for greedy search and for sampling, got a beam of {search.beam_size}")
