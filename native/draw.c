@@ -38,7 +38,8 @@ static double draw_uniform(struct generator *g) {
 int begin_draws(struct search *s) {
     const struct td_search *r = s->request;
     struct generator *g = table(s, (size_t)r->n_sentences, sizeof *g);
-    if (r->draft) s->draft_probabilities = table(s, (size_t)(r->n_sentences * r->n_drafted) * (size_t)s->output.n_outputs, sizeof(float));
+    const size_t n_drafts = r->draft ? (size_t)(r->n_sentences * r->n_drafted) : 0;
+    s->draft_probabilities = table(s, n_drafts * (size_t)s->output.n_outputs, sizeof(float));
     for (int i = 0; s->has_room && i < r->n_sentences; i++, g++) {
         g->state[0] = r->seeds[i];
         for (uint32_t n = 1; n < N_STATE; n++) g->state[n] = 1812433253u * (g->state[n - 1] ^ (g->state[n - 1] >> 30)) + n;
@@ -59,16 +60,23 @@ static int by_probability(const void *a, const void *b) {
 }
 
 /* Keep the top_k most probable tokens, then the fewest of these with probability top_p (Holtzman et al., 2020); the
-   others get probability 0. */
+   others get probability 0. The largest is 1, and only as many are sorted as are needed. */
 static void cut(float *p, int n, int top_k, double top_p, struct token *tokens) {
+    double total = 0, sum = 0, before = 0;
     int n_tokens = 0;
-    for (int i = 0; i < n; i++)
-        if (p[i] > 0) tokens[n_tokens++] = (struct token){p[i], i}, p[i] = 0;
+    for (int i = 0; i < n; i++) total += p[i];
+    for (float least = 1; least > 0 && (top_k ? n_tokens < top_k : sum < top_p * total); least /= 64) {
+        n_tokens = 0, sum = 0;
+        for (int i = 0; i < n; i++)
+            if (p[i] >= least) tokens[n_tokens++] = (struct token){p[i], i}, sum += p[i];
+    }
     qsort(tokens, (size_t)n_tokens, sizeof *tokens, by_probability);
     if (top_k && top_k < n_tokens) n_tokens = top_k;
-    double sum = 0, before = 0;
-    for (int i = 0; i < n_tokens; i++) sum += tokens[i].probability;
-    for (int i = 0; i < n_tokens && before < top_p * sum; before += tokens[i++].probability) p[tokens[i].output] = tokens[i].probability;
+    if (top_k) total = 0;
+    for (int i = 0; top_k && i < n_tokens; i++) total += tokens[i].probability;
+    memset(p, 0, (size_t)n * sizeof *p);
+    for (int i = 0; i < n_tokens && before < top_p * total; i++)
+        before += p[tokens[i].output] = tokens[i].probability;
 }
 
 static int32_t id_of(const struct search *s, int output) { return s->token_of ? s->token_of[output] : output; }
