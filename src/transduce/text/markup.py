@@ -10,7 +10,6 @@ Shapes: X target words, Y source words.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, groupby
@@ -19,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transduce.errors import ConfigError, quoted
+from transduce.patterns import compiled_on_use
 from transduce.text.characters import SPACELESS
 from transduce.text.markup_reading import (
     CDATA,
@@ -44,8 +44,8 @@ __all__ = ["MarkupRules", "Span", "Unit", "divide", "html_rules", "plain_unit", 
 
 BYTE_ORDER_MARK = "\ufeff"  # at the start of some documents
 MAX_DEPTH = 100  # of nested inline elements; deeper ones are placed as single tags
-_LINE_END = re.compile("(\r\n|\r|\n)")
-_WORDS = re.compile(rf"(?![{SPACELESS}]{{2}})[^\W_][^\W_]")
+_LINE_END = compiled_on_use("(\r\n|\r|\n)")
+_WORDS = compiled_on_use(rf"(?![{SPACELESS}]{{2}})[^\W_][^\W_]")
 _FOLLOWING = SENTENCE_ENDS + STRONG_PAUSES + COMMAS + ")]}"  # signs without a space before them
 
 
