@@ -26,6 +26,7 @@ def main() -> None:
     """The entry point of the command ``transduce``."""
     open_streams()
     exit_on_signals()
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # else it reads the metadata of all packages
     if sys.argv[1:2] == ["serve"]:
         ignore_hangups()  # before its modules are imported: it may be told to reload while it starts
     code = run(sys.argv[1:])

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import ast
 import importlib
-import importlib.metadata
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer import Option
@@ -20,6 +19,9 @@ from typer.core import TyperGroup
 from transduce.cli.output import echo
 from transduce.cli.paths import Verb
 from transduce.errors import ConfigError, quoted
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 __all__ = ["ELSEWHERE", "ENTRY_POINTS", "VERBS", "added_verbs", "make_app"]
 
@@ -52,9 +54,11 @@ class _Verbs(TyperGroup):
             raise
 
 
-def added_verbs() -> dict[str, importlib.metadata.EntryPoint]:
+def added_verbs() -> dict[str, EntryPoint]:
     """Return the entry points of verbs that installed distributions add, by name."""
-    return {each.name: each for each in importlib.metadata.entry_points(group=ENTRY_POINTS) if each.name not in VERBS}
+    from importlib.metadata import entry_points
+
+    return {each.name: each for each in entry_points(group=ENTRY_POINTS) if each.name not in VERBS}
 
 
 def make_app(verb: str = "", *, is_overview: bool = False) -> typer.Typer:
@@ -123,7 +127,7 @@ def _built_in(name: str) -> Any:
     return getattr(importlib.import_module(f"transduce.cli.{module}"), attribute)
 
 
-def _loaded(entry_point: importlib.metadata.EntryPoint) -> Any:
+def _loaded(entry_point: EntryPoint) -> Any:
     """Import an added verb. Raises ConfigError if that fails, whatever the reason."""
     try:
         return entry_point.load()
@@ -137,7 +141,9 @@ def _loaded(entry_point: importlib.metadata.EntryPoint) -> Any:
 
 def _show_version(is_set: bool) -> None:
     if is_set:
-        print(f"transduce {importlib.metadata.version('transduce')}")
+        from importlib.metadata import version
+
+        print(f"transduce {version('transduce')}")
         raise typer.Exit
 
 

@@ -16,6 +16,7 @@ from transduce.errors import ConfigError, TransduceError, quoted, shown
 # Upper limits far above any useful value: they catch typos before a number overflows or memory runs out.
 MAX_SEED = 2**63 - 1
 MAX_VOCABULARY_SIZE = 10**7
+MAX_MINUTES = 10**6  # two years
 Count = Annotated[int, Field(ge=1, le=10**12)]
 Seed = Annotated[int, Field(ge=0, le=MAX_SEED)]
 Fraction = Annotated[float, Field(ge=0.0, lt=1.0)]

@@ -8,7 +8,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -111,6 +110,8 @@ def added_task(name: str, folder: Path) -> Any:
 
     Raises CheckpointError if it cannot be imported.
     """
+    from importlib.metadata import entry_points
+
     for entry_point in entry_points(group=TASK_GROUP, name=name):
         try:
             return entry_point.load()

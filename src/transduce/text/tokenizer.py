@@ -14,12 +14,10 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, pairwise
+from itertools import accumulate, chain, compress, pairwise
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from tokenizers import Tokenizer as LibraryTokenizer
 
 from transduce.errors import CheckpointError, DataError
@@ -112,8 +110,8 @@ class Tokenizer:
         groups = [single[start : start + WORDS_PER_TEXT] for start in range(0, len(single), WORDS_PER_TEXT)]
         encoded = dict[str, IdBytes]()
         for group, packed in zip(groups, self._encode_whole([" ".join(group) for group in groups]), strict=True):
-            starts = np.flatnonzero(self._starts_word[np.frombuffer(packed, np.uint32)])
-            bounds = [*(starts * ID_BYTES).tolist(), len(packed)]
+            starts = compress(range(0, len(packed), ID_BYTES), map(self._starts_word.__getitem__, unpack_ids(packed)))
+            bounds = [*starts, len(packed)]
             encoded.update(zip(group, (packed[begin:end] for begin, end in pairwise(bounds)), strict=True))
         others = [text for text in words if text not in encoded]
         encoded.update(zip(others, self._encode_whole(others), strict=True))
@@ -147,10 +145,11 @@ class Tokenizer:
         return ids
 
     @cached_property
-    def _starts_word(self) -> NDArray[np.bool_]:
+    def _starts_word(self) -> list[bool]:
         """Whether each token starts a word of normalised text; in a closed vocabulary each token is a word."""
-        starts = np.full(self.size, self.is_closed)
-        starts[[] if self.is_closed else self.word_start_ids] = True
+        starts = [self.is_closed] * self.size
+        for id in [] if self.is_closed else self.word_start_ids:
+            starts[id] = True
         return starts
 
     @cached_property
@@ -205,16 +204,17 @@ class Tokenizer:
         """
         pieces = [self._bytes_of_token(id) if id >= len(SPECIAL_TOKENS) else b"" for id in self._checked(ids)]
         whole = b"".join(pieces)
-        n_before = np.cumsum([(byte & 0xC0) != 0x80 for byte in whole])  # characters that have begun, byte by byte
-        n_before -= whole.startswith(b" ")  # ``decode`` removes it
+        # The characters that have begun, byte by byte; not a space at the start, which ``decode`` removes.
+        is_spaced = whole.startswith(b" ")
+        n_before = [n - is_spaced for n in accumulate((byte & 0xC0) != 0x80 for byte in whole)]
         spans, position = list[tuple[int, int]](), 0
         for piece in pieces:
             begin, end = position + len(piece) - len(piece.lstrip(b" ")), position + len(piece)
             position = end
             if begin < end:
-                spans.append((int(n_before[begin]) - 1, int(n_before[end - 1])))
+                spans.append((n_before[begin] - 1, n_before[end - 1]))
             else:  # a space, or nothing
-                at = 0 if end == 0 else max(0, int(n_before[end - 1]) - bool(piece))
+                at = 0 if end == 0 else max(0, n_before[end - 1] - bool(piece))
                 spans.append((at, at))
         return spans
 

@@ -15,10 +15,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
-from typing import Self
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Self
 
 from transduce.config import (
     BeamSearchConfig,
@@ -28,6 +25,7 @@ from transduce.config import (
     SearchConfig,
 )
 from transduce.errors import ConfigError
+from transduce.imports import numpy as np
 from transduce.inference.engine import (
     PLAIN_RUN,
     EngineSettings,
@@ -44,6 +42,9 @@ from transduce.inference.native.model import NativeModel
 from transduce.search import DraftLength, Hypothesis, PassCounts
 from transduce.search.arguments import no_hypothesis_error
 from transduce.text import BOS_ID, PAD_ID
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["NativeEngine"]
 

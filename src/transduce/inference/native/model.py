@@ -6,14 +6,15 @@ import ctypes
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Self
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Self
 
 from transduce.config import LanguageModelConfig, TransformerConfig
 from transduce.errors import ConfigError
+from transduce.imports import numpy as np
 from transduce.inference.native import binding as native
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["TYPES", "NativeModel", "PlainConfig", "WeightsInMemory", "reason_against_config"]
 

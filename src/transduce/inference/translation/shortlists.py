@@ -8,16 +8,18 @@ Shapes: V vocabulary, R target tokens of each source token, P frequent target to
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
 from safetensors import SafetensorError
 
 from transduce.errors import CheckpointError
 from transduce.files import Migration, migrated, read_json, verify_manifest
+from transduce.imports import numpy as np
 from transduce.model.shortlist import Shortlist
 from transduce.text import Tokenizers
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["read_shortlist"]
 
