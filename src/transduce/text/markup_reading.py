@@ -5,7 +5,6 @@ Time is linear in the length of any text.
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -314,6 +313,8 @@ def decoder(rules: MarkupRules) -> Callable[[str], str]:
     >>> decoder(html_rules())("&eacute;&#233; &copy &#0; &#99999999999;")
     'éé © &#0; &#99999999999;'
     """
+    from html import unescape
+
     is_html = rules.kind == "html"
 
     def character(match: re.Match[str]) -> str:
@@ -322,7 +323,7 @@ def decoder(rules: MarkupRules) -> Callable[[str], str]:
             return entity
         if not is_html and (entity[-1] != ";" or (digits is None and entity not in _XML_NAMES)):
             return entity
-        decoded = html.unescape(entity if digits is None else f"&#{'x' * (match[1] is None)}{digits};")
+        decoded = unescape(entity if digits is None else f"&#{'x' * (match[1] is None)}{digits};")
         return entity if decoded in ("", "\ufffd") else decoded
 
     return lambda text: _ENTITY.sub(character, text) if "&" in text else text
@@ -330,4 +331,6 @@ def decoder(rules: MarkupRules) -> Callable[[str], str]:
 
 def escaped(text: str) -> str:
     """Return text as markup has it."""
-    return html.escape(text, quote=False)
+    from html import escape
+
+    return escape(text, quote=False)

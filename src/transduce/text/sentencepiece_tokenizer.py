@@ -62,7 +62,7 @@ class SentencePieceTokenizer(Tokenizer):
     def __init__(self, description: str, values: Mapping[str, Any] | None = None) -> None:
         """Build from a description. Raises CheckpointError if it or its SentencePiece model is damaged."""
         values = json.loads(description) if values is None else values
-        self._adopt(description, values)
+        self.description = description
         try:
             fields = values["model"]
             self.proto = base64.b64decode(fields["proto"], validate=True)

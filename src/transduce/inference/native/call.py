@@ -23,12 +23,14 @@ from transduce.imports import numpy as np
 from transduce.inference.engine import Constraints, EngineSettings, Request, Run
 from transduce.inference.native import binding as native
 from transduce.inference.native.model import NativeModel, PlainConfig
-from transduce.model.shortlist import Shortlist
-from transduce.search import DraftLength, Hypothesis
+from transduce.search import Hypothesis
 from transduce.text import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from transduce.model.shortlist import Shortlist
+    from transduce.search import DraftLength
 
 __all__ = ["Call", "Texts", "require_ids", "word_starts"]
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from safetensors import SafetensorError
-
 from transduce.errors import CheckpointError
 from transduce.files import Migration, migrated, read_json, verify_manifest
 from transduce.imports import numpy as np
@@ -52,6 +50,7 @@ def read_shortlist(folder: Path, tokenizers: Tokenizers) -> Shortlist:
 
 
 def _read_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    from safetensors import SafetensorError
     from safetensors.numpy import load
 
     try:
