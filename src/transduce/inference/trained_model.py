@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from transduce.errors import CheckpointError
+from transduce.inference.devices import usable_device
+from transduce.inference.folder import ModelFolder, SavedModel, read_model_folder
 from transduce.inference.process_bound import ProcessBound
 from transduce.inference.stored_model import StoredModel, in_torch
 
 if TYPE_CHECKING:
     import torch
-
-    from transduce.inference.folder import ModelFolder, SavedModel
 
 __all__ = ["Capabilities", "ExportedAs", "ServedAs", "TrainedModel", "added_task"]
 
@@ -68,9 +68,13 @@ class TrainedModel(ProcessBound, ABC):
             TrainedModel.by_task |= dict.fromkeys(cls.capabilities.tasks, cls)
 
     @classmethod
-    @abstractmethod
-    def load(cls, folder: str | Path, *, device: str | torch.device = "cpu") -> Any:
-        """Load a model folder. Raises CheckpointError if it cannot be used, or holds another kind of model."""
+    def load(cls, folder: str | Path, *, device: str | torch.device = "cpu") -> Self:
+        """Load a model folder; the class of the result, this one or a subclass, follows from its task.
+
+        Raises CheckpointError if it cannot be used, or holds another kind of model.
+        """
+        loaded = read_model_folder(Path(folder), device=usable_device(device))
+        return cls.class_for(loaded).from_folder(loaded)
 
     @classmethod
     @abstractmethod

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from transduce.config import LanguageModelConfig
 from transduce.errors import DataError
 from transduce.inference.arguments import require_sequence
-from transduce.inference.devices import usable_device
 from transduce.inference.engine import ForcedPair
 from transduce.inference.engines import make_engine
-from transduce.inference.folder import ModelFolder, read_model_folder
+from transduce.inference.folder import ModelFolder
 from transduce.inference.language_models.causal import CausalLanguageModel
 from transduce.inference.language_models.language_model import AS_IT_IS, Continuation, GenerationOptions
 from transduce.inference.stored_model import StoredModel
@@ -23,8 +21,6 @@ from transduce.text import BOS_ID, EOS_ID, Tokenizer
 from transduce.text.documents import DocumentCodec
 
 if TYPE_CHECKING:
-    import torch
-
     from transduce.model import RewardLM
 
 __all__ = ["ResponseModel", "RewardModel", "best_of_n", "encode_prompt", "encode_response"]
@@ -69,12 +65,6 @@ class RewardModel(TrainedModel):
         super().__init__(model if isinstance(model, StoredModel) else model.eval())
         self.window = _window(model)
         self.tokenizer, self.codec, self.engine = tokenizer, DocumentCodec(tokenizer), make_engine(model)
-
-    @classmethod
-    def load(cls, folder: str | Path, *, device: str | torch.device = "cpu") -> Self:
-        """Load a model folder. Raises CheckpointError if it cannot be used, or holds no reward model."""
-        loaded = read_model_folder(Path(folder), device=usable_device(device))
-        return cls.class_for(loaded).from_folder(loaded)
 
     @classmethod
     def from_folder(cls, loaded: ModelFolder) -> Self:
