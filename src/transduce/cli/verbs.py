@@ -6,7 +6,6 @@ function or application of typer, as ours are. Ours cannot be replaced.
 
 from __future__ import annotations
 
-import ast
 import importlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -113,12 +112,8 @@ def _described(name: str) -> Any:
 
     def verb() -> None: ...
 
-    for node in ast.parse(source).body:
-        if isinstance(node, ast.FunctionDef) and node.name == attribute:
-            verb.__doc__ = ast.get_docstring(node)
-        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and attribute == "app":
-            helps = [each.value for each in node.value.keywords if each.arg == "help"]
-            verb.__doc__ = next((ast.literal_eval(each) for each in helps), verb.__doc__)
+    beginning, end = ("\napp = typer.Typer(help=", '"') if attribute == "app" else (f"\ndef {attribute}(", '"""')
+    verb.__doc__ = source.partition(beginning)[2].split(end)[1]
     return verb
 
 
