@@ -1,22 +1,28 @@
 /* Sampling: tokens drawn from the model's distribution, reshaped by temperature, top-k and top-p. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "search.h"
 
 enum { N_STATE = 624, N_SHIFT = 397 };
 
-/* A Mersenne twister for each sentence, as torch.Generator is one: Matsumoto and Nishimura (1998). */
-static uint32_t draw_bits(struct beams *b) {
-    uint32_t *state = b->generator;
-    if (b->n_drawn == N_STATE) {
+/* A Mersenne twister, as torch.Generator is one: Matsumoto and Nishimura (1998). */
+struct generator {
+    uint32_t state[N_STATE];
+    int n_drawn; /* of these numbers */
+};
+
+static uint32_t draw_bits(struct generator *g) {
+    uint32_t *state = g->state;
+    if (g->n_drawn == N_STATE) {
         for (int i = 0; i < N_STATE; i++) {
             const uint32_t y = (state[i] & 0x80000000u) | (state[(i + 1) % N_STATE] & 0x7fffffffu);
             state[i] = state[(i + N_SHIFT) % N_STATE] ^ (y >> 1) ^ (y & 1 ? 0x9908b0dfu : 0);
         }
-        b->n_drawn = 0;
+        g->n_drawn = 0;
     }
-    uint32_t y = state[b->n_drawn++];
+    uint32_t y = state[g->n_drawn++];
     y ^= y >> 11;
     y ^= (y << 7) & 0x9d2c5680u;
     y ^= (y << 15) & 0xefc60000u;
@@ -24,98 +30,125 @@ static uint32_t draw_bits(struct beams *b) {
 }
 
 /* From 0 to below 1, of 53 bits. */
-static double draw_uniform(struct beams *b) {
-    const uint64_t high = draw_bits(b), low = draw_bits(b);
+static double draw_uniform(struct generator *g) {
+    const uint64_t high = draw_bits(g), low = draw_bits(g);
     return (double)((high << 32 | low) & (((uint64_t)1 << 53) - 1)) * 0x1p-53;
 }
 
-void seed_draws(struct search *s) {
-    for (int i = 0; i < s->request->n_sentences; i++) {
-        struct beams *b = &s->beams[i];
-        b->generator[0] = s->request->seeds[i];
-        for (uint32_t n = 1; n < N_STATE; n++)
-            b->generator[n] = 1812433253u * (b->generator[n - 1] ^ (b->generator[n - 1] >> 30)) + n;
-        b->n_drawn = N_STATE;
+int begin_draws(struct search *s) {
+    const struct td_search *r = s->request;
+    struct generator *g = table(s, (size_t)r->n_sentences, sizeof *g);
+    if (r->draft) s->draft_probabilities = table(s, (size_t)(r->n_sentences * r->n_drafted) * (size_t)s->output.n_outputs, sizeof(float));
+    for (int i = 0; s->has_room && i < r->n_sentences; i++, g++) {
+        g->state[0] = r->seeds[i];
+        for (uint32_t n = 1; n < N_STATE; n++) g->state[n] = 1812433253u * (g->state[n - 1] ^ (g->state[n - 1] >> 30)) + n;
+        g->n_drawn = N_STATE;
+        s->beams[i].generator = g;
     }
+    return s->has_room;
 }
 
 struct token {
-    double probability; /* not normalised */
-    int32_t id;
+    float probability; /* not normalised */
+    int output;
 };
 
 static int by_probability(const void *a, const void *b) {
     const struct token *x = a, *y = b;
-    return x->probability > y->probability ? -1 : x->probability < y->probability ? 1 : x->id - y->id;
+    return x->probability > y->probability ? -1 : x->probability < y->probability ? 1 : x->output - y->output;
 }
 
-static int by_id(const void *a, const void *b) { return ((const struct token *)a)->id - ((const struct token *)b)->id; }
-
-/* Keep the top_k most probable tokens, then the fewest of these with probability top_p (Holtzman et al., 2020), in the
-   order of their ids; how many. */
-static int cut(struct token *tokens, int n, int top_k, double top_p) {
-    qsort(tokens, (size_t)n, sizeof *tokens, by_probability);
-    if (top_k && top_k < n) n = top_k;
+/* Keep the top_k most probable tokens, then the fewest of these with probability top_p (Holtzman et al., 2020); the
+   others get probability 0. */
+static void cut(float *p, int n, int top_k, double top_p, struct token *tokens) {
+    int n_tokens = 0;
+    for (int i = 0; i < n; i++)
+        if (p[i] > 0) tokens[n_tokens++] = (struct token){p[i], i}, p[i] = 0;
+    qsort(tokens, (size_t)n_tokens, sizeof *tokens, by_probability);
+    if (top_k && top_k < n_tokens) n_tokens = top_k;
     double sum = 0, before = 0;
-    for (int i = 0; i < n; i++) sum += tokens[i].probability;
-    int n_kept = 0;
-    while (n_kept < n && before < top_p * sum) before += tokens[n_kept++].probability;
-    qsort(tokens, (size_t)n_kept, sizeof *tokens, by_id);
-    return n_kept;
+    for (int i = 0; i < n_tokens; i++) sum += tokens[i].probability;
+    for (int i = 0; i < n_tokens && before < top_p * sum; before += tokens[i++].probability) p[tokens[i].output] = tokens[i].probability;
 }
 
-/* The token where the cumulative distribution reaches `uniform`, and its log-probability; -1 without one. */
-static int32_t draw_token(const struct search *s, const struct row *row, const float *logits, double uniform,
-                          struct token *tokens, double *log_prob) {
+static int32_t id_of(const struct search *s, int output) { return s->token_of ? s->token_of[output] : output; }
+
+/* Turn a row's logits into the probabilities that are drawn from. 0 if a logit is NaN, or without any token. */
+static int reshape(const struct search *s, const struct row *row, float *p, struct token *tokens) {
     const struct td_search *r = s->request;
-    double highest = -INFINITY, total = 0, sum = 0;
-    int n = 0, chosen = -1;
-    for (int i = 0; i < s->output.n_outputs; i++) {
-        if (logits[i] != logits[i]) return -1;
-        const int32_t id = s->token_of ? s->token_of[i] : i;
-        if (!may_follow(s, row, id)) continue;
-        tokens[n++] = (struct token){logits[i], id};
-        if (logits[i] > highest) highest = logits[i];
-    }
-    if (highest == -INFINITY) return -1;
+    const int n = s->output.n_outputs;
+    const uint8_t *is_listed = s->token_of ? s->is_listed + (size_t)row->beams->index * row_stride(n) : NULL;
+    double highest = -INFINITY, sum = 0;
     for (int i = 0; i < n; i++) {
-        const double logit = tokens[i].probability - highest;
-        tokens[i].probability = r->temperature > 0 ? exp(logit / r->temperature) : logit == 0;
+        if (p[i] != p[i]) return 0;
+        if ((is_listed && !is_listed[i]) || !may_follow(s, row, id_of(s, i))) p[i] = -INFINITY;
+        if (p[i] > highest) highest = p[i];
     }
-    if (r->temperature <= 0 || r->top_k || r->top_p < 1) n = cut(tokens, n, r->temperature <= 0 ? 1 : r->top_k, r->top_p);
-    for (int i = 0; i < n; i++) total += tokens[i].probability;
-    for (int i = 0; i < n; i++) {
-        if (tokens[i].probability <= 0) continue;
-        chosen = i;
-        sum += tokens[i].probability;
-        if (uniform * total < sum) break;
+    if (highest == -INFINITY) return 0;
+    for (int i = 0; i < n; i++) p[i] = r->temperature > 0 ? (float)exp((p[i] - highest) / r->temperature) : p[i] == highest;
+    if (r->temperature <= 0 || r->top_k || r->top_p < 1) cut(p, n, r->temperature <= 0 ? 1 : r->top_k, r->top_p, tokens);
+    for (int i = 0; i < n; i++) sum += p[i];
+    for (int i = 0; i < n; i++) p[i] = (float)(p[i] / sum);
+    return 1;
+}
+
+/* The output where the cumulative distribution reaches a random number; -1 if all weights are 0. */
+static int draw_output(const float *weights, int n, double uniform) {
+    double total = 0, sum = 0;
+    int chosen = -1;
+    for (int i = 0; i < n; i++) total += weights[i];
+    for (int i = 0; i < n && uniform * total >= sum; i++)
+        if (weights[i] > 0) chosen = i, sum += weights[i];
+    return chosen;
+}
+
+/* Draw the token of a row with probabilities p, after `n_kept` drafts; whether it is the next draft. A draft of
+   probability q is kept with probability p / q, else the token is drawn from max(0, p - q). */
+static int draw_token(struct search *s, int row, int n_kept, const float *p, float *left, double given) {
+    const struct td_search *r = s->request;
+    struct beams *b = s->rows[row].beams;
+    const int n = s->output.n_outputs, has_draft = n_kept < b->n_drafted;
+    const int32_t draft = has_draft ? b->alive->ids[b->alive->n + n_kept] : -1;
+    int chosen = -1;
+    if (has_draft) {
+        const float *q = s->draft_probabilities + (size_t)(b->index * r->n_drafted + n_kept) * (size_t)n;
+        if (draw_uniform(b->generator) * q[draft] < p[draft]) chosen = draft;
+        for (int i = 0; i < n; i++) left[i] = p[i] > q[i] ? p[i] - q[i] : 0;
+        if (chosen < 0) chosen = draw_output(left, n, draw_uniform(b->generator));
     }
-    *log_prob = log(tokens[chosen].probability / total);
-    return tokens[chosen].id;
+    if (chosen < 0) chosen = draw_output(p, n, r->draw ? given : draw_uniform(b->generator));
+    s->top_ids[row] = id_of(s, chosen);
+    s->top[row] = logf(p[chosen]);
+    return chosen == draft;
 }
 
 int draw_tokens(struct search *s, int n_rows) {
     const struct td_search *r = s->request;
-    const size_t stride = (size_t)s->output.n_panels * PANEL;
+    const int n = s->output.n_outputs;
+    const size_t stride = row_stride(n);
     struct token *tokens = malloc(stride * sizeof *tokens);
+    float *left = malloc(stride * sizeof *left);
     int32_t *sentences = malloc((size_t)n_rows * sizeof *sentences);
-    double *draws = malloc((size_t)n_rows * sizeof *draws);
-    int status = tokens && sentences && draws ? 0 : NO_MEMORY;
-    all_logits(s, n_rows, s->whole);
-    for (int i = 0; i < n_rows && !status; i++) {
-        sentences[i] = s->rows[i].beams->index;
-        if (!r->draw) draws[i] = draw_uniform(s->rows[i].beams);
+    double *draws = calloc((size_t)n_rows, sizeof *draws);
+    int status = tokens && left && sentences && draws ? 0 : NO_MEMORY;
+    for (int i = 0; i < n_rows && !status; i++) sentences[i] = s->rows[i].beams->index;
+    if (!status) all_logits(s, n_rows, s->whole);
+    if (!status && r->draw && r->draw(n_rows, sentences, draws)) status = STOPPED;
+    for (int i = 0, n_kept = 0; i < n_rows && !status; i++) {
+        float *p = s->whole + (size_t)i * stride;
+        if (i && s->rows[i].beams != s->rows[i - 1].beams) n_kept = 0;
+        if (n_kept < 0) continue;
+        s->top_ids[i] = -1;
+        n_kept = reshape(s, &s->rows[i], p, tokens) && draw_token(s, i, n_kept, p, left, draws[i]) ? n_kept + 1 : -1;
     }
-    if (r->draw && !status && r->draw(n_rows, sentences, draws)) status = STOPPED;
-    for (int i = 0; i < n_rows && !status; i++) {
-        const struct row *row = &s->rows[i];
-        float *logits = s->whole + (size_t)i * stride;
-        for (size_t j = 0; s->token_of && j < stride; j++)
-            if (!s->is_listed[(size_t)row->beams->index * stride + j]) logits[j] = -INFINITY;
-        double log_prob = 0;
-        s->top_ids[i] = draw_token(s, row, logits, draws[i], tokens, &log_prob);
-        s->top[i] = (float)log_prob;
-    }
-    free(tokens), free(sentences), free(draws);
+    free(tokens), free(left), free(sentences), free(draws);
     return status;
+}
+
+void keep_draft(const struct search *drafter, int row, const struct beams *b, struct search *s) {
+    const size_t place = (size_t)(b->index * s->request->n_drafted + b->n_drafted);
+    float *q = s->draft_probabilities + place * (size_t)s->output.n_outputs;
+    const float *from = drafter->whole + (size_t)row * row_stride(drafter->output.n_outputs);
+    memset(q, 0, (size_t)s->output.n_outputs * sizeof *q);
+    for (int i = 0; i < drafter->output.n_outputs; i++) q[id_of(drafter, i)] = from[i];
 }

@@ -86,43 +86,46 @@ static int choose(struct search *s, int n_rows) {
 
 static int run(struct search *s, struct search *drafter) {
     const struct td_search *r = s->request;
-    if (r->is_sampled && !r->draw) seed_draws(s);
+    if (r->is_sampled && !r->draw && !begin_draws(s)) return NO_MEMORY;
     if (!encode_sources(s) || (drafter && !encode_sources(drafter))) return NO_MEMORY;
     int status = 0;
     while (s->n_open && !status) {
         if (r->on_step && r->on_step()) return STOPPED;
-        if (drafter && !draft(drafter, s)) return NO_MEMORY;
+        if (drafter && (status = draft(drafter, s))) return status;
         const int n_rows = read_texts(s);
         status = n_rows < 0 ? NO_MEMORY : choose(s, n_rows);
     }
     return status;
 }
 
-/* Draft tokens until EOS, which the model writes itself, or after an improbable token. Speculative decoding: Leviathan,
-   Kalman and Matias (2023). */
+/* Draft tokens until EOS, or after an improbable token. EOS is no draft unless it was drawn: the model writes it itself.
+   Speculative decoding: Leviathan, Kalman and Matias (2023). */
 int draft(struct search *drafter, struct search *s) {
     const struct td_search *r = s->request;
-    int n_rows;
+    int n_rows, status;
     for (int i = 0; i < r->n_sentences; i++) {
         const struct beams *b = &s->beams[i];
         struct beams *own = &drafter->beams[i];
+        own->generator = b->generator;
         own->alive->ids = b->alive->ids, own->alive->n = b->alive->n;
         if (own->n_read > b->alive->n - 1) own->n_read = b->alive->n - 1;
         own->is_done = b->is_done || r->n_drafted < 1 || b->alive->n - b->n_prompt >= b->max_length - 1;
     }
     while ((n_rows = read_texts(drafter)) > 0) {
-        best_tokens(drafter, n_rows, 1);
+        if (!r->is_sampled) best_tokens(drafter, n_rows, 1);
+        else if ((status = draw_tokens(drafter, n_rows))) return status;
         for (int row = 0; row < n_rows; row++) {
             struct beams *own = drafter->rows[row].beams, *b = &s->beams[own->index];
             const int32_t id = drafter->top_ids[row];
-            own->is_done = id < 0 || id == r->eos_id;
+            own->is_done = id < 0 || (id == r->eos_id && !r->is_sampled);
             if (own->is_done) continue;
+            if (r->is_sampled) keep_draft(drafter, row, b, s);
             own->alive->ids[own->alive->n++] = id;
-            own->is_done = ++b->n_drafted >= r->n_drafted || own->alive->n - b->n_prompt >= b->max_length - 1
+            own->is_done = ++b->n_drafted >= r->n_drafted || id == r->eos_id || own->alive->n - b->n_prompt >= b->max_length - 1
                            || exp(drafter->top[row]) < r->min_draft_probability;
         }
     }
-    return n_rows == 0;
+    return n_rows < 0 ? NO_MEMORY : 0;
 }
 
 /* ---- the beginning and the end ---- */

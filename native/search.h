@@ -21,8 +21,7 @@ struct beams {
     uint8_t *seen, *next_seen;            /* (beam_size, seen_stride): the slots of each beam */
     int seen_stride;
     int *slots; /* of the tokens that are read in this step */
-    uint32_t generator[624];
-    int n_drawn; /* of these numbers */
+    struct generator *generator; /* of draws */
 };
 
 /* A row of a step: a text that is continued. */
@@ -55,6 +54,7 @@ struct search {
     int32_t *ids, *positions, *n_words, *top_ids; /* of the tokens that are read; k of each row */
     float *top, *logits;
     float *whole;                       /* (rows, outputs): all logits, where Python or draws choose */
+    float *draft_probabilities;         /* (sentences, drafts, outputs): where drafts were drawn from */
     int32_t *allowed;
     int *order;                         /* 0, 1, 2, ...: the slots of a text that is read in order */
     void *tables[32];                   /* the arrays above, to be freed */
@@ -75,9 +75,11 @@ void all_logits(struct search *, int n_rows, float *logits);
 int may_follow(const struct search *, const struct row *, int32_t id);
 int make_shortlist(struct search *);
 
-/* draw.c: draw a token of each row in place of the best. A status. */
+/* draw.c: draw a token of each row in place of the best, behind the last draft that is kept. A status. */
 int draw_tokens(struct search *, int n_rows);
-void seed_draws(struct search *);
+int begin_draws(struct search *); /* 0 without memory */
+/* Keep the distribution that the next draft of a sentence was drawn from. */
+void keep_draft(const struct search *drafter, int row, const struct beams *, struct search *);
 
 /* beams.c: what follows a step, for a sentence. A status. */
 int advance(struct search *, struct beams *, const float *top, const int32_t *top_ids); /* beam search */
@@ -85,6 +87,6 @@ int append(struct search *, struct beams *, const float *top, const int32_t *top
 int write_results(struct search *, struct beams *);
 int take_slots(struct search *, struct beams *);
 
-/* Let a smaller model draft tokens behind each text. 0 without memory. */
+/* Let a smaller model draft tokens behind each text. A status. */
 int draft(struct search *drafter, struct search *);
 #endif

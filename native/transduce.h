@@ -73,7 +73,7 @@ struct td_search {
     const int32_t *pooled;                      /* among these, the allowed ones get the probability of all */
     int32_t n_pooled;
     const int32_t *listed_ids, *listed_offsets; /* of each sentence: the only ids that are scored */
-    /* Drafts for greedy search: a smaller model of the same vocabularies. counts: passes, tokens, drafted, accepted. */
+    /* Drafts for greedy search and sampling: a smaller model of the same vocabularies. counts: passes, tokens, drafted, accepted. */
     const struct td_model *draft;
     int32_t n_drafted;
     double min_draft_probability;               /* a draft ends after a token with less */

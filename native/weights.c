@@ -172,7 +172,7 @@ static void pack_positions(struct packer *p, td_model *m) {
     m->sinusoids = table;
     if (!c->n_positions) return;
     m->tgt.positions = keep(p, find(p, is_translator ? "tgt_positions.weight" : "src_positions.weight", c->n_positions, c->d_model, 1));
-    if (is_translator) m->src.positions = keep(p, find(p, "src_positions.weight", c->n_positions, c->d_model, 1));
+    if (is_translator && c->src_vocab_size) m->src.positions = keep(p, find(p, "src_positions.weight", c->n_positions, c->d_model, 1));
 }
 
 /* All weights, in one order. Tied embeddings are there once. */

@@ -1,26 +1,26 @@
-"""What every engine does: a new one needs an entry in ``ENGINES``. Engines are asked for plain Python only."""
+"""What every engine does: a new one needs an entry in ``ENGINES``. Engines are asked for plain Python only.
+
+Without torch, its own engine is left out; what it answers is on file.
+"""
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
+from engine_answers import MODELS, ON_FILE, PROMPTS, SOURCES, V, answers
+from random_models import stored_model
 from said import naming
-from transduce.config import (
-    GreedySearchConfig,
-    LanguageModelConfig,
-    ModelConfig,
-    SampledSearchConfig,
-    SearchConfig,
-)
+from transduce.config import GreedySearchConfig, ModelConfig, SampledSearchConfig, SearchConfig
 from transduce.config.decoding import DecodingOptions
 from transduce.errors import ConfigError
 from transduce.inference import Translator
@@ -36,43 +36,48 @@ from transduce.inference.engine import (
     in_batches,
 )
 from transduce.inference.engines import ENGINES, make_engine
-from transduce.model import Transformer, TransformerLM
 from transduce.model.shortlist import Shortlist
 from transduce.search import DraftLength, Hypothesis, PassCounts
-from transduce.text import BOS_ID, EOS_ID, Tokenizers, byte_tokenizer
+from transduce.text import EOS_ID, Tokenizers, byte_tokenizer
 
-V, UNK_ID = 30, 3
-SOURCES = [[5, 6, 7, EOS_ID], [9, EOS_ID], [8, 8, 4, 20, 21, 22, EOS_ID], [11, 12, EOS_ID]]
+UNK_ID = 3
 BEAM, GREEDY = SearchConfig(beam_size=3, n_best=3), GreedySearchConfig()
 SAMPLED = SampledSearchConfig(seed=3)
 SEARCHES = [BEAM, GREEDY, SAMPLED]
 
 
-def model(seed: int = 1) -> Transformer:
-    torch.manual_seed(seed)
-    sizes = {
-        "n_encoder_layers": 1,
-        "n_decoder_layers": 2,
-        "d_model": 32,
-        "d_ff": 64,
-        "n_heads": 2,
-        "embeddings": "separate",
-    }
-    made = Transformer(ModelConfig(**sizes, d_k=16, d_v=16, src_vocab_size=V, tgt_vocab_size=V)).eval()
-    with torch.no_grad():
-        made.output_weight.normal_(std=0.5)  # so that no token dominates
-    return made
+class Maker:
+    """Makes engines of the kind that is tested; skips the test where there is none."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        if name == "torch":
+            pytest.importorskip("torch")
+        self.name, self.folder = name, folder
+
+    def __call__(self, kind: str = "text", *, seed: int = 1, **settings: Any) -> Engine:
+        """Make the engine of a random model."""
+        model = stored_model(MODELS[kind], self.folder, seed=seed)
+        engine = ENGINES[self.name]([model], EngineSettings(**settings))
+        return pytest.skip(f"no engine for {kind} and {settings}") if engine is None else engine
 
 
 @pytest.fixture(scope="module", params=ENGINES)
-def make(request: pytest.FixtureRequest) -> Callable[..., Engine]:
-    """Makes an engine of the kind that is tested, or skips the test if it does not support the settings."""
+def make(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Maker:
+    return Maker(request.param, tmp_path_factory.mktemp("models"))
 
-    def made(seed: int = 1, **settings: Any) -> Engine:
-        engine = ENGINES[request.param]([model(seed)], EngineSettings(**settings))
-        return pytest.skip(f"no engine for {settings}") if engine is None else engine
 
-    return made
+def require_near(got: Any, expected: Any) -> None:
+    if isinstance(expected, list):
+        assert len(got) == len(expected)
+        for each, other in zip(got, expected, strict=True):
+            require_near(each, other)
+    else:
+        assert got == expected if isinstance(expected, int) else got == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_its_answers_are_on_file(make: Maker, kind: str) -> None:
+    require_near(answers(kind, make(kind)), json.loads(ON_FILE.read_text())[kind])
 
 
 def requests(constraints: Constraints | None = None, max_length: int = 12) -> list[Request]:
@@ -90,7 +95,7 @@ def best_ids(engine: Engine, asked: Sequence[Request], search: SearchConfig) -> 
 
 
 @pytest.mark.parametrize("search", SEARCHES, ids=lambda search: search.kind)
-def test_hypotheses_are_plain_and_no_longer_than_asked(make: Callable[..., Engine], search: SearchConfig) -> None:
+def test_hypotheses_are_plain_and_no_longer_than_asked(make: Maker, search: SearchConfig) -> None:
     for n_best in found(make(), requests(max_length=9), search):
         assert 1 <= len(n_best) <= search.n_best
         for each in n_best:
@@ -103,7 +108,7 @@ def test_hypotheses_are_plain_and_no_longer_than_asked(make: Callable[..., Engin
 
 
 @pytest.mark.parametrize("search", SEARCHES, ids=lambda search: search.kind)
-def test_nothing_depends_on_the_rest_of_the_batch(make: Callable[..., Engine], search: SearchConfig) -> None:
+def test_nothing_depends_on_the_rest_of_the_batch(make: Maker, search: SearchConfig) -> None:
     engine, asked = make(), requests()
     together = found(engine, asked, search)
     one_by_one = search.model_copy(update={"max_tokens_per_batch": 1})
@@ -114,19 +119,19 @@ def test_nothing_depends_on_the_rest_of_the_batch(make: Callable[..., Engine], s
             assert got == pytest.approx([each.score for each in n_best], abs=1e-4)
 
 
-def test_a_beam_finds_at_least_what_greedy_search_finds(make: Callable[..., Engine]) -> None:
+def test_a_beam_finds_at_least_what_greedy_search_finds(make: Maker) -> None:
     engine, plain = make(), BEAM.model_copy(update={"alpha": 0.0})
     for beam, greedy in zip(found(engine, requests(), plain), found(engine, requests(), GREEDY), strict=True):
         assert beam[0].log_prob >= greedy[0].log_prob - 1e-4 or not beam[0].is_finished
 
 
-def test_ids_may_be_arrays(make: Callable[..., Engine]) -> None:
+def test_ids_may_be_arrays(make: Maker) -> None:
     arrays = [Request(12, np.array(source, np.int32)) for source in SOURCES]
     for search in SEARCHES:
         assert best_ids(make(), arrays, search) == best_ids(make(), requests(), search)
 
 
-def test_draws_follow_from_the_seed(make: Callable[..., Engine]) -> None:
+def test_draws_follow_from_the_seed(make: Maker) -> None:
     engine = make()
     one, again, other = (best_ids(engine, requests(), SAMPLED.model_copy(update={"seed": seed})) for seed in (1, 1, 2))
     assert one == again != other
@@ -138,7 +143,7 @@ def test_draws_follow_from_the_seed(make: Callable[..., Engine]) -> None:
 
 
 @pytest.mark.parametrize("search", SEARCHES, ids=lambda search: search.kind)
-def test_suppressed_ids_are_not_written(make: Callable[..., Engine], search: SearchConfig) -> None:
+def test_suppressed_ids_are_not_written(make: Maker, search: SearchConfig) -> None:
     free = Counter(id for ids in best_ids(make(), requests(), search) for id in ids)
     suppressed = [id for id, _ in free.most_common(3)]
     written = {id for ids in best_ids(make(suppressed_ids=suppressed), requests(), search) for id in ids}
@@ -147,7 +152,7 @@ def test_suppressed_ids_are_not_written(make: Callable[..., Engine], search: Sea
 
 
 @pytest.mark.parametrize("search", [BEAM, GREEDY], ids=lambda search: search.kind)
-def test_a_prefix_is_kept_and_scored_by_the_model(make: Callable[..., Engine], search: SearchConfig) -> None:
+def test_a_prefix_is_kept_and_scored_by_the_model(make: Maker, search: SearchConfig) -> None:
     engine, prefix = make(word_start_ids=lambda: [EOS_ID, *range(20, V)]), [25, 7]
     for starts_word in (False, True):
         for n_best in found(engine, requests(Constraints(prefix, starts_word=starts_word)), search):
@@ -161,7 +166,7 @@ def test_a_prefix_is_kept_and_scored_by_the_model(make: Callable[..., Engine], s
 
 
 @pytest.mark.parametrize("search", [BEAM, GREEDY], ids=lambda search: search.kind)
-def test_only_allowed_ids_are_written(make: Callable[..., Engine], search: SearchConfig) -> None:
+def test_only_allowed_ids_are_written(make: Maker, search: SearchConfig) -> None:
     def alternating(prefix: tuple[int, ...]) -> list[int]:
         return [EOS_ID] if len(prefix) == 5 else [10, 11] if len(prefix) % 2 else [12]
 
@@ -173,12 +178,12 @@ def test_only_allowed_ids_are_written(make: Callable[..., Engine], search: Searc
 
 
 @pytest.mark.parametrize("search", [BEAM, GREEDY], ids=lambda search: search.kind)
-def test_units_repeat_as_often_as_they_may(make: Callable[..., Engine], search: SearchConfig) -> None:
+def test_units_repeat_as_often_as_they_may(make: Maker, search: SearchConfig) -> None:
     for ids in best_ids(make(), requests(Constraints(max_repeats=[1] * 8)), search):
         assert all(a != b for a, b in pairwise(ids))
 
 
-def test_a_shortlist_bounds_what_is_written(make: Callable[..., Engine]) -> None:
+def test_a_shortlist_bounds_what_is_written(make: Maker) -> None:
     candidates_VR = np.full((V, 2), 20, np.int32)
     engine = make(shortlist=Shortlist(candidates_VR, np.array([21, 22], np.int32)))
     for search in SEARCHES:
@@ -187,15 +192,15 @@ def test_a_shortlist_bounds_what_is_written(make: Callable[..., Engine]) -> None
         engine.hypotheses(requests(Constraints([20])), GREEDY)
 
 
-def test_drafts_change_no_output(make: Callable[..., Engine]) -> None:
+def test_drafts_change_no_output(make: Maker) -> None:
     engine = make()
-    drafted = engine.with_draft(make(2), DraftLength(3))
+    drafted = engine.with_draft(make(seed=2), DraftLength(3))
     assert best_ids(drafted, requests(), GREEDY) == best_ids(engine, requests(), GREEDY)
     assert drafted.counts.sentences == len(SOURCES)
     assert engine.counts.sentences == 0
 
 
-def test_it_can_be_interrupted_and_tells_its_progress(make: Callable[..., Engine]) -> None:
+def test_it_can_be_interrupted_and_tells_its_progress(make: Maker) -> None:
     engine, done, answers = make(), list[int](), iter([False, False, True])
     one_by_one = GREEDY.model_copy(update={"max_tokens_per_batch": 1})
     assert engine.hypotheses(requests(), one_by_one, Run(should_stop=lambda: next(answers), report=done.append)) is None
@@ -207,12 +212,12 @@ def test_it_can_be_interrupted_and_tells_its_progress(make: Callable[..., Engine
     assert len(steps) == longest
 
 
-def test_unscored_greedy_search_writes_the_same(make: Callable[..., Engine]) -> None:
+def test_unscored_greedy_search_writes_the_same(make: Maker) -> None:
     scored, unscored = (found(make(), requests(), GREEDY, is_scored=is_scored) for is_scored in (True, False))
     assert [each.ids for (each,) in scored] == [each.ids for (each,) in unscored]
 
 
-def test_forced_scores(make: Callable[..., Engine]) -> None:
+def test_forced_scores(make: Maker) -> None:
     engine, targets = make(), [[6, 7, EOS_ID], [EOS_ID], [4, 4, 4, 4, EOS_ID], [9, EOS_ID]]
     pairs = [ForcedPair(*each) for each in zip(SOURCES, targets, strict=True)]
     scores = engine.forced_scores(pairs, max_tokens=1000, has_attention=True)
@@ -227,7 +232,7 @@ def test_forced_scores(make: Callable[..., Engine]) -> None:
     assert alone == pytest.approx([each.log_prob for each in scores], abs=1e-4)
 
 
-def test_next_tokens_are_the_most_probable(make: Callable[..., Engine]) -> None:
+def test_next_tokens_are_the_most_probable(make: Maker) -> None:
     engine = make()
     [[best]] = engine.next_tokens([Request(1, SOURCES[0], constraints=Constraints([8]))], 5)
     probabilities = [p for _, p in best]
@@ -238,30 +243,13 @@ def test_next_tokens_are_the_most_probable(make: Callable[..., Engine]) -> None:
         assert p >= math.exp(score.log_probs_T[1]) * (1 - 1e-4)  # renormalised without padding and BOS
 
 
-PROMPTS = [[BOS_ID, 5, 6, 7], [BOS_ID], [BOS_ID, 8, 9], [BOS_ID, 4, 4, 4]]
-
-
 def prompts(max_length: int = 9, **constraints: Any) -> list[Request]:
     asked = enumerate(PROMPTS)
     return [Request(max_length, prompt=ids, constraints=Constraints(**constraints), number=n) for n, ids in asked]
 
 
-@pytest.fixture(scope="module", params=ENGINES)
-def make_lm(request: pytest.FixtureRequest) -> Callable[..., Engine]:
-    """As ``make``, for a causal language model."""
-
-    def made(**settings: Any) -> Engine:
-        torch.manual_seed(1)
-        sizes = {"n_layers": 1, "d_model": 16, "d_ff": 32, "n_heads": 2, "d_k": 8, "d_v": 8, "vocab_size": V}
-        model = TransformerLM.from_config(LanguageModelConfig(**sizes)).eval()
-        engine = ENGINES[request.param]([model], EngineSettings(**settings))
-        return pytest.skip("no engine for language models") if engine is None else engine
-
-    return made
-
-
-def test_prompts_give_together_what_they_give_alone(make_lm: Callable[..., Engine]) -> None:
-    engine = make_lm(window=6, suppressed_ids=[0, 1, 7])
+def test_prompts_give_together_what_they_give_alone(make: Maker) -> None:
+    engine = make("prompts", window=6, suppressed_ids=[0, 1, 7])
     together = best_ids(engine, prompts(20), SAMPLED)
     assert together == [best_ids(engine, [each], SAMPLED)[0] for each in prompts(20)]
     assert max(map(len, together)) > 6  # the window slides
@@ -275,8 +263,8 @@ def test_prompts_give_together_what_they_give_alone(make_lm: Callable[..., Engin
     ]
 
 
-def test_samples_that_are_interrupted_are_returned_so_far(make_lm: Callable[..., Engine]) -> None:
-    engine, answers = make_lm(suppressed_ids=[EOS_ID]), iter([False, False, True])
+def test_samples_that_are_interrupted_are_returned_so_far(make: Maker) -> None:
+    engine, answers = make("prompts", suppressed_ids=[EOS_ID]), iter([False, False, True])
     cut = found(engine, prompts(), SAMPLED, should_stop=lambda: next(answers))
     whole = best_ids(engine, prompts(), SAMPLED)
     assert [each.ids for (each,) in cut] == [ids[:2] for ids in whole]
@@ -284,8 +272,8 @@ def test_samples_that_are_interrupted_are_returned_so_far(make_lm: Callable[...,
     assert {id for (each,) in numbers for id in each.ids} == {0}  # the lowest id
 
 
-def test_prompts_are_continued_by_a_beam_and_scored(make_lm: Callable[..., Engine]) -> None:
-    engine = make_lm(window=12, suppressed_ids=[0, 1], word_start_ids=lambda: [20, 21])
+def test_prompts_are_continued_by_a_beam_and_scored(make: Maker) -> None:
+    engine = make("prompts", window=12, suppressed_ids=[0, 1], word_start_ids=lambda: [20, 21])
     beam = SearchConfig(beam_size=3, alpha=0.0)
     for asked, (best,) in zip(prompts(), found(engine, prompts(), beam), strict=True):
         [score] = engine.forced_scores(
@@ -296,8 +284,8 @@ def test_prompts_are_continued_by_a_beam_and_scored(make_lm: Callable[..., Engin
         assert {ids[0] for ids in best_ids(engine, prompts(starts_word=True), search)} <= {20, 21}
 
 
-def test_a_beam_of_prompts_obeys_its_limits(make_lm: Callable[..., Engine]) -> None:
-    engine, beam = make_lm(suppressed_ids=[0, 1]), SearchConfig(beam_size=3, n_best=3)
+def test_a_beam_of_prompts_obeys_its_limits(make: Maker) -> None:
+    engine, beam = make("prompts", seed=8, suppressed_ids=[0, 1]), SearchConfig(beam_size=3, n_best=3)
 
     def written(**limits: Any) -> list[tuple[int, ...]]:
         limited = DecodingOptions(n_best=3, **limits).applied_to(beam)
@@ -346,7 +334,7 @@ class EchoEngine:
         return [0.0 for _ in pairs]
 
 
-def test_an_engine_is_one_class_and_its_entry() -> None:
+def test_an_engine_is_one_class_and_its_entry(tmp_path: Path) -> None:
     def make_echo(models: Sequence[Any], settings: EngineSettings) -> Engine | None:
         return EchoEngine() if settings.precision == "fp32" else None
 
@@ -354,20 +342,20 @@ def test_an_engine_is_one_class_and_its_entry() -> None:
     ENGINES.clear()
     try:
         ENGINES.update({"echo": make_echo, **others})
-        torch.manual_seed(1)
         tokenizer = byte_tokenizer()
         config = ModelConfig(
             n_encoder_layers=1, n_decoder_layers=1, d_model=8, d_ff=8, n_heads=1, d_k=8, d_v=8,
             src_vocab_size=tokenizer.size, tgt_vocab_size=tokenizer.size,
         )  # fmt: skip
         tokenizers = Tokenizers(tokenizer, tokenizer)
-        translator = Translator(Transformer(config), tokenizers, SearchConfig(), direction="en-en")
+        model = stored_model(config, tmp_path)
+        translator = Translator(model, tokenizers, SearchConfig(), direction="en-en")
         assert isinstance(translator.engine, EchoEngine)
         texts = ["The dog sleeps. A cat sees it.", "", "Yes!"]
         assert translator.translate(texts) == texts
         assert translator.translate(["dog"], prefix="the ") == ["the dog"]
         assert translator.translate(["<p>A <b>cat</b> sleeps.</p>"], format="html") == ["<p>A <b>cat</b> sleeps.</p>"]
-        assert not isinstance(make_engine(Transformer(config), settings=EngineSettings("bf16")), EchoEngine)
+        assert not isinstance(make_engine(model, settings=EngineSettings("bf16")), EchoEngine)
     finally:
         ENGINES.clear()
         ENGINES.update(others)

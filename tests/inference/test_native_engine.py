@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,9 @@ from transduce.inference.native.binding import library
 from transduce.inference.torch_engine import torch_engine
 from transduce.model import Transformer, TransformerLM, make_model
 from transduce.model.inference import int8_linear_reference
+from transduce.model.shortlist import Shortlist
 from transduce.model.word_positions import WordPositionFrontEnd
+from transduce.search import DraftLength
 from transduce.text import EOS_ID
 
 pytestmark = pytest.mark.skipif(library() is None, reason="the engine in C was not compiled")
@@ -97,6 +100,68 @@ def test_it_writes_what_the_reference_writes(changes: dict[str, Any]) -> None:
         for n_best, wanted in zip(got, expected, strict=True):
             assert [each.score for each in n_best] == pytest.approx([each.score for each in wanted], abs=1e-4)
             assert [each.is_finished for each in n_best] == [each.is_finished for each in wanted]
+
+
+MEDIA: dict[str, dict[str, Any]] = {
+    "patches": {"source": "patches", "source_width": 12, "patch_height": 4, "patch_width": 3},
+    "frames": {"source": "frames", "source_width": 20, "embeddings": "separate"},
+    "frames, pre-norm, learned positions": {
+        "source": "frames", "source_width": 9, "positions": "learned", "n_positions": 30, "norm": "pre",
+    },
+}  # fmt: skip
+
+
+def media_requests(model: Transformer) -> list[Request]:
+    random, width = np.random.default_rng(1), model.config.source_width
+    is_image = model.config.source == "patches"
+    features = [
+        random.integers(0, 256, (n, width)).astype(np.uint8) if is_image else random.normal(size=(n, width))
+        for n in (37, 5, 64, 1, 200)
+    ]
+    return [Request(20, each if is_image else each.astype(np.float16)) for each in features]
+
+
+@pytest.mark.parametrize("changes", MEDIA.values(), ids=MEDIA)
+def test_it_reads_images_and_audio_as_the_reference(changes: dict[str, Any]) -> None:
+    model = random_model(**changes)
+    own, reference, asked = native(model), torch_engine([model], EngineSettings()), media_requests(model)
+    for search in (SEARCHES[0], *SEARCHES[2:]):
+        got, expected = own.hypotheses(asked, search) or [], reference.hypotheses(asked, search) or []
+        assert got == [(own.hypotheses([each], search) or [])[0] for each in asked]
+        assert [[each.ids for each in n_best] for n_best in got] == [[e.ids for e in n_best] for n_best in expected]
+        for n_best, wanted in zip(got, expected, strict=True):
+            assert [each.score for each in n_best] == pytest.approx([each.score for each in wanted], abs=1e-5, rel=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_front_ends_have_the_types_of_files(dtype: torch.dtype) -> None:
+    model = random_model(**MEDIA["patches"]).to(dtype)
+    asked, rounded = media_requests(model), random_model(**MEDIA["patches"])
+    rounded.load_state_dict({name: each.float() for name, each in model.state_dict().items()})
+    assert native(model).hypotheses(asked, SEARCHES[0]) == native(rounded).hypotheses(asked, SEARCHES[0])
+
+
+@pytest.mark.parametrize("search", SEARCHES[2:], ids=lambda search: search.kind)
+@pytest.mark.parametrize("has_shortlist", [False, True])
+def test_drafts_are_drawn_and_kept_as_by_the_reference(search: SearchConfig, has_shortlist: bool) -> None:
+    random = np.random.default_rng(3)
+    candidates_VR, frequent_P = random.integers(4, V, (V, 9)).astype(np.int32), np.arange(4, 20, dtype=np.int32)
+    settings = EngineSettings(shortlist=Shortlist(candidates_VR, frequent_P) if has_shortlist else None)
+    models = [random_model(), random_model()]
+    with torch.no_grad():
+        for weight in models[1].parameters():
+            weight.mul_(1 + 0.1 * torch.randn_like(weight))
+    own, reference = native(models[0]), torch_engine(models[:1], EngineSettings())
+    small, small_reference = native_engine(models[1:], settings), torch_engine(models[1:], settings)
+    assert small is not None
+    for length in (DraftLength(4), DraftLength(3, 0.2)):
+        drafted, expected = own.with_draft(small, length), reference.with_draft(small_reference, length)
+        asked = [replace(each, constraints=NO_CONSTRAINTS) for each in requests()]
+        got, wanted = drafted.hypotheses(asked, search) or [], expected.hypotheses(asked, search) or []
+        assert [each.ids for (each,) in got] == [each.ids for (each,) in wanted]
+        assert [each.score for (each,) in got] == pytest.approx([each.score for (each,) in wanted], abs=1e-4)
+        assert drafted.counts == expected.counts
+        assert 0 < drafted.counts.accepted < drafted.counts.drafted
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16", "int8"])

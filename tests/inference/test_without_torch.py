@@ -7,11 +7,9 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from engine_answers import answers
 from said import naming
 from tasks.small_recipes import SmallRuns
 from transduce.errors import ConfigError
@@ -35,16 +33,7 @@ sys.meta_path.insert(0, Refused())
 """
 TESTS = Path(__file__).parent.parent
 CLI = "from transduce.cli.main import main\nmain()"
-ENGINE = """
-import json
-from pathlib import Path
-from engine_answers import answers
-from transduce.inference.engines import make_engine
-from transduce.inference.folder import read_model_folder
-
-engine = make_engine(read_model_folder(Path(sys.argv[1]), device="cpu").stored)
-print(json.dumps(answers(engine, is_lm=sys.argv[2] == "lm")))
-"""
+CONFORMANCE = "import pytest\nsys.exit(pytest.main([sys.argv[1], '-q', '-p', 'no:cacheprovider', '-m', '']))"
 
 
 def without_torch(program: str, *arguments: object, text: str = "") -> subprocess.CompletedProcess[str]:
@@ -54,23 +43,27 @@ def without_torch(program: str, *arguments: object, text: str = "") -> subproces
     )
 
 
-def require_near(got: Any, expected: Any) -> None:
-    if isinstance(expected, list):
-        assert len(got) == len(expected)
-        for each, other in zip(got, expected, strict=True):
-            require_near(each, other)
-    else:
-        assert got == expected if isinstance(expected, int) else got == pytest.approx(expected, abs=1e-4)
+def test_engines_conform_without_it() -> None:
+    done = without_torch(CONFORMANCE, TESTS / "inference" / "test_every_engine.py")
+    assert done.returncode == 0, done.stdout
+    assert done.stdout.startswith(".")
 
 
-@pytest.mark.parametrize(("task", "kind"), [("translation", "pair"), ("parsing", "pair"), ("causal-lm", "lm")])
-def test_it_says_what_pytorch_says(small_runs: SmallRuns, task: str, kind: str) -> None:
-    folder = small_runs[task].model
-    done = without_torch(ENGINE, folder, kind)
-    assert done.returncode == 0, done.stderr
-    stored = read_model_folder(folder, device="cpu").stored
-    expected = answers(make_engine(stored, settings=EngineSettings(engine="torch")), is_lm=kind == "lm")
-    require_near(json.loads(done.stdout), expected)
+@pytest.mark.parametrize(
+    ("task", "verb", "files"),
+    [
+        ("image-to-text", "read", ["test-0.png", "test-1.png"]),
+        ("speech-to-text", "transcribe", ["test-0.wav", "test-1.flac"]),
+    ],
+)
+def test_files_are_read_without_it(small_runs: SmallRuns, task: str, verb: str, files: list[str]) -> None:
+    pytest.importorskip("PIL" if verb == "read" else "soundfile")
+    run = small_runs[task]
+    arguments = [str(run.model), *(str(run.files / each) for each in files)]
+    alone = without_torch(CLI, verb, *arguments)
+    command = [sys.executable, "-m", "transduce", verb, *arguments, "--engine", "torch"]
+    beside = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert (alone.returncode, alone.stderr, alone.stdout) == (0, beside.stderr, beside.stdout)
 
 
 @pytest.mark.parametrize(

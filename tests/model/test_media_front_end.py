@@ -10,8 +10,9 @@ from said import naming
 from transduce.config import DataConfig, RunConfig, TransformerConfig, config_from_mapping
 from transduce.data.media import padded_features
 from transduce.errors import ConfigError
+from transduce.media.images import PIXEL_SCALE
 from transduce.model import Transformer, cost_of, for_inference
-from transduce.model.media import PIXEL_SCALE, FrameFrontEnd, PatchFrontEnd, PatchPositions, StridedConvolution
+from transduce.model.media import FrameFrontEnd, PatchFrontEnd, PatchPositions, StridedConvolution
 from transduce.model.padding import PaddingInfo
 from transduce.recipes import with_settings
 

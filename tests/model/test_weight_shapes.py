@@ -28,6 +28,12 @@ def test_those_of_an_encoder_decoder(embeddings: str, changes: dict[str, Any]) -
     require_same(TransformerConfig(**PAIR, embeddings=embeddings, **changes))
 
 
+@pytest.mark.parametrize("source", ["patches", "frames"])
+@pytest.mark.parametrize("changes", [{}, BIASES | {"embeddings": "separate"}, {"positions": "learned"}], ids=str)
+def test_those_of_images_and_audio(source: str, changes: dict[str, Any]) -> None:
+    require_same(TransformerConfig(**PAIR, source=source, source_width=16, patch_height=4, patch_width=3, **changes))
+
+
 @pytest.mark.parametrize("output", ["tokens", "scalar", "tokens-and-value"])
 @pytest.mark.parametrize("changes", [{}, BIASES, {"positions": "learned", "tied_embeddings": False}], ids=str)
 def test_those_of_a_language_model(output: str, changes: dict[str, Any]) -> None:

@@ -66,6 +66,7 @@ class TranslationJob:
             "precision": loading.precision, "beam": changes.pop("beam_size", None),
             "alpha": changes.pop("alpha", None), "prefix": self.prefix, "split": self.split,
             "threads_per_worker": THREADS, "chunk_lines": self.chunk_lines,
+            **({} if loading.engine == "auto" else {"engine": loading.engine}),
             **({} if self.format == "text" else {"format_of_shards": self.format}), **changes,
         }  # fmt: skip
 

@@ -22,7 +22,7 @@ from transduce.cli.progress import LineProgress
 from transduce.cli.scoring import Tokenizer, named_references, warn_of_moses_rules, warn_of_tokenised_text
 from transduce.cli.stdin import aligned_lines, name_of, require_stdin_once
 from transduce.cli.text_output import require_not_read
-from transduce.config.decoding import NO_CHANGES, DecodingOptions, LoadingOptions
+from transduce.config.decoding import NO_CHANGES, DecodingOptions, EngineName, LoadingOptions
 from transduce.errors import ConfigError, DataError
 from transduce.files import write_lines
 
@@ -91,8 +91,8 @@ def evaluate(
 
     if media is not None:
         _evaluate_media(
-            folders, media, out, has_other=any((src, ref, text, rerank, tokenize, engine != "auto")), decoding=decoding,
-            device=device, precision=precision, json=json,
+            folders, media, out, has_other=any((src, ref, text, rerank, tokenize)), decoding=decoding,
+            device=device, precision=precision, engine=engine, json=json,
         )  # fmt: skip
         return
     ref = ref or []
@@ -145,6 +145,7 @@ def _evaluate_media(
     decoding: DecodingOptions,
     device: str,
     precision: str,
+    engine: EngineName,
     json: bool,
 ) -> None:
     """Find the texts of the images or recordings of a list, and score them."""
@@ -162,7 +163,7 @@ def _evaluate_media(
     if not listed:
         raise DataError(f"{media} has no lines; each should be a file name TAB its text")
     device = chosen_device(device)
-    model = MediaModel.load(folders[0], device=device, precision=chosen_precision(precision, device))
+    model = MediaModel.load(folders[0], device=device, precision=chosen_precision(precision, device), engine=engine)
     search = decoding.applied_to(model.search)
     found, warnings = list[str](), list[str]()
     for each in model.find_texts((path for path, _ in listed), search=search):

@@ -24,6 +24,7 @@ def fill(
     folder: options.Model,
     n_best: Annotated[int, Option(min=1, max=MAX_N_BEST, help="Show this many fills of each gap.")] = 5,
     device: options.Device = "auto",
+    engine: options.Engine = "auto",
     json: options.Json = False,
 ) -> None:
     r"""Fill the gaps of texts from stdin, one text per line; a gap is written <mask>.
@@ -36,7 +37,7 @@ def fill(
 
     require_writable("stdout", STANDARD)
     require_model_folder(folder, text_usage="transduce fill MODEL < {}")
-    model = LanguageModel.load(folder, device=chosen_device(device))
+    model = LanguageModel.load(folder, device=chosen_device(device), engine=engine)
     lines = typed_lines("text", history="fill") if is_interactive() else piped_lines()
     for number, line in enumerate(lines, start=1):
         (filled,) = model.fill([line.replace("\\n", "\n")], n_best=n_best)

@@ -42,6 +42,7 @@ def generate(
     best_of: options.BestOf = None,
     reward_model: options.RewardModelFolder = None,
     device: options.Device = "auto",
+    engine: options.Engine = "auto",
     json: options.Json = False,
 ) -> None:
     r"""Continue prompts from stdin, one per line, with a language model; a fine-tuned one responds to them.
@@ -59,7 +60,7 @@ def generate(
     beam, seed = given.get("beam_size"), given["seed"]
     options.require_best_of(best_of, reward_model, {"--beam": beam, "--samples": samples > 1})
     require_model_folders([folder], reward_model, text_usage="transduce generate MODEL < {}")
-    model = LanguageModel.load(folder, device=chosen_device(device))
+    model = LanguageModel.load(folder, device=chosen_device(device), engine=engine)
     responds = isinstance(model, ResponseModel)
     rater = None if reward_model is None else RewardModel.load(reward_model, device=chosen_device(device))
     if rater is not None and not responds:

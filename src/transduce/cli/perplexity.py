@@ -26,6 +26,7 @@ def perplexity(
         Option(min=1, help="Move the window by this many tokens. Default: half of the window.", show_default=False),
     ] = None,
     device: options.Device = "auto",
+    engine: options.Engine = "auto",
     json: options.Json = False,
 ) -> None:
     """Show how well a language model predicts a text: perplexity per token, and bits per byte.
@@ -40,7 +41,7 @@ def perplexity(
     if file != STANDARD:
         open_binary(file).close()  # checked before the model is loaded
     require_model_folder(folder)
-    model = LanguageModel.load(folder, device=chosen_device(device))
+    model = LanguageModel.load(folder, device=chosen_device(device), engine=engine)
     score = model.score(documents_of(lines_of(file)), stride=stride)
     if json:
         print_json(score.as_json())

@@ -27,6 +27,7 @@ def read(
     decoding: DecodingOptions = NO_CHANGES,
     device: options.Device = "auto",
     precision: options.Precision = "fp32",
+    engine: options.Engine = "auto",
     json: options.Json = False,
 ) -> int:
     """Read the text of images with a model of image-to-text, a line for each image."""
@@ -35,5 +36,5 @@ def read(
 
     require_model_folder(folder)
     device = chosen_device(device)
-    model = Reader.load(folder, device=device, precision=chosen_precision(precision, device))
+    model = Reader.load(folder, device=device, precision=chosen_precision(precision, device), engine=engine)
     return print_texts(model, images, decoding, json=json)

@@ -15,6 +15,7 @@ from transduce.cli.output import echo, json_line, print_json, print_line, print_
 from transduce.cli.scoring import Tokenizer, named_references, warn_of_moses_rules, warn_of_tokenised_text
 from transduce.cli.stdin import aligned_lines, name_of, require_stdin_once
 from transduce.config import MAX_SEED, canonical_code
+from transduce.config.decoding import EngineName
 from transduce.errors import ConfigError, quoted
 
 __all__ = ["score"]
@@ -63,6 +64,7 @@ def score(
     tokenize: Tokenizer = None,
     device: options.Device = "auto",
     precision: options.Precision = "fp32",
+    engine: options.Engine = "auto",
     json: options.Json = False,
 ) -> None:
     """Score translations against references with sacreBLEU and chrF, and on request with tokenised BLEUs.
@@ -72,7 +74,7 @@ def score(
     if model is not None or src is not None:
         if model is None or src is None or any((ref, against, paper_bleu, multi30k_bleu, language, tokenize)):
             raise ConfigError("--model and --src belong together, without references and their options")
-        _print_forced_scores(hypotheses, model, src, device=device, precision=precision, is_json=json)
+        _print_forced_scores(hypotheses, model, src, device=device, precision=precision, engine=engine, is_json=json)
         return
     if not ref:
         raise ConfigError("name the references with --ref, or a model and the sources with --model and --src")
@@ -114,7 +116,7 @@ def score(
 
 
 def _print_forced_scores(
-    hypotheses: Path, model: Path, src: Path, *, device: str, precision: str, is_json: bool
+    hypotheses: Path, model: Path, src: Path, *, device: str, precision: str, engine: EngineName, is_json: bool
 ) -> None:
     """Print the log-probability of each translation."""
     require_stdin_once({"HYP": hypotheses, "--src": src})
@@ -124,7 +126,7 @@ def _print_forced_scores(
         from transduce.inference import Translator, forced_scores
 
     device = chosen_device(device)
-    translator = Translator.load(model, device=device, precision=chosen_precision(precision, device))
+    translator = Translator.load(model, device=device, precision=chosen_precision(precision, device), engine=engine)
     for number, score in enumerate(forced_scores(translator, pairs), start=1):
         if score.is_truncated:
             echo(f"warning: line {number} is longer than the model reads; its end is not scored")

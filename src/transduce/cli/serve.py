@@ -67,6 +67,7 @@ def serve(
     decoding: DecodingOptions = NO_CHANGES,
     device: options.Device = "auto",
     precision: options.Precision = "fp32",
+    engine: options.Engine = "auto",
 ) -> None:
     """Serve models over HTTP: LibreTranslate's API, DeepL's under /v2, and a page at /.
 
@@ -103,8 +104,8 @@ def serve(
     bound = bound_socket(host, port)
     device = chosen_device(device)
     serving = ServingOptions(
-        device=device, precision=chosen_precision(precision, device), decoding=decoding, max_batch=batch,
-        max_wait_s=wait_ms / 1000, capacity=queue,
+        device=device, precision=chosen_precision(precision, device), engine=engine, decoding=decoding,
+        max_batch=batch, max_wait_s=wait_ms / 1000, capacity=queue,
     )  # fmt: skip
     metrics, compute = Metrics(), ComputeThread()
     models = [load_served(each, options=serving, compute=compute, metrics_of=metrics.of_model) for each in folders]

@@ -28,6 +28,7 @@ def transcribe(
     decoding: DecodingOptions = NO_CHANGES,
     device: options.Device = "auto",
     precision: options.Precision = "fp32",
+    engine: options.Engine = "auto",
     json: options.Json = False,
 ) -> int:
     """Write down what is said in recordings, or its translation, with a model of speech-to-text, a line for each."""
@@ -36,5 +37,5 @@ def transcribe(
 
     require_model_folder(folder)
     device = chosen_device(device)
-    model = Transcriber.load(folder, device=device, precision=chosen_precision(precision, device))
+    model = Transcriber.load(folder, device=device, precision=chosen_precision(precision, device), engine=engine)
     return print_texts(model, audio, decoding, json=json)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from hashlib import shake_128
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
-from transduce.config import InferencePrecision, SearchConfig
+from transduce.config import InferencePrecision, SearchConfig, TransformerConfig
 from transduce.config.decoding import EngineName
 from transduce.data.batching import plan_by_length
 from transduce.imports import numpy as np
@@ -67,6 +67,13 @@ class Request:
     def features(self) -> NDArray[Any] | None:
         """The source, if it has features (Z, X) in place of ids."""
         return None if isinstance(self.source, Sequence) or self.source.ndim < 2 else self.source
+
+    def n_source_positions(self, config: object) -> int:
+        """Return the positions of the source, with features those that the model's front end makes of them."""
+        if self.features is None:
+            return len(self.source)
+        assert isinstance(config, TransformerConfig)
+        return config.n_source_positions(len(self.source))
 
     def draw_seed(self, seed: int) -> int:
         """Return the seed of its draws, which follow from ``seed`` and the source, not from other requests."""

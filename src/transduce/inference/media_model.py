@@ -19,7 +19,7 @@ from transduce.config import (
     TransformerConfig,
     split_direction,
 )
-from transduce.config.decoding import DecodingOptions
+from transduce.config.decoding import DecodingOptions, EngineName
 from transduce.config.search import SearchKeywords
 from transduce.errors import DataError
 from transduce.inference.arguments import require_sequence
@@ -99,6 +99,7 @@ class MediaModel(TrainedModel):
         *,
         direction: str,
         precision: InferencePrecision = "fp32",
+        engine: EngineName = "auto",
         longest_source: int | None = None,
     ) -> None:
         """``longest_source``: columns or frames of the longest training source, by default the limit of recipes."""
@@ -109,7 +110,9 @@ class MediaModel(TrainedModel):
         self.src_language, self.tgt_language = split_direction(direction)
         self.reader = reader_of(self.kind, width=self.config.source_width)
         self.longest_source = longest_source or _LONGEST[self.kind]
-        self._engine = make_engine(model, settings=EngineSettings(precision, tokenizers.tgt.suppressed_ids))
+        self._engine = make_engine(
+            model, settings=EngineSettings(precision, tokenizers.tgt.suppressed_ids, engine=engine)
+        )
 
     def __repr__(self) -> str:
         size = f"{self.config.layers_in_words()} of {self.config.d_model}"
@@ -117,7 +120,12 @@ class MediaModel(TrainedModel):
 
     @classmethod
     def load(
-        cls, folder: str | Path, *, device: str | torch.device = "cpu", precision: InferencePrecision = "fp32"
+        cls,
+        folder: str | Path,
+        *,
+        device: str | torch.device = "cpu",
+        precision: InferencePrecision = "fp32",
+        engine: EngineName = "auto",
     ) -> Self:
         """Load a model folder; ``MediaModel.load`` gives a ``Reader`` or a ``Transcriber``.
 
@@ -125,14 +133,16 @@ class MediaModel(TrainedModel):
         does not support the precision.
         """
         read = read_model_folder(Path(folder), device=usable_device(device))
-        return cls.class_for(read).from_folder(read, precision=precision)
+        return cls.class_for(read).from_folder(read, precision=precision, engine=engine)
 
     @classmethod
-    def from_folder(cls, loaded: ModelFolder, *, precision: InferencePrecision = "fp32") -> Self:
+    def from_folder(
+        cls, loaded: ModelFolder, *, precision: InferencePrecision = "fp32", engine: EngineName = "auto"
+    ) -> Self:
         """Return the model of a folder that has been read."""
         return cls(
             loaded.stored_as(TransformerConfig), loaded.tokenizers, loaded.search, direction=loaded.direction,
-            precision=precision, longest_source=loaded.longest_source,
+            precision=precision, engine=engine, longest_source=loaded.longest_source,
         )  # fmt: skip
 
     def find_texts(

@@ -142,11 +142,7 @@ class EncoderDecoderEngine:
         )  # fmt: skip
 
     def _length(self, request: Request) -> int:
-        """Return the source positions of a request."""
-        if request.features is None:
-            return len(request.source)
-        assert isinstance(self._model.config, TransformerConfig)
-        return self._model.config.n_source_positions(len(request.features))
+        return request.n_source_positions(self._model.config)
 
     def _read(self, batch: Sequence[Request]) -> tuple[Tensor, Decoder[Any]]:
         """Return the sources of a batch as a tensor, and the decoder that reads it."""

@@ -11,6 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
+from transduce.config.decoding import EngineName
 from transduce.errors import CheckpointError
 from transduce.inference.devices import usable_device
 from transduce.inference.folder import ModelFolder, SavedModel, read_model_folder
@@ -68,17 +69,17 @@ class TrainedModel(ProcessBound, ABC):
             TrainedModel.by_task |= dict.fromkeys(cls.capabilities.tasks, cls)
 
     @classmethod
-    def load(cls, folder: str | Path, *, device: str | torch.device = "cpu") -> Self:
+    def load(cls, folder: str | Path, *, device: str | torch.device = "cpu", engine: EngineName = "auto") -> Self:
         """Load a model folder; the class of the result, this one or a subclass, follows from its task.
 
         Raises CheckpointError if it cannot be used, or holds another kind of model.
         """
         loaded = read_model_folder(Path(folder), device=usable_device(device))
-        return cls.class_for(loaded).from_folder(loaded)
+        return cls.class_for(loaded).from_folder(loaded, engine=engine)
 
     @classmethod
     @abstractmethod
-    def from_folder(cls, loaded: ModelFolder) -> Self:
+    def from_folder(cls, loaded: ModelFolder, *, engine: EngineName = "auto") -> Self:
         """Return the model of a folder that has been read. Raises CheckpointError as ``load``."""
 
     @classmethod

@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from transduce.errors import DataError, shown
 from transduce.media.libraries import library, require_file
 
-__all__ = ["FORMATS", "MAX_PIXELS", "Pixels", "columns_of_image", "grey_image", "is_blank", "read_image"]
+__all__ = ["FORMATS", "MAX_PIXELS", "PIXEL_SCALE", "Pixels", "columns_of_image", "grey_image", "is_blank", "read_image"]
 
 Pixels = NDArray[np.uint8]
+PIXEL_SCALE = 4 / 255  # in a model: most pixels are paper, so that values up to 4 have a variance of about 1
 
 MAX_PIXELS = 64 << 20  # of an image as it is
 MIN_CONTRAST = 4  # between the darkest and the lightest pixel, of 255: below it, an image is blank

@@ -19,15 +19,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transduce.config import TransformerConfig
+from transduce.media.images import PIXEL_SCALE
 from transduce.model.dropout import Dropout
 from transduce.model.embedding import SinusoidalPositions
 from transduce.model.front_end import FrontEnd
 from transduce.model.padding import PaddingInfo
 
 __all__ = ["FrameFrontEnd", "PatchFrontEnd", "PatchPositions", "StridedConvolution", "media_front_end"]
-
-# Pixels are bytes, 0 for paper and 255 for ink. Most are paper, so that values up to 4 have a variance of about 1.
-PIXEL_SCALE = 4 / 255
 
 
 def media_front_end(config: TransformerConfig) -> FrontEnd:

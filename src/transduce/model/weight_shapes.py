@@ -24,7 +24,7 @@ def require_shapes(shapes: Shapes, expected: Shapes, *, where: Path) -> None:
 
 
 def weight_shapes(config: TransformerConfig | LanguageModelConfig) -> dict[str, tuple[int, ...]]:
-    """Return the weights of a model of tokens with scaled dot products, one expert and one output head.
+    """Return the weights of a model with scaled dot products, one expert and one output head.
 
     >>> weight_shapes(LanguageModelConfig(vocab_size=9, d_model=8, d_ff=4))["decoder.0.feed_forward.w_1.weight"]
     (4, 8)
@@ -36,9 +36,12 @@ def weight_shapes(config: TransformerConfig | LanguageModelConfig) -> dict[str, 
         has_output = not config.tied_embeddings and config.output != "scalar"
     else:
         shapes["tgt_embedding.weight"] = (n_tgt, d)
-        if config.embeddings != "three-way":
-            shapes["src_embedding.weight"] = (n_src, d)
         sides, stacks, has_output = ["src", "tgt"], ["encoder", "decoder"], config.embeddings == "separate"
+        if config.source != "tokens":
+            sides = ["tgt"]
+            shapes |= _front_end(config)
+        elif config.embeddings != "three-way":
+            shapes["src_embedding.weight"] = (n_src, d)
     for stack, n_layers in zip(stacks, config.layer_counts, strict=True):
         for layer in range(n_layers):
             shapes |= _layer(config, f"{stack}.{layer}", has_source=stack == "decoder" and len(stacks) == 2)
@@ -55,6 +58,18 @@ def weight_shapes(config: TransformerConfig | LanguageModelConfig) -> dict[str, 
     if isinstance(config, LanguageModelConfig) and config.output == "tokens-and-value":
         value = weight_shapes(config.model_copy(update={"output": "scalar"}))
         shapes |= {f"value.{name}": shape for name, shape in value.items()}
+    return shapes
+
+
+def _front_end(config: TransformerConfig) -> Shapes:
+    """Return the weights that read images or audio."""
+    d = config.d_model
+    widths = {"projection": config.patch_height * config.patch_width}
+    if config.source == "frames":
+        widths = {"first.linear": 3 * config.source_width, "second.linear": 3 * d}
+    shapes = dict[str, tuple[int, ...]]()
+    for name, n_inputs in widths.items():
+        shapes |= {f"source.{name}.weight": (d, n_inputs), f"source.{name}.bias": (d,)}
     return shapes
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
 from transduce.config import InferencePrecision, SearchConfig
-from transduce.config.decoding import NO_CHANGES, DecodingOptions
+from transduce.config.decoding import NO_CHANGES, DecodingOptions, EngineName
 from transduce.errors import CheckpointError
 from transduce.inference import Continuation, LanguageModel, Parse, Parser, ScoredText, Translator, tagged_words
 from transduce.inference.folder import read_model_config
@@ -45,6 +45,7 @@ class ServingOptions:
 
     device: str = "cpu"
     precision: InferencePrecision = "fp32"
+    engine: EngineName = "auto"
     decoding: DecodingOptions = NO_CHANGES  # of translators
     max_batch: int = MAX_BATCH  # sentences
     max_wait_s: float = MAX_WAIT_S
@@ -86,8 +87,10 @@ class Served(Generic[ModelT, JobT]):
         """Read the model folder."""
         raise NotImplementedError
 
-    def attentive(self, model: DecoderT) -> DecoderT:
-        """Let more urgent work pass between the steps of a model."""
+    def attentive(self, kind: type[DecoderT]) -> DecoderT:
+        """Read the model folder; more urgent work passes between the steps of the model."""
+        options = self.options
+        model = kind.load(self.folder, device=options.device, precision=options.precision, engine=options.engine)
         model.attend(self.compute.give_way)
         return model
 
@@ -219,9 +222,7 @@ class ServedTranslator(Served[Translator, TranslatorJob]):
 
     def read(self) -> Translator:
         """Read the model folder."""
-        return self.attentive(
-            Translator.load(self.folder, device=self.options.device, precision=self.options.precision)
-        )
+        return self.attentive(Translator)
 
     def name_of(self, model: Translator) -> str:
         """Return the direction of a model."""
@@ -283,7 +284,7 @@ class ServedParser(Served[Parser, ParseJob]):
 
     def read(self) -> Parser:
         """Read the model folder."""
-        return self.attentive(Parser.load(self.folder, device=self.options.device, precision=self.options.precision))
+        return self.attentive(Parser)
 
     def run_batch(self, model: Parser, jobs: Sequence[ParseJob]) -> Sequence[Parse]:
         """Do jobs of one kind."""
@@ -315,7 +316,7 @@ class ServedLanguageModel(Served[LanguageModel, GenerateJob]):
 
     def read(self) -> LanguageModel:
         """Read the model folder."""
-        return LanguageModel.load(self.folder, device=self.options.device)
+        return LanguageModel.load(self.folder, device=self.options.device, engine=self.options.engine)
 
     def run_batch(self, model: LanguageModel, jobs: Sequence[GenerateJob]) -> Sequence[Continuation]:
         """Do jobs of one kind: one."""

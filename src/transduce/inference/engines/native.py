@@ -9,7 +9,14 @@ from transduce.imports import numpy as np
 from transduce.inference.engine import Engine, EngineSettings
 from transduce.inference.native.binding import library
 from transduce.inference.native.engine import NativeEngine
-from transduce.inference.native.model import TYPES, NativeModel, PlainConfig, WeightsInMemory, reason_against_config
+from transduce.inference.native.model import (
+    TYPES,
+    NativeModel,
+    PlainConfig,
+    WeightsInMemory,
+    reads_media,
+    reason_against_config,
+)
 from transduce.inference.native.packed_files import packed_once
 from transduce.inference.stored_model import StoredModel
 from transduce.model.weight_shapes import require_shapes, weight_shapes
@@ -36,6 +43,8 @@ def make(models: Sequence[Any], settings: EngineSettings) -> Engine | None:
     assert isinstance(model.config, PlainConfig)
     file = model.weights_file
     with file.verified_while_read():
+        if reads_media(model.config):
+            return NativeEngine(packed(), settings)
         made = packed_once(model.config, settings.precision, file, begins_word=begins_word, pack=packed)
     return NativeEngine(made, settings)
 

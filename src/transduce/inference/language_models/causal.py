@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from transduce.config import BeamSearchConfig, SampledSearchConfig
+from transduce.config.decoding import EngineName
 from transduce.errors import ConfigError, DataError, SearchError
 from transduce.inference.arguments import require_sequence
 from transduce.inference.engine import Constraints, ForcedPair, Request, Run, never
@@ -55,10 +56,10 @@ class CausalLanguageModel(LanguageModel):
     )
 
     @classmethod
-    def from_folder(cls, loaded: ModelFolder) -> Self:
+    def from_folder(cls, loaded: ModelFolder, *, engine: EngineName = "auto") -> Self:
         """Return the language model of a model folder that has been read."""
         model, window = stack_of(loaded, is_causal=True)
-        return cls(model, loaded.tokenizers.src, max_length=window)
+        return cls(model, loaded.tokenizers.src, max_length=window, engine=engine)
 
     def generate(
         self,

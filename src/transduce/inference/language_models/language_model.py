@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, Unpack
 
 from transduce.config import LanguageModelConfig
+from transduce.config.decoding import EngineName
 from transduce.errors import CheckpointError, ConfigError, DataError
 from transduce.inference.arguments import require_sequence
 from transduce.inference.engine import EngineSettings
@@ -103,7 +104,7 @@ class LanguageModel(TrainedModel):
     capabilities = Capabilities((), "a language model", "generate")
     is_pseudo: ClassVar[bool] = False  # whether probabilities are given both sides, which makes pseudo-perplexity
 
-    def __init__(self, model: Any, tokenizer: Tokenizer, *, max_length: int) -> None:
+    def __init__(self, model: Any, tokenizer: Tokenizer, *, max_length: int, engine: EngineName = "auto") -> None:
         """``max_length``: the number of positions that the model has been trained on, its window."""
         super().__init__(model if isinstance(model, StoredModel) else model.eval())
         self.tokenizer, self.max_length = tokenizer, max_length
@@ -113,6 +114,7 @@ class LanguageModel(TrainedModel):
             word_start_ids=lambda: tokenizer.word_start_ids,
             mask_id=next(iter(tokenizer.mask_and_sentinel_ids), None),
             window=max_length,
+            engine=engine,
         )
         self.engine = make_engine(model, settings=settings)
 

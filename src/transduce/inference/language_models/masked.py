@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
 
+from transduce.config.decoding import EngineName
 from transduce.errors import ConfigError, DataError
 from transduce.inference.arguments import require_sequence
 from transduce.inference.engine import ForcedPair, Request
@@ -33,14 +34,14 @@ class MaskedLanguageModel(LanguageModel):
     is_pseudo = True
 
     @classmethod
-    def from_folder(cls, loaded: ModelFolder) -> Self:
+    def from_folder(cls, loaded: ModelFolder, *, engine: EngineName = "auto") -> Self:
         """Return the language model of a model folder that has been read.
 
         Raises CheckpointError if its vocabulary has no mask token.
         """
         loaded.require_language_model_tokens()
         model, window = stack_of(loaded, is_causal=False)
-        return cls(model, loaded.tokenizers.src, max_length=window)
+        return cls(model, loaded.tokenizers.src, max_length=window, engine=engine)
 
     @property
     def mask_id(self) -> int:

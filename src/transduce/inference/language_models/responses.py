@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from transduce.config import LanguageModelConfig
+from transduce.config.decoding import EngineName
 from transduce.errors import DataError
 from transduce.inference.arguments import require_sequence
-from transduce.inference.engine import ForcedPair
+from transduce.inference.engine import EngineSettings, ForcedPair
 from transduce.inference.engines import make_engine
 from transduce.inference.folder import ModelFolder
 from transduce.inference.language_models.causal import CausalLanguageModel
@@ -61,15 +62,16 @@ class RewardModel(TrainedModel):
         why_not_exported="its output is one number for a response, which no library's class has at the last token",
     )  # fmt: skip
 
-    def __init__(self, model: RewardLM | StoredModel, tokenizer: Tokenizer) -> None:
+    def __init__(self, model: RewardLM | StoredModel, tokenizer: Tokenizer, *, engine: EngineName = "auto") -> None:
         super().__init__(model if isinstance(model, StoredModel) else model.eval())
         self.window = _window(model)
-        self.tokenizer, self.codec, self.engine = tokenizer, DocumentCodec(tokenizer), make_engine(model)
+        self.tokenizer, self.codec = tokenizer, DocumentCodec(tokenizer)
+        self.engine = make_engine(model, settings=EngineSettings(engine=engine))
 
     @classmethod
-    def from_folder(cls, loaded: ModelFolder) -> Self:
+    def from_folder(cls, loaded: ModelFolder, *, engine: EngineName = "auto") -> Self:
         """Return the reward model of a model folder that has been read."""
-        return cls(loaded.stored_as(LanguageModelConfig, output="scalar"), loaded.tokenizers.src)
+        return cls(loaded.stored_as(LanguageModelConfig, output="scalar"), loaded.tokenizers.src, engine=engine)
 
     def rate(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
         """Return the reward of each (prompt, response); higher is better.

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
 
 from transduce.config import BeamSearchConfig, SearchConfig, TransformerConfig
+from transduce.config.decoding import EngineName
 from transduce.data.spans import restored, spans_of
 from transduce.errors import ConfigError, DataError
 from transduce.inference.arguments import require_sequence
@@ -33,21 +34,27 @@ class SpanLanguageModel(LanguageModel):
     capabilities = Capabilities(("span-corruption",), "a model of missing spans", "fill", exported_as="encoder-decoder")
 
     def __init__(
-        self, model: EncoderDecoder | StoredModel, tokenizer: Tokenizer, search: SearchConfig, *, max_length: int
+        self,
+        model: EncoderDecoder | StoredModel,
+        tokenizer: Tokenizer,
+        search: SearchConfig,
+        *,
+        max_length: int,
+        engine: EngineName = "auto",
     ) -> None:
-        super().__init__(model, tokenizer, max_length=max_length)
+        super().__init__(model, tokenizer, max_length=max_length, engine=engine)
         self.search = search
         self.max_length = min(max_length, self.engine.max_positions)
 
     @classmethod
-    def from_folder(cls, loaded: ModelFolder) -> Self:
+    def from_folder(cls, loaded: ModelFolder, *, engine: EngineName = "auto") -> Self:
         """Return the language model of a model folder that has been read.
 
         Raises CheckpointError if its vocabulary has no sentinels.
         """
         loaded.require_language_model_tokens()
         model = loaded.stored_as(TransformerConfig)
-        return cls(model, loaded.tokenizers.src, loaded.search, max_length=MAX_SOURCE_TOKENS)
+        return cls(model, loaded.tokenizers.src, loaded.search, max_length=MAX_SOURCE_TOKENS, engine=engine)
 
     def fill(self, texts: Sequence[str], *, n_best: int = 5) -> list[FilledText]:
         """Fill the gaps of each text, written ``<mask>``, each with text of any length.

@@ -46,16 +46,20 @@ class Texts:
     """Sources and prompts, as the library reads them."""
 
     def __init__(
-        self, config: PlainConfig, sources: Sequence[Any], prompts: Sequence[Sequence[int]], n_written: int = 0
+        self, model: NativeModel, sources: Sequence[Any], prompts: Sequence[Sequence[int]], n_written: int = 0
     ) -> None:
         """``sources``: not read by a language model. ``n_written``: the most that follows a prompt and is read again.
 
         Raises IndexError for an id outside the vocabulary, or a text that is longer than learned positions.
         """
         self._kept: list[object] = []
-        self._config = config
+        self._config = model.config
         self.search = native.Search(n_sentences=len(prompts), eos_id=EOS_ID)
-        if not isinstance(config, LanguageModelConfig):
+        if model.front_end is not None:
+            states = list(map(model.front_end, sources))
+            self._set("src_states", np.concatenate(states))
+            self._set("src_offsets", np.cumsum([0, *map(len, states)], dtype=np.int32))
+        elif not isinstance(model.config, LanguageModelConfig):
             self._set_rows("src", sources)
             self._require_positions(max(map(len, sources), default=0))
         self._set_rows("prompt", prompts)
@@ -80,14 +84,17 @@ class Call(Texts):
     """A search for the outputs of a batch."""
 
     def __init__(
-        self, config: PlainConfig, settings: EngineSettings, batch: Sequence[Request], search: SearchConfig
+        self, model: NativeModel, settings: EngineSettings, batch: Sequence[Request], search: SearchConfig
     ) -> None:
         """Raise ConfigError for a setting or a constraint that it does not know."""
+        config = model.config
         is_lm = isinstance(config, LanguageModelConfig)
         n_written = 0 if settings.window else max((each.max_length for each in batch), default=1) - 1
         prompts = [each.prompt or [BOS_ID] for each in batch]
-        super().__init__(config, [each.source for each in batch], prompts, n_written)
+        super().__init__(model, [each.source for each in batch], prompts, n_written)
         self.raised: BaseException | None = None
+        self.n_passes = array("q", bytes(4 * 8))
+        self._set("counts", self.n_passes)
         self._set("max_lengths", array("i", [each.max_length for each in batch]))
         suppressed = array("i", [*(() if is_lm else (PAD_ID, BOS_ID)), *settings.suppressed_ids])
         self._set("suppressed_ids", suppressed)
@@ -127,8 +134,6 @@ class Call(Texts):
         """Let a smaller model draft tokens."""
         self.search.draft, self.search.n_drafted = draft.handle, length.n_tokens
         self.search.min_draft_probability = length.min_probability
-        self.n_passes = array("q", bytes(4 * 8))
-        self._set("counts", self.n_passes)
 
     def set_shortlist(self, shortlist: Shortlist | None, batch: Sequence[Request]) -> None:
         """Score only the listed tokens of each source. Raises ConfigError for constraints that may need others."""

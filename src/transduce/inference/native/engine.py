@@ -1,4 +1,4 @@
-"""The engine in C, for plain Transformers on a CPU: encoder-decoders of text, and causal language models.
+"""The engine in C, for plain Transformers on a CPU: encoder-decoders, and causal language models.
 
 It decodes as ``torch_engine.py`` does, which stays the readable reference: with fp32 weights it writes the same ids. A
 sentence's result has the same bits alone and in any batch, with any number of threads.
@@ -69,7 +69,7 @@ class NativeEngine:
         self.is_left_to_right = True
 
     def with_draft(self, draft: Self, length: DraftLength, /) -> Self:
-        """See ``Engine``. Greedy search uses the drafts; sampling does without."""
+        """See ``Engine``."""
         if self._is_lm:
             raise ConfigError("drafts are for translators; a language model writes by itself")
         if self._settings.shortlist is not None:
@@ -89,7 +89,8 @@ class NativeEngine:
         numbered = list(enumerate(requests))
         if not self._is_lm:
             return in_batches(
-                numbered, lambda each: len(each[1].source), lambda batch: self._search(batch, search, run),
+                numbered, lambda each: each[1].n_source_positions(self._model.config),
+                lambda batch: self._search(batch, search, run),
                 max_tokens=search.max_tokens_per_batch, should_stop=run.should_stop, report=run.report,
             )  # fmt: skip
         if isinstance(search, GreedySearchConfig):
@@ -128,7 +129,7 @@ class NativeEngine:
         self, part: Sequence[tuple[int, Request]], search: SearchConfig, run: Run
     ) -> list[tuple[Hypothesis, ...]]:
         numbers, requests = zip(*part, strict=True)
-        call = Call(self._model.config, self._settings, requests, search)
+        call = Call(self._model, self._settings, requests, search)
         call.listen(run, numbers, self.on_step)
         draft = self._draft_for(requests, search)
         if draft is not None:
@@ -146,10 +147,7 @@ class NativeEngine:
             raise no_hypothesis_error(sentence, n_tokens=n_tokens)
         _require_memory(status)
         found = call.hypotheses()
-        if call.search.is_sampled:
-            n_tokens = sum(len(each.ids) + each.is_finished for each, *_ in found)
-            self._count(len(found), (n_tokens, n_tokens, 0, 0))
-        elif draft is not None:
+        if call.search.is_sampled or draft is not None:
             self._count(len(found), call.n_passes.tolist())
         return found
 
@@ -158,9 +156,7 @@ class NativeEngine:
 
         A model with a short table of positions drafts nothing for long sentences. Raises ConfigError for a beam.
         """
-        if self._draft is None or isinstance(search, SampledSearchConfig):
-            return None
-        if any(each.constraints.max_repeats for each in requests):
+        if self._draft is None or any(each.constraints.max_repeats for each in requests):
             return None
         if search.beam_size > 1:
             raise ConfigError(f"a draft is for greedy search and for sampling, got a beam of {search.beam_size}")
@@ -193,10 +189,10 @@ class NativeEngine:
         config = self._model.config
         if self._is_lm:
             whole = [[*each.source, *each.target] for each in pairs]
-            texts = Texts(config, [], [text[:-1] for text in whole])
+            texts = Texts(self._model, [], [text[:-1] for text in whole])
             targets = [text[1:] for text in whole]
         else:
-            texts = Texts(config, [each.source for each in pairs], [[BOS_ID, *each.target[:-1]] for each in pairs])
+            texts = Texts(self._model, [each.source for each in pairs], [[BOS_ID, *each.target[:-1]] for each in pairs])
             targets = [[*each.target] for each in pairs]
         wanted, offsets = native.flat(targets)
         require_ids(wanted, config.vocab_sizes[1])
@@ -229,7 +225,7 @@ class NativeEngine:
         return [[self._next_tokens(each, n)] for each in requests]
 
     def _next_tokens(self, request: Request, n: int) -> list[tuple[int, float]]:
-        texts = Texts(self._model.config, [request.source], [[BOS_ID, *request.constraints.prefix]])
+        texts = Texts(self._model, [request.source], [[BOS_ID, *request.constraints.prefix]])
         logits_V = np.zeros(self._model.config.vocab_sizes[1], np.float32)
         _require_memory(
             self._library.td_logits(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Mapping, Sequence
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -16,7 +17,9 @@ from transduce.inference.native import binding as native
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["TYPES", "NativeModel", "PlainConfig", "WeightsInMemory", "reason_against_config"]
+    from transduce.inference.native.front_end import MediaFrontEnd
+
+__all__ = ["TYPES", "NativeModel", "PlainConfig", "WeightsInMemory", "reads_media", "reason_against_config"]
 
 ACTIVATIONS = ("", "relu", "gelu", "gelu-tanh", "swish")
 PRECISIONS = ("fp32", "bf16", "int8")
@@ -24,9 +27,13 @@ TYPES = ("float32", "bfloat16", "float16")
 
 PlainConfig = TransformerConfig | LanguageModelConfig
 
-
 # By names on disk: the address, the shape and the type of each tensor.
 WeightsInMemory = Mapping[str, tuple[int, tuple[int, ...], str]]
+
+
+def reads_media(config: PlainConfig) -> bool:
+    """Return whether the source is an image or a recording."""
+    return isinstance(config, TransformerConfig) and config.source != "tokens"
 
 
 def reason_against_config(config: object) -> str | None:
@@ -41,8 +48,7 @@ def reason_against_config(config: object) -> str | None:
         unknown |= {"is_causal": not config.is_causal, "output": config.output == "scalar"}
     else:
         unknown |= {
-            "source": config.source != "tokens", "decoder": config.decoder != "causal",
-            "block_size": config.block_size != 1,
+            "decoder": config.decoder != "causal", "block_size": config.block_size != 1,
         }  # fmt: skip
     names = [f"{name} = {getattr(config, name)!r}" for name, is_unknown in unknown.items() if is_unknown]
     return f"it does not know {' and '.join(names)}" if names else None
@@ -66,6 +72,13 @@ class NativeModel:
         Raises ConfigError if the library finds fault with them.
         """
         self._library, self.config = native.library(), config
+        self.front_end: MediaFrontEnd | None = None
+        if reads_media(config):
+            from transduce.inference.native.front_end import MediaFrontEnd
+
+            assert isinstance(config, TransformerConfig)
+            front = {name: as_floats(*of) for name, of in tensors.items() if name.startswith("source.")}
+            self.front_end = MediaFrontEnd(config, front)
         rows = (native.Tensor * len(tensors))(*[
             native.Tensor(name.encode(), at, shape[0], shape[1] if len(shape) > 1 else 1, TYPES.index(kind))
             for name, (at, shape, kind) in tensors.items()
@@ -83,7 +96,7 @@ class NativeModel:
     ) -> Self | None:
         """Return the model that ``save`` wrote; None if there is none, or one that is damaged or of something else."""
         model = cls.__new__(cls)
-        model._library, model.config = native.library(), config
+        model._library, model.config, model.front_end = native.library(), config, None
         described, error = _described(config, begins_word), ctypes.create_string_buffer(300)
         model.handle = model._library.td_map(
             ctypes.byref(described), PRECISIONS.index(precision), os.fsencode(path), key.encode(), error, len(error)
@@ -101,12 +114,22 @@ class NativeModel:
             self._library.td_free(self.handle)
 
 
+def as_floats(at: int, shape: tuple[int, ...], kind: str) -> NDArray[np.float32]:
+    """Return a copy of a tensor."""
+    content = ctypes.string_at(at, prod(shape) * (4 if kind == "float32" else 2))
+    if kind == "bfloat16":
+        return (np.frombuffer(content, np.uint16).astype(np.uint32) << 16).view(np.float32).reshape(shape)
+    return np.frombuffer(content, kind).reshape(shape).astype(np.float32)
+
+
 def _described(config: PlainConfig, begins_word: Sequence[NDArray[np.uint8]]) -> native.Config:
     is_lm = isinstance(config, LanguageModelConfig)
     n_encoder_layers, n_decoder_layers = (0, config.layer_counts[0]) if is_lm else config.layer_counts
+    src_vocab_size, tgt_vocab_size = config.vocab_sizes
     return native.Config(
         config.d_model, config.d_ff, config.n_heads, config.d_k, config.d_v, n_encoder_layers, n_decoder_layers,
-        *config.vocab_sizes, config.norm == "pre", ACTIVATIONS.index(config.activation),
+        0 if reads_media(config) else src_vocab_size, tgt_vocab_size, config.norm == "pre",
+        ACTIVATIONS.index(config.activation),
         config.n_positions if config.positions == "learned" else 0, config.norm_eps,
         config.d_model**0.5 if config.scale_embeddings else 1.0,
         *(native.address(each, np.uint8) for each in begins_word),
