@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -220,6 +219,8 @@ def nearest_name(name: str, known: Iterable[str], elsewhere: Iterable[str] = ())
     >>> nearest_name("bsae", ["base", "big"])
     'did you mean base?'
     """
+    import difflib
+
     names = list(known)
     near = difflib.get_close_matches(name[:MAX_COMPARED_CHARACTERS], [*names, *elsewhere], n=1, cutoff=0.5)
     return f"did you mean {near[0]}?" if near else f"known are {', '.join(names)}"
