@@ -117,15 +117,18 @@ UNUSED = {  # by a translator of plain lines whose packed weights are in a file
     "torch", "numpy", "safetensors", "rich", "html", "readline", "concurrent.futures.process", "multiprocessing",
     "transduce.config.data", "transduce.config.run", "transduce.config.task_settings", "transduce.config.training",
     "transduce.trees", "transduce.text.bracket_grammar", "transduce.text.bpe", "transduce.text.sentencepiece_tokenizer",
-    "transduce.inference.kinds", "transduce.inference.parser", "transduce.inference.media_model",
+    "transduce.inference.parser", "transduce.inference.media_model",
     "transduce.inference.language_models", "transduce.inference.torch_engine", "transduce.inference.decoders",
     "transduce.inference.translation.shortlists", "transduce.inference.translation.word_alignment",
     "transduce.bulk", "transduce.tasks", "transduce.training", "transduce.corpora", "transduce.metrics",
 }  # fmt: skip
 
 
-def test_a_translation_imports_what_it_uses(small_runs: SmallRuns, tmp_path: Path) -> None:
-    command = [sys.executable, "-c", f"{IMPORTS}\n{CLI}", "translate", str(small_runs["translation"].model)]
+@pytest.mark.parametrize(
+    "program", [CLI, 'import transduce\ntransduce.load(sys.argv[-1]).translate(["The dog sleeps."])']
+)
+def test_a_translation_imports_what_it_uses(small_runs: SmallRuns, tmp_path: Path, program: str) -> None:
+    command = [sys.executable, "-c", f"{IMPORTS}\n{program}", "translate", str(small_runs["translation"].model)]
     for _ in range(2):  # the first packs the weights
         done = subprocess.run(
             command, input="The dog sleeps.\n", capture_output=True, text=True, check=True,

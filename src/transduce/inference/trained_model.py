@@ -25,6 +25,12 @@ __all__ = ["Capabilities", "ExportedAs", "ServedAs", "TrainedModel", "added_task
 
 TASK_GROUP = "transduce.tasks"  # the group of entry points of tasks that other distributions define
 
+# The modules whose classes register themselves, imported until one is for a task.
+KINDS = (
+    "translation.translator", "parser", "language_models.causal", "language_models.responses", "language_models.masked",
+    "language_models.spans", "language_models.pixels", "media_model",
+)  # fmt: skip
+
 ServedAs = Literal["translator", "parser", "generator"]
 ExportedAs = Literal["encoder-decoder", "decoder"]
 
@@ -85,7 +91,10 @@ class TrainedModel(ProcessBound, ABC):
     @classmethod
     def is_known(cls, saved: SavedModel) -> bool:
         """Return whether there is a class for a model, without importing a task of another distribution."""
-        import_module("transduce.inference.kinds")
+        for module in KINDS:
+            if saved.used_as in TrainedModel.by_task:
+                break
+            import_module(f"{__package__}.{module}")
         return not {saved.used_as, saved.task}.isdisjoint(TrainedModel.by_task)
 
     @classmethod
