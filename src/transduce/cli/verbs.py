@@ -63,7 +63,7 @@ def added_verbs() -> dict[str, EntryPoint]:
 def make_app(verb: str = "", *, is_overview: bool = False) -> typer.Typer:
     """Return the application with one verb, of which only the module is imported; with all if it is unknown.
 
-    ``is_overview``: only the help of the application is wanted, for which the built-in verbs are not imported.
+    ``is_overview``: only its help or its version is wanted, for which the built-in verbs are not imported.
     Raises ConfigError if the verb belongs to a distribution that is not installed, or cannot be imported.
     """
     app = typer.Typer(
