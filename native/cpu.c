@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #elif defined(_WIN32)
-#include <windows.h>
+__declspec(dllimport) int __stdcall IsProcessorFeaturePresent(unsigned long); /* windows.h has an INT8 of its own */
 #endif
 
 #include "kernels.h"

@@ -24,6 +24,20 @@ struct header {
 
 static const uint64_t MAGIC = 0x314b434150534454; /* "TDSPACK1" in the order of bytes that we have */
 
+#if defined(_WIN32)
+__declspec(dllimport) int __stdcall MultiByteToWideChar(unsigned, unsigned long, const char *, int, wchar_t *, int);
+
+/* fopen reads names in the code page of the machine; ours are UTF-8. */
+static FILE *open_file(const char *path, const char *mode) {
+    enum { UTF8 = 65001, LONGEST = 32768 };
+    wchar_t wide_path[LONGEST], wide_mode[4];
+    const int is_good = MultiByteToWideChar(UTF8, 0, path, -1, wide_path, LONGEST) && MultiByteToWideChar(UTF8, 0, mode, -1, wide_mode, 4);
+    return is_good ? _wfopen(wide_path, wide_mode) : NULL;
+}
+#else
+static FILE *open_file(const char *path, const char *mode) { return fopen(path, mode); }
+#endif
+
 /* Memory of zeros, in large pages where the system has them. */
 static void *new_block(size_t n_bytes) {
 #if defined(HAS_MMAP)
@@ -60,7 +74,7 @@ static void *map_file(const char *path, size_t *n_bytes) {
     if (file >= 0) close(file);
     return block == MAP_FAILED ? NULL : block;
 #else
-    FILE *file = fopen(path, "rb");
+    FILE *file = open_file(path, "rb");
     const long end = file && !fseek(file, 0, SEEK_END) ? ftell(file) : 0;
     *n_bytes = (size_t)end;
     if (end >= (long)sizeof(struct header) && !fseek(file, 0, SEEK_SET) && (block = malloc(*n_bytes)) && fread(block, *n_bytes, 1, file) != 1)
@@ -83,11 +97,23 @@ static uint64_t checksum(uint64_t seed, const void *data, size_t n_bytes) {
     return seed;
 }
 
-static uint64_t checksum_of(const struct header *header, const void *block) {
+/* Of a file that is mapped, no more than a piece is in memory: what a model does not use of it takes no room. */
+static uint64_t checksum_of(const struct header *header, void *block, int is_mapped) {
+    enum { PIECE = 1 << 20 }; /* bytes, a multiple of every page */
     struct header first;
     memcpy(&first, header, sizeof first);
     first.checksum = 0;
-    return checksum(checksum(0, &first, sizeof first), (const char *)block + sizeof first, (size_t)header->n_bytes - sizeof first);
+    uint64_t sum = checksum(0, &first, sizeof first);
+    for (size_t at = 0; at < header->n_bytes; at += PIECE) {
+        const size_t begin = at ? at : sizeof first, end = header->n_bytes - at < PIECE ? (size_t)header->n_bytes : at + PIECE;
+        sum = checksum(sum, (const char *)block + begin, end - begin);
+#if defined(HAS_MMAP)
+        if (is_mapped) madvise((char *)block + at, end - at, MADV_DONTNEED);
+#else
+        (void)is_mapped;
+#endif
+    }
+    return sum;
 }
 
 /* ---- models ---- */
@@ -194,8 +220,8 @@ int32_t td_save(const td_model *m, const char *path, const char *key, char *erro
     }
     memset(header.key, 0, sizeof header.key);
     strcpy(header.key, key);
-    header.checksum = checksum_of(&header, m->block);
-    FILE *file = fopen(path, "wb");
+    header.checksum = checksum_of(&header, m->block, 0);
+    FILE *file = open_file(path, "wb");
     int is_good = file && fwrite(&header, sizeof header, 1, file) == 1
                   && fwrite((const char *)m->block + sizeof header, m->n_bytes - sizeof header, 1, file) == 1;
     is_good = file && !fclose(file) && is_good;
@@ -213,7 +239,7 @@ td_model *td_map(const struct td_config *config, int32_t precision, const char *
     if (header->magic != MAGIC || header->abi != TD_ABI || header->precision != precision
         || memcmp(&header->config, &m->config, sizeof m->config) || strncmp(header->key, key, sizeof header->key))
         return failed(m, error, error_size, "%s is of another model, precision or version", path);
-    if (header->n_bytes != m->n_bytes || m->n_bytes % LINE || header->checksum != checksum_of(header, m->block))
+    if (header->n_bytes != m->n_bytes || m->n_bytes % LINE || header->checksum != checksum_of(header, m->block, 1))
         return failed(m, error, error_size, "%s is damaged", path);
     const size_t before = sizeof *header + lines((size_t)header->n_kinds);
     struct packer p = {.kinds = (uint8_t *)m->block + sizeof *header, .max_kinds = header->n_kinds};

@@ -11,11 +11,11 @@ from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from transduce.errors import ConfigError
 
-__all__ = ["imported_on_use", "needing_train_extra", "without_collection"]
+__all__ = ["imported_on_use", "needing_train_extra", "numpy", "without_collection"]
 
 
 # Its packages, by the names of their modules.
@@ -42,6 +42,21 @@ class _Package(ModuleType):
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *_homes(self.__name__)})
+
+
+class _Module(ModuleType):
+    """A module that is imported when one of its names is asked for."""
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(import_module(self.__name__), name)
+        setattr(self, name, value)
+        return value
+
+
+if TYPE_CHECKING:
+    import numpy
+else:
+    numpy = _Module("numpy")  # of modules on the way of a translation, which needs none and takes longer to import it
 
 
 @cache

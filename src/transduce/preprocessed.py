@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
+
+from transduce.patterns import compiled_on_use
 
 __all__ = ["looks_quoted", "looks_tokenised", "subword_marks"]
 
-STOP = re.compile(r"[.,](?=\s|$)|[。，、]")  # French puts a space before : ; ! ? and Hindi before its full stop
-SPACED_STOP = re.compile(r"\s(?:[.,](?=\s|$)|[。，、])")
+STOP = compiled_on_use(r"[.,](?=\s|$)|[。，、]")  # French puts a space before : ; ! ? and Hindi before its full stop
+SPACED_STOP = compiled_on_use(r"\s(?:[.,](?=\s|$)|[。，、])")
 
 # Marks at the place of a cut inside a word, or at the beginning of each word, of the usual programs.
 SUBWORDS = {
-    "@@": re.compile(r"\w@@(?=\s|$)"),  # subword-nmt
-    "▁": re.compile(r"(?:^|\s)▁\w"),  # SentencePiece
-    "##": re.compile(r"\w ##\w"),  # WordPiece
-    "￭": re.compile(r"\s￭\S|\S￭\s"),  # the tokenizer of OpenNMT
+    "@@": compiled_on_use(r"\w@@(?=\s|$)"),  # subword-nmt
+    "▁": compiled_on_use(r"(?:^|\s)▁\w"),  # SentencePiece
+    "##": compiled_on_use(r"\w ##\w"),  # WordPiece
+    "￭": compiled_on_use(r"\s￭\S|\S￭\s"),  # the tokenizer of OpenNMT
 }
 MIN_SUBWORD_SHARE = 0.05  # of the lines; a few may speak of such marks
 
-CELL = re.compile(r'"(?:[^"]|"")*"')  # a column of CSV in quotes, in which quotes are doubled
+CELL = compiled_on_use(r'"(?:[^"]|"")*"')  # a column of CSV in quotes, in which quotes are doubled
 MIN_DOUBLED_SHARE = 0.005  # of the lines; only those with a quote have doubled ones
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from transduce.errors import TreeError, quoted
+from transduce.patterns import compiled_on_use
 
 __all__ = [
     "ROOT_LABEL", "TRACE", "Tree", "escape_brackets", "parse_tree", "parse_trees", "parse_wordless_trees", "plain",
@@ -223,8 +224,8 @@ def split_words(line: str) -> list[str]:
     return _WORD.findall(line)
 
 
-_WORD = re.compile(r"\S+", re.ASCII)
-_TOKEN = re.compile(r"[()]|[^\s()]+", re.ASCII)
+_WORD = compiled_on_use(r"\S+", re.ASCII)
+_TOKEN = compiled_on_use(r"[()]|[^\s()]+", re.ASCII)
 
 
 def _tokens(lines: Iterable[str], first_line: int = 1) -> Iterator[tuple[str, str]]:

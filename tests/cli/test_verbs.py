@@ -404,6 +404,15 @@ def test_generate_and_perplexity(transduce: CommandLine, tmp_path: Path) -> None
     assert says(long.err, "window", 16)
 
 
+def test_the_overview_describes_verbs_as_they_do_themselves() -> None:
+    import typer
+
+    from transduce.cli.verbs import VERBS, make_app
+
+    overview, own = (typer.main.get_command(make_app(is_overview=each)).commands for each in (True, False))  # type: ignore[attr-defined]
+    assert {name: overview[name].help for name in VERBS} == {name: own[name].help for name in VERBS}
+
+
 def test_every_verb_and_flag_is_known() -> None:
     """The options of the command line are frozen: a change affects users and must be documented in the README.
 

@@ -47,9 +47,7 @@ def test_another_task_is_refused(micro_model: Path, own_model: Path, monkeypatch
     write_manifest(own_model, exempt=("README.md",))
     with pytest.raises(CheckpointError, match=naming(own_model, "rhyming")):
         transduce.load(own_model)
-    monkeypatch.setattr(
-        "transduce.inference.trained_model.entry_points", lambda group, name: [Rhyming.entry(group, name)]
-    )
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group, name: [Rhyming.entry(group, name)])
     assert transduce.load(own_model) == (own_model, "cpu")
 
 

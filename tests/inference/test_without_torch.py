@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -95,6 +96,47 @@ assert "torch" not in sys.modules, "torch was imported"
     folders = [str(small_runs[task].model) for task in ("translation", "parsing", "causal-lm")]
     done = subprocess.run([sys.executable, "-c", program, *folders], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+IMPORTS = """
+import atexit
+import json
+import sys
+from transduce.inference.native import packed_files
+
+packed_files.MIN_BYTES = 0
+
+@atexit.register
+def report():
+    from transduce.config.record import Record
+    kinds = [Record]
+    kinds += (each for kind in kinds for each in kind.__subclasses__())
+    print(json.dumps([sorted(sys.modules), [each.__name__ for each in kinds if each.__pydantic_complete__]]))
+"""
+UNUSED = {  # by a translator of plain lines whose packed weights are in a file
+    "torch", "numpy", "safetensors", "rich", "html", "readline", "concurrent.futures.process", "multiprocessing",
+    "transduce.config.data", "transduce.config.run", "transduce.config.task_settings", "transduce.config.training",
+    "transduce.trees", "transduce.text.bracket_grammar", "transduce.text.bpe", "transduce.text.sentencepiece_tokenizer",
+    "transduce.inference.parser", "transduce.inference.media_model",
+    "transduce.inference.language_models", "transduce.inference.torch_engine", "transduce.inference.decoders",
+    "transduce.inference.translation.shortlists", "transduce.inference.translation.word_alignment",
+    "transduce.bulk", "transduce.tasks", "transduce.training", "transduce.corpora", "transduce.metrics",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "program", [CLI, 'import transduce\ntransduce.load(sys.argv[-1]).translate(["The dog sleeps."])']
+)
+def test_a_translation_imports_what_it_uses(small_runs: SmallRuns, tmp_path: Path, program: str) -> None:
+    command = [sys.executable, "-c", f"{IMPORTS}\n{program}", "translate", str(small_runs["translation"].model)]
+    for _ in range(2):  # the first packs the weights
+        done = subprocess.run(
+            command, input="The dog sleeps.\n", capture_output=True, text=True, check=True,
+            env=os.environ | {"XDG_CACHE_HOME": str(tmp_path), "LOCALAPPDATA": str(tmp_path)},
+        )  # fmt: skip
+    modules, records = json.loads(done.stdout.splitlines()[-1])
+    assert not UNUSED.intersection(modules)
+    assert {*records} == {"TransformerConfig", "BeamSearchConfig", "LineStatistics"}
 
 
 @pytest.mark.parametrize(

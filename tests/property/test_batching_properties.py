@@ -67,7 +67,7 @@ def test_batches_cannot_be_joined_with_the_next_longer_row(pairs: list[tuple[int
 def test_plan_for_search_holds_every_sentence_once(lengths: list[int], max_tokens: int) -> None:
     lengths = [length + 1 for length in lengths]
     batches = plan_by_length(lengths, max_tokens=max_tokens)
-    order = [row for batch in batches for row in batch.tolist()]
+    order = [row for batch in batches for row in batch]
     assert sorted(order) == list(range(len(lengths)))
     assert [lengths[row] for row in order] == sorted(lengths)
     for batch in batches:

@@ -14,7 +14,7 @@ from task_suite import CHECKS, SmallTask, records, run_once
 
 from said import naming
 from transduce.cli.output import print_scores
-from transduce.config import DataConfig, Split
+from transduce.config import DataConfig, LanguageModelConfig, Split
 from transduce.corpora import Source
 from transduce.data import Batch, ColumnKind, Ids, StoreBatches, pad_rows
 from transduce.errors import ConfigError
@@ -101,7 +101,7 @@ class Backwards(Task[Batch]):
 
     def load(self, model_folder: Path, *, device: Any = "cpu") -> Any:
         read = read_model_folder(model_folder, device=torch.device(device))
-        model = read.model_as(TransformerLM)
+        model = read.stored_as(LanguageModelConfig).module
         return lambda digits: backwards(model, read.tokenizers.src, digits)
 
     def evaluate(self, model_folder: Path, prepared: Any, split: str, **options: Any) -> Right:

@@ -26,6 +26,7 @@ def main() -> None:
     """The entry point of the command ``transduce``."""
     open_streams()
     exit_on_signals()
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # else it reads the metadata of all packages
     if sys.argv[1:2] == ["serve"]:
         ignore_hangups()  # before its modules are imported: it may be told to reload while it starts
     code = run(sys.argv[1:])
@@ -85,7 +86,7 @@ def _run(arguments: Sequence[str]) -> int:
         # The modules of other verbs would take a tenth of the time of --help.
         verb = arguments[0] if arguments else ""
         is_completed = "_TRANSDUCE_COMPLETE" in os.environ  # by a shell, which asks for the options of verbs
-        app = make_app(verb, is_overview=verb in ("", "-h", "--help") and not is_completed)
+        app = make_app(verb, is_overview=verb in ("", "-h", "--help", "--version") and not is_completed)
     try:
         code = app(args=list(arguments), prog_name="transduce", standalone_mode=False)
     except typer.TyperException as error:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sys
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
+
+from transduce.patterns import compiled_on_use
 
 if TYPE_CHECKING:
     from transduce.metrics import Parseval
@@ -50,7 +51,7 @@ def is_first_process() -> bool:
 
 # Characters that a terminal interprets or cannot encode: control characters, line separators, bidirectional controls,
 # lone surrogates.
-_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_UNPRINTABLE = compiled_on_use("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 MAX_LINE_CHARACTERS, TAIL_CHARACTERS = 2000, 500  # characters
 
 

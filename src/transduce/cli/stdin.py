@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from transduce.cli.history import line_history
 from transduce.cli.output import STANDARD, echo
 from transduce.errors import ConfigError, DataError
 from transduce.files import (
@@ -143,6 +142,8 @@ def typed_lines(prompt: str, *, history: str) -> Iterator[str]:
     """Yield lines typed at a terminal until end of file, with the ``history`` of that name."""
     echo("type a sentence and press Enter; Ctrl-D ends")
     is_edited = sys.stdout.isatty()  # else readline is inactive, and stdout may be a file
+    from transduce.cli.history import line_history
+
     with line_history(history):
         while True:
             try:

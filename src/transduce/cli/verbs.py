@@ -6,12 +6,10 @@ function or application of typer, as ours are. Ours cannot be replaced.
 
 from __future__ import annotations
 
-import ast
 import importlib
-import importlib.metadata
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer import Option
@@ -20,6 +18,9 @@ from typer.core import TyperGroup
 from transduce.cli.output import echo
 from transduce.cli.paths import Verb
 from transduce.errors import ConfigError, quoted
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 __all__ = ["ELSEWHERE", "ENTRY_POINTS", "VERBS", "added_verbs", "make_app"]
 
@@ -52,15 +53,17 @@ class _Verbs(TyperGroup):
             raise
 
 
-def added_verbs() -> dict[str, importlib.metadata.EntryPoint]:
+def added_verbs() -> dict[str, EntryPoint]:
     """Return the entry points of verbs that installed distributions add, by name."""
-    return {each.name: each for each in importlib.metadata.entry_points(group=ENTRY_POINTS) if each.name not in VERBS}
+    from importlib.metadata import entry_points
+
+    return {each.name: each for each in entry_points(group=ENTRY_POINTS) if each.name not in VERBS}
 
 
 def make_app(verb: str = "", *, is_overview: bool = False) -> typer.Typer:
     """Return the application with one verb, of which only the module is imported; with all if it is unknown.
 
-    ``is_overview``: only the help of the application is wanted, for which the built-in verbs are not imported.
+    ``is_overview``: only its help or its version is wanted, for which the built-in verbs are not imported.
     Raises ConfigError if the verb belongs to a distribution that is not installed, or cannot be imported.
     """
     app = typer.Typer(
@@ -109,12 +112,8 @@ def _described(name: str) -> Any:
 
     def verb() -> None: ...
 
-    for node in ast.parse(source).body:
-        if isinstance(node, ast.FunctionDef) and node.name == attribute:
-            verb.__doc__ = ast.get_docstring(node)
-        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and attribute == "app":
-            helps = [each.value for each in node.value.keywords if each.arg == "help"]
-            verb.__doc__ = next((ast.literal_eval(each) for each in helps), verb.__doc__)
+    beginning, end = ("\napp = typer.Typer(help=", '"') if attribute == "app" else (f"\ndef {attribute}(", '"""')
+    verb.__doc__ = source.partition(beginning)[2].split(end)[1]
     return verb
 
 
@@ -123,7 +122,7 @@ def _built_in(name: str) -> Any:
     return getattr(importlib.import_module(f"transduce.cli.{module}"), attribute)
 
 
-def _loaded(entry_point: importlib.metadata.EntryPoint) -> Any:
+def _loaded(entry_point: EntryPoint) -> Any:
     """Import an added verb. Raises ConfigError if that fails, whatever the reason."""
     try:
         return entry_point.load()
@@ -137,7 +136,9 @@ def _loaded(entry_point: importlib.metadata.EntryPoint) -> Any:
 
 def _show_version(is_set: bool) -> None:
     if is_set:
-        print(f"transduce {importlib.metadata.version('transduce')}")
+        from importlib.metadata import version
+
+        print(f"transduce {version('transduce')}")
         raise typer.Exit
 
 

@@ -39,7 +39,13 @@ if TYPE_CHECKING:
     )
     from transduce.config.pairs import PairsData, ParallelCorpora, ParallelData, TreesData
     from transduce.config.prompts import PromptsData
-    from transduce.config.record import MAX_SEED, MAX_VOCABULARY_SIZE, config_from_mapping, nearest_name
+    from transduce.config.record import (
+        MAX_MINUTES,
+        MAX_SEED,
+        MAX_VOCABULARY_SIZE,
+        config_from_mapping,
+        nearest_name,
+    )
     from transduce.config.run import RunConfig
     from transduce.config.search import (
         MAX_ALPHA,
@@ -57,7 +63,7 @@ if TYPE_CHECKING:
         TextFormat,
     )
     from transduce.config.task_settings import TaskSettings, without_unread
-    from transduce.config.training import MAX_BATCHES, MAX_MINUTES, Precision, TrainingConfig
+    from transduce.config.training import MAX_BATCHES, Precision, TrainingConfig
 
 __all__ = [
     "CORPUS_PATTERN", "DIRECTION_PATTERN", "LANGUAGE_PATTERN", "MAX_ALPHA", "MAX_BATCHES", "MAX_BEAM_SIZE",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from transduce.errors import ConfigError, TransduceError, quoted, shown
 # Upper limits far above any useful value: they catch typos before a number overflows or memory runs out.
 MAX_SEED = 2**63 - 1
 MAX_VOCABULARY_SIZE = 10**7
+MAX_MINUTES = 10**6  # two years
 Count = Annotated[int, Field(ge=1, le=10**12)]
 Seed = Annotated[int, Field(ge=0, le=MAX_SEED)]
 Fraction = Annotated[float, Field(ge=0.0, lt=1.0)]
@@ -219,6 +219,8 @@ def nearest_name(name: str, known: Iterable[str], elsewhere: Iterable[str] = ())
     >>> nearest_name("bsae", ["base", "big"])
     'did you mean base?'
     """
+    import difflib
+
     names = list(known)
     near = difflib.get_close_matches(name[:MAX_COMPARED_CHARACTERS], [*names, *elsewhere], n=1, cutoff=0.5)
     return f"did you mean {near[0]}?" if near else f"known are {', '.join(names)}"

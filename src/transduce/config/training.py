@@ -6,9 +6,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from transduce.config.record import Count, FileName, Fraction, Record, Seed, matching
+from transduce.config.record import MAX_MINUTES, Count, FileName, Fraction, Record, Seed, matching
 
-MAX_BATCHES = MAX_MINUTES = 10**6  # two years of minutes
+MAX_BATCHES = 10**6
 Natural = Annotated[int, Field(ge=0, le=10**12)]
 Batches = Annotated[int, Field(ge=1, le=MAX_BATCHES)]
 Minutes = Annotated[float, Field(gt=0, le=MAX_MINUTES)]

@@ -63,10 +63,6 @@ class PromptedText(Source[Ranking]):
         path = self.config.file_of(split)
         return path or (f"{BUILT_IN} {split} instructions" if BUILT_IN in self.corpora else "")
 
-    def is_built_in(self, split: Split) -> bool:
-        """Whether dev or test are instructions of the built-in corpus."""
-        return self.config.file_of(split) is None and BUILT_IN in self.corpora
-
     def _instructions(self, split: Split) -> Iterator[Ranking]:
         n = {"train": self.config.n_pairs, "dev": GRAMMAR_DEV_PAIRS, "test": GRAMMAR_TEST_PAIRS}[split]
         for instruction in generate_instructions(split, n=n, seed=self.config.corpus_seed):

@@ -11,16 +11,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from transduce.errors import DataError
+from transduce.imports import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    IntArray = NDArray[np.signedinteger[Any]]
 
 __all__ = ["BatchStatistics", "batch_statistics", "plan_batches", "plan_by_length", "require_fit"]
-
-IntArray = NDArray[np.signedinteger[Any]]
 
 
 def require_fit(src_lengths_R: IntArray, tgt_lengths_R: IntArray, *, max_tokens: int) -> None:
@@ -67,17 +68,20 @@ def plan_batches(
     return [rows_I[batches[index]] for index in random.permutation(len(batches))]
 
 
-def plan_by_length(lengths_R: IntArray | Sequence[int], *, max_tokens: int) -> list[NDArray[np.int64]]:
+def plan_by_length(lengths: Sequence[int], *, max_tokens: int) -> list[list[int]]:
     """Plan batches for search: sentences sorted by length, as many per batch as fit into ``max_tokens``.
 
     A sentence longer than ``max_tokens`` becomes a batch of its own. Returns the sentence indices of each batch.
 
-    >>> [batch.tolist() for batch in plan_by_length([5, 2, 30, 4], max_tokens=10)]
+    >>> plan_by_length([5, 2, 30, 4], max_tokens=10)
     [[1, 3], [0], [2]]
     """
-    lengths_R = np.asarray(lengths_R, dtype=np.int64)
-    rows_R = np.argsort(lengths_R, kind="stable")
-    return _cut(rows_R, lengths_R[rows_R], max_tokens)
+    batches: list[list[int]] = []
+    for row in sorted(range(len(lengths)), key=lengths.__getitem__):
+        if not batches or (len(batches[-1]) + 1) * lengths[row] > max_tokens:
+            batches.append([])
+        batches[-1].append(row)
+    return batches
 
 
 def _by_length(src_lengths_R: IntArray, tgt_lengths_R: IntArray, random: np.random.Generator) -> NDArray[np.int64]:

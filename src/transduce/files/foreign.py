@@ -24,49 +24,46 @@ _BOM = rb"(?:\xef\xbb\xbf)?"
 _XML = _BOM + rb"(?:<\?xml[^>]*>|<!--(?s:.{0,4000}?)-->|<!DOCTYPE[^>]*>|\s)*"
 _COMMENTS = _BOM + rb"(?:[ \t]*#[^\n]*\n|[ \t\r]*\n)*"
 
-# Beginnings of files, and what is said about them.
-_BEGINNINGS = tuple(
-    (re.compile(pattern), reason)
-    for pattern, reason in (
-        (rb"\xff\xfe\0\0|\0\0\xfe\xff", "is UTF-32; convert it, as in: iconv -f UTF-32 -t UTF-8"),
-        (rb"\xff\xfe|\xfe\xff", "is UTF-16; convert it, as in: iconv -f UTF-16 -t UTF-8"),
-        (rb"%PDF-", f"is a PDF; extract its text (pdftotext), or {_SAVE_AS_TEXT}"),
-        (rb"\xd0\xcf\x11\xe0", f"is a document of an old office program (.doc, .xls); {_SAVE_AS_TEXT}"),
-        (rb"\{\\rtf", f"is rich text (RTF); {_SAVE_AS_TEXT}"),
-        (rb"PK\x03\x04(?s:.)*?word/", f"is a Word document (.docx); {_SAVE_AS_TEXT}"),
-        (rb"PK\x03\x04(?s:.)*?xl/", f"is a spreadsheet (.xlsx); {_DATABASE}"),
-        (rb"PK\x03\x04(?s:.)*?ppt/", f"is a presentation (.pptx); {_SAVE_AS_TEXT}"),
-        (rb"PK\x03\x04(?s:.)*?\[Content_Types\]\.xml", f"is an office document (.docx, .xlsx); {_SAVE_AS_TEXT}"),
-        (rb"PK\x03\x04(?s:.{26})mimetypeapplication/epub", f"is an EPUB book; {_SAVE_AS_TEXT}"),
-        (
-            rb"PK\x03\x04(?s:.)*?(?:application/vnd\.oasis|content\.xml)",
-            f"is an OpenDocument file (.odt, .ods); {_SAVE_AS_TEXT}",
-        ),
-        (rb"PK\x03\x04|PK\x05\x06", f"is a zip archive; {_EXTRACT}"),
-        (rb"(?s:.{257})ustar", f"is a tar archive; {_EXTRACT}"),
-        (rb"7z\xbc\xaf", f"is a 7z archive; {_EXTRACT}"),
-        (rb"Rar!", f"is a RAR archive; {_EXTRACT}"),
-        (rb"BZh\d1AY&SY", "is compressed with bzip2; decompress it, or recompress it as .gz or .xz"),
-        (rb"\x28\xb5\x2f\xfd", "is compressed with zstd; decompress it, or recompress it as .gz or .xz"),
-        (rb"SQLite format 3", f"is a SQLite database; {_DATABASE}"),
-        (rb"PAR1", f"is Parquet; {_DATABASE}"),
-        (
-            rb"\x89PNG\r\n|\xff\xd8\xff|GIF8[79]a|RIFF(?s:.{4})WEBP|II\*\0|MM\0\*",
-            "is an image; transduce read finds its text with a model of image-to-text",
-        ),
-        (
-            rb"RIFF(?s:.{4})WAVE|fLaC|OggS\0|ID3[\x02-\x04]",
-            "is a recording; transduce transcribe finds its text with a model of speech-to-text",
-        ),
-        (rb"\xde\x12\x04\x95|\x95\x04\x12\xde", "is a compiled file of gettext (.mo); use its PO file"),
-        (
-            _COMMENTS + rb"[ \t]*msg(?:id|ctxt)[ \t]+\"",
-            f"is a PO file of gettext; write each msgid, and each msgstr, {_ONE_FILE}",
-        ),
-        (_XML + rb"<(?:\w+:)?xliff\b", f"is XLIFF; write its <source> and its <target> elements, {_ONE_FILE}"),
-        (_XML + rb"<tmx\b", f"is TMX, a translation memory; write the <seg> of each language, {_ONE_FILE}"),
-        (_XML + rb"<TS\b[^>]*\bversion=", f"is a Qt translation file (.ts); write its texts, {_ONE_FILE}"),
-    )
+# Regular expressions of how files begin, and what is said about them.
+_BEGINNINGS = (
+    (rb"\xff\xfe\0\0|\0\0\xfe\xff", "is UTF-32; convert it, as in: iconv -f UTF-32 -t UTF-8"),
+    (rb"\xff\xfe|\xfe\xff", "is UTF-16; convert it, as in: iconv -f UTF-16 -t UTF-8"),
+    (rb"%PDF-", f"is a PDF; extract its text (pdftotext), or {_SAVE_AS_TEXT}"),
+    (rb"\xd0\xcf\x11\xe0", f"is a document of an old office program (.doc, .xls); {_SAVE_AS_TEXT}"),
+    (rb"\{\\rtf", f"is rich text (RTF); {_SAVE_AS_TEXT}"),
+    (rb"PK\x03\x04(?s:.)*?word/", f"is a Word document (.docx); {_SAVE_AS_TEXT}"),
+    (rb"PK\x03\x04(?s:.)*?xl/", f"is a spreadsheet (.xlsx); {_DATABASE}"),
+    (rb"PK\x03\x04(?s:.)*?ppt/", f"is a presentation (.pptx); {_SAVE_AS_TEXT}"),
+    (rb"PK\x03\x04(?s:.)*?\[Content_Types\]\.xml", f"is an office document (.docx, .xlsx); {_SAVE_AS_TEXT}"),
+    (rb"PK\x03\x04(?s:.{26})mimetypeapplication/epub", f"is an EPUB book; {_SAVE_AS_TEXT}"),
+    (
+        rb"PK\x03\x04(?s:.)*?(?:application/vnd\.oasis|content\.xml)",
+        f"is an OpenDocument file (.odt, .ods); {_SAVE_AS_TEXT}",
+    ),
+    (rb"PK\x03\x04|PK\x05\x06", f"is a zip archive; {_EXTRACT}"),
+    (rb"(?s:.{257})ustar", f"is a tar archive; {_EXTRACT}"),
+    (rb"7z\xbc\xaf", f"is a 7z archive; {_EXTRACT}"),
+    (rb"Rar!", f"is a RAR archive; {_EXTRACT}"),
+    (rb"BZh\d1AY&SY", "is compressed with bzip2; decompress it, or recompress it as .gz or .xz"),
+    (rb"\x28\xb5\x2f\xfd", "is compressed with zstd; decompress it, or recompress it as .gz or .xz"),
+    (rb"SQLite format 3", f"is a SQLite database; {_DATABASE}"),
+    (rb"PAR1", f"is Parquet; {_DATABASE}"),
+    (
+        rb"\x89PNG\r\n|\xff\xd8\xff|GIF8[79]a|RIFF(?s:.{4})WEBP|II\*\0|MM\0\*",
+        "is an image; transduce read finds its text with a model of image-to-text",
+    ),
+    (
+        rb"RIFF(?s:.{4})WAVE|fLaC|OggS\0|ID3[\x02-\x04]",
+        "is a recording; transduce transcribe finds its text with a model of speech-to-text",
+    ),
+    (rb"\xde\x12\x04\x95|\x95\x04\x12\xde", "is a compiled file of gettext (.mo); use its PO file"),
+    (
+        _COMMENTS + rb"[ \t]*msg(?:id|ctxt)[ \t]+\"",
+        f"is a PO file of gettext; write each msgid, and each msgstr, {_ONE_FILE}",
+    ),
+    (_XML + rb"<(?:\w+:)?xliff\b", f"is XLIFF; write its <source> and its <target> elements, {_ONE_FILE}"),
+    (_XML + rb"<tmx\b", f"is TMX, a translation memory; write the <seg> of each language, {_ONE_FILE}"),
+    (_XML + rb"<TS\b[^>]*\bversion=", f"is a Qt translation file (.ts); write its texts, {_ONE_FILE}"),
 )
 _COMPRESSED = ((b"\x1f\x8b", "gzip", ".gz"), (b"\xfd7zXZ\0", "xz", ".xz"))
 _CONTROL = bytes({*range(9), *range(14, 27), *range(28, 32), 127})  # those that text files do not have
@@ -90,7 +87,7 @@ def foreign_beginning(beginning: bytes, name: str = "") -> str | None:
             if name.endswith((".gz", ".xz")):
                 return "is compressed twice; decompress it once"
             return f"is compressed with {how}, and its name does not end in {suffix}; rename or decompress it"
-    reason = next((reason for pattern, reason in _BEGINNINGS if pattern.match(beginning)), None)
+    reason = next((reason for pattern, reason in _BEGINNINGS if re.match(pattern, beginning)), None)
     return reason or _utf16(beginning) or _no_text(beginning)
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Event
+from threading import Event, Thread
 from typing import IO, Any
 
 from transduce.errors import TransduceError, quoted, shown
@@ -67,23 +66,27 @@ class UnverifiedFile:
         A wrong checksum raises ``error`` at the end of the context, also in place of an exception in it, which read an
         unchecked file.
         """
-        is_over = Event()
-        with (
-            _open_with_size(self.path, self.entry, error=self.error, may_be_link=self.may_be_link) as stream,
-            ThreadPoolExecutor(max_workers=1) as thread,
-        ):
-            check = thread.submit(
-                _verify_checksum, stream, self.path, self.entry, error=self.error, should_stop=is_over.is_set
-            )
+        is_over, faults = Event(), list[BaseException]()
+        with _open_with_size(self.path, self.entry, error=self.error, may_be_link=self.may_be_link) as stream:
+
+            def check() -> None:
+                try:
+                    _verify_checksum(stream, self.path, self.entry, error=self.error, should_stop=is_over.is_set)
+                except BaseException as fault:
+                    faults.append(fault)
+
+            thread = Thread(target=check)
+            thread.start()
             try:
                 yield
-            except Exception:
-                check.result()
+            except BaseException as error:
+                if not isinstance(error, Exception):  # such as an interrupt
+                    is_over.set()
                 raise
-            except BaseException:  # such as an interrupt
-                is_over.set()
-                raise
-            check.result()
+            finally:
+                thread.join()
+                if faults and not is_over.is_set():
+                    raise faults[0]
 
 
 def verified_except(

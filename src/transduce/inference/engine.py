@@ -13,23 +13,24 @@ from dataclasses import dataclass
 from hashlib import shake_128
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from transduce.config import InferencePrecision, SearchConfig, TransformerConfig
 from transduce.config.decoding import EngineName
 from transduce.data.batching import plan_by_length
+from transduce.imports import numpy as np
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from transduce.model.shortlist import Shortlist
     from transduce.search import DraftLength, Draws, Hypothesis, PassCounts
+
+    Ids = Sequence[int] | NDArray[np.integer[Any]]
 
 __all__ = [
     "NO_CONSTRAINTS", "PLAIN_RUN", "Constraints", "Engine", "EngineSettings", "ForcedPair", "ForcedScores", "Request",
     "Run", "in_batches", "never",
 ]  # fmt: skip
 
-Ids = Sequence[int] | NDArray[np.integer[Any]]
 ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")
 
@@ -65,7 +66,7 @@ class Request:
     @property
     def features(self) -> NDArray[Any] | None:
         """The source, if it has features (Z, X) in place of ids."""
-        return self.source if isinstance(self.source, np.ndarray) and self.source.ndim == 2 else None
+        return None if isinstance(self.source, Sequence) or self.source.ndim < 2 else self.source
 
     def n_source_positions(self, config: object) -> int:
         """Return the positions of the source, with features those that the model's front end makes of them."""
@@ -211,7 +212,7 @@ def in_batches(
     results: dict[int, ResultT] = {}
     for planned in plan_by_length(list(map(length_of, items)), max_tokens=max_tokens):
         step = max_rows or len(planned)
-        for rows in (planned[start : start + step].tolist() for start in range(0, len(planned), step)):
+        for rows in (planned[start : start + step] for start in range(0, len(planned), step)):
             if should_stop():
                 return None
             results |= zip(rows, work([items[row] for row in rows]), strict=True)

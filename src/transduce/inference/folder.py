@@ -44,7 +44,7 @@ from transduce.text import Tokenizers
 
 if TYPE_CHECKING:
     import torch
-    from torch import Tensor, nn
+    from torch import Tensor
 
 __all__ = [
     "ModelFolder", "SavedModel", "SavedWeights", "read_model_config", "read_model_folder", "read_saved_weights",
@@ -82,22 +82,13 @@ class ModelFolder(SavedModel):
         """The model in PyTorch, from ``make_model``; its weights are read when it is asked for first."""
         return self.stored.module
 
-    def model_as(self, kind: type[nn.Module]) -> Any:
-        """Return the model in PyTorch. Raises CheckpointError if it is of another kind."""
-        if not isinstance(self.model, kind):
-            raise self._no_model_for_task()
-        return self.model
-
     def stored_as(self, kind: type[ModelConfig], **settings: object) -> StoredModel:
         """Return the model. Raises CheckpointError if its configuration is of another kind, or has other settings."""
         if not isinstance(self.config, kind) or any(getattr(self.config, each) != settings[each] for each in settings):
-            raise self._no_model_for_task()
+            raise CheckpointError(
+                f"{self.folder} holds a model of the kind {type(self.config).__name__}, no model for {self.task}"
+            )
         return self.stored
-
-    def _no_model_for_task(self) -> CheckpointError:
-        return CheckpointError(
-            f"{self.folder} holds a model of the kind {type(self.config).__name__}, which is no model for {self.task}"
-        )
 
     def require_language_model_tokens(self) -> None:
         """Raise CheckpointError if the vocabulary has no mask token and no sentinels."""

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from transduce.config.decoding import EngineName
-from transduce.inference.folder import read_model_config
+from transduce.inference.devices import usable_device
+from transduce.inference.folder import read_model_folder
 from transduce.inference.trained_model import TrainedModel, added_task
 
 if TYPE_CHECKING:
@@ -42,9 +43,9 @@ def load(
     Raises CheckpointError if the folder cannot be used, or its model is of another kind, or for an unknown task.
     """
     folder, wanted = Path(folder), kind or TrainedModel
-    saved = read_model_config(folder)
-    if kind is None and not wanted.is_known(saved):
-        added = added_task(saved.task, folder)
-        if not wanted.is_known(saved) and hasattr(added, "load"):
+    loaded = read_model_folder(folder, device=usable_device(device))
+    if kind is None and not wanted.is_known(loaded):
+        added = added_task(loaded.task, folder)
+        if not wanted.is_known(loaded) and hasattr(added, "load"):
             return added.load(folder, device=device)
-    return wanted.class_for(saved).load(folder, device=device, engine=engine)
+    return wanted.class_for(loaded).from_folder(loaded, engine=engine)

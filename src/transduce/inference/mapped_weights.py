@@ -5,21 +5,23 @@ from __future__ import annotations
 import json
 import math
 import mmap
+import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
+from typing import IO, TYPE_CHECKING, Any
 
 from transduce.errors import CheckpointError, shown
-from transduce.files import open_regular, require_regular
+from transduce.files import open_regular
+from transduce.imports import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["MappedTensor", "mapped_weights", "tensor_shapes"]
 
 # By the name of a type in the file: its name in PyTorch, and that of its bits in numpy.
 TYPES = {"F32": ("float32", "<f4"), "F64": ("float64", "<f8"), "F16": ("float16", "<u2"), "BF16": ("bfloat16", "<u2")}
+MAX_HEADER_BYTES = 100_000_000  # that the format allows
 EXPONENTS = {"float16": 0x7C00, "bfloat16": 0x7F80}  # all of these bits: NaN or Inf
 
 
@@ -45,12 +47,8 @@ class MappedTensor:
 
 def tensor_shapes(path: Path) -> dict[str, tuple[int, ...]]:
     """Return the shape of each tensor, from the header of a file. Raises CheckpointError if that is damaged."""
-    try:
-        require_regular(path, error=CheckpointError, may_be_link=True)
-        with safe_open(path, framework="np") as file:
-            return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118 - not a dict
-    except (SafetensorError, OSError, ValueError, KeyError) as error:
-        raise CheckpointError(f"{path} cannot be read: {error}") from error
+    with _opened(path) as stream:
+        return {name: shape for name, (_, shape, _) in _header(stream, path).items()}
 
 
 def mapped_weights(path: Path) -> dict[str, MappedTensor]:
@@ -59,18 +57,45 @@ def mapped_weights(path: Path) -> dict[str, MappedTensor]:
     Raises CheckpointError if the file is damaged, or if a tensor is not floating point, or has values that are NaN or
     Inf.
     """
-    shapes = tensor_shapes(path)  # the library checks the header
-    with open_regular(path, error=CheckpointError, may_be_link=True) as stream:
+    with _opened(path) as stream:
+        header = _header(stream, path)
         mapped = memoryview(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ))
-    start = 8 + int.from_bytes(mapped[:8], "little")
-    header = json.loads(bytes(mapped[8:start]))
     weights = {}
-    for name in shapes:
-        dtype, (begin, end) = header[name]["dtype"], header[name]["data_offsets"]
-        if dtype not in TYPES:
-            raise CheckpointError(f"{path}: tensor {shown(name)} has dtype {dtype}, weights are floating point")
-        values = np.frombuffer(mapped[start + begin : start + end], TYPES[dtype][1]).reshape(shapes[name])
-        weights[name] = tensor = MappedTensor(TYPES[dtype][0], np.require(values, requirements="A"))
+    for name, (dtype, shape, begin) in header.items():
+        kind, bits = TYPES[dtype]
+        values = np.frombuffer(mapped, bits, math.prod(shape), begin).reshape(shape)
+        weights[name] = tensor = MappedTensor(kind, np.require(values, requirements="A"))
         if not tensor.is_finite:
             raise CheckpointError(f"{path}: tensor {shown(name)} has values that are not finite (NaN or Inf)")
     return weights
+
+
+def _opened(path: Path) -> IO[bytes]:
+    try:
+        return open_regular(path, error=CheckpointError, may_be_link=True)
+    except OSError as error:
+        raise CheckpointError(f"{path} cannot be read: {error}") from error
+
+
+def _header(stream: IO[bytes], path: Path) -> dict[str, tuple[str, tuple[int, ...], int]]:
+    """Return the type, the shape and the first byte of each tensor: one follows the other up to the end of the file."""
+    try:
+        n_bytes = int.from_bytes(stream.read(8), "little")
+        header = json.loads(stream.read(min(n_bytes, MAX_HEADER_BYTES)))
+        header.pop("__metadata__", None)
+        found, end = {}, 0
+        for name, entry in sorted(header.items(), key=lambda each: each[1]["data_offsets"]):
+            dtype, shape, offsets = entry["dtype"], tuple(entry["shape"]), entry["data_offsets"]
+            if dtype not in TYPES:
+                raise CheckpointError(f"{path}: tensor {shown(name)} has dtype {dtype}, weights are floating point")
+            if not all(type(n) is int and n >= 0 for n in shape):
+                raise ValueError(f"tensor {shown(name)} has the shape {shown(str(shape))}")
+            begin, end = end, end + math.prod(shape) * int(TYPES[dtype][1][-1])
+            if offsets != [begin, end]:
+                raise ValueError(f"tensor {shown(name)} should be at bytes {begin} to {end}, got {shown(str(offsets))}")
+            found[name] = dtype, shape, 8 + n_bytes + begin
+        if 8 + n_bytes + end != os.fstat(stream.fileno()).st_size:
+            raise ValueError("its header describes a file of another size")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise CheckpointError(f"{path} cannot be read: {error}") from error
+    return found

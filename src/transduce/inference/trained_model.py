@@ -8,23 +8,28 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from transduce.config.decoding import EngineName
 from transduce.errors import CheckpointError
+from transduce.inference.devices import usable_device
+from transduce.inference.folder import ModelFolder, SavedModel, read_model_folder
 from transduce.inference.process_bound import ProcessBound
 from transduce.inference.stored_model import StoredModel, in_torch
 
 if TYPE_CHECKING:
     import torch
 
-    from transduce.inference.folder import ModelFolder, SavedModel
-
 __all__ = ["Capabilities", "ExportedAs", "ServedAs", "TrainedModel", "added_task"]
 
 TASK_GROUP = "transduce.tasks"  # the group of entry points of tasks that other distributions define
+
+# The modules whose classes register themselves, imported until one is for a task.
+KINDS = (
+    "translation.translator", "parser", "language_models.causal", "language_models.responses", "language_models.masked",
+    "language_models.spans", "language_models.pixels", "media_model",
+)  # fmt: skip
 
 ServedAs = Literal["translator", "parser", "generator"]
 ExportedAs = Literal["encoder-decoder", "decoder"]
@@ -70,9 +75,13 @@ class TrainedModel(ProcessBound, ABC):
             TrainedModel.by_task |= dict.fromkeys(cls.capabilities.tasks, cls)
 
     @classmethod
-    @abstractmethod
-    def load(cls, folder: str | Path, *, device: str | torch.device = "cpu", engine: EngineName = "auto") -> Any:
-        """Load a model folder. Raises CheckpointError if it cannot be used, or holds another kind of model."""
+    def load(cls, folder: str | Path, *, device: str | torch.device = "cpu", engine: EngineName = "auto") -> Self:
+        """Load a model folder; the class of the result, this one or a subclass, follows from its task.
+
+        Raises CheckpointError if it cannot be used, or holds another kind of model.
+        """
+        loaded = read_model_folder(Path(folder), device=usable_device(device))
+        return cls.class_for(loaded).from_folder(loaded, engine=engine)
 
     @classmethod
     @abstractmethod
@@ -82,7 +91,10 @@ class TrainedModel(ProcessBound, ABC):
     @classmethod
     def is_known(cls, saved: SavedModel) -> bool:
         """Return whether there is a class for a model, without importing a task of another distribution."""
-        import_module("transduce.inference.kinds")
+        for module in KINDS:
+            if saved.used_as in TrainedModel.by_task:
+                break
+            import_module(f"{__package__}.{module}")
         return not {saved.used_as, saved.task}.isdisjoint(TrainedModel.by_task)
 
     @classmethod
@@ -112,6 +124,8 @@ def added_task(name: str, folder: Path) -> Any:
 
     Raises CheckpointError if it cannot be imported.
     """
+    from importlib.metadata import entry_points
+
     for entry_point in entry_points(group=TASK_GROUP, name=name):
         try:
             return entry_point.load()

@@ -11,9 +11,12 @@ Shapes: V vocabulary, R target tokens of each source token, P frequent target to
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
+from transduce.imports import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["Shortlist"]
 

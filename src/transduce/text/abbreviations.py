@@ -9,6 +9,8 @@ import re
 from collections.abc import Mapping
 from functools import cache
 
+from transduce.patterns import compiled_on_use
+
 __all__ = ["LOOKS_AT", "continues"]
 
 # Titles, and other words that stand before the word they belong to, also before one with a capital letter.
@@ -74,11 +76,11 @@ _MONTHS_AND_DAYS = frozenset(
     " donnerstag freitag samstag sonnabend sonntag jan feb mär apr jun jul aug sept okt nov dez".split()
 )
 
-_LAST_WORD = re.compile(r"(?<![\w.])([^\W\d_][\w.-]{0,11})\.\s*$")
-_ORDINAL = re.compile(r"(?:([^\W\d_]+)\s+|(?<!\S)|[(\"„])(\d{1,4})\.\s*$")
-_QUOTED_END = re.compile(r"[.!?…][\"'’”“»)]+\s*$")
-_ROMAN = re.compile(r"(?:[IVXLC]{2,}|[VX])\b")  # not "I"
-_FIRST_WORD = re.compile(r"\W{0,3}(\w+)")
+_LAST_WORD = compiled_on_use(r"(?<![\w.])([^\W\d_][\w.-]{0,11})\.\s*$")
+_ORDINAL = compiled_on_use(r"(?:([^\W\d_]+)\s+|(?<!\S)|[(\"„])(\d{1,4})\.\s*$")
+_QUOTED_END = compiled_on_use(r"[.!?…][\"'’”“»)]+\s*$")
+_ROMAN = compiled_on_use(r"(?:[IVXLC]{2,}|[VX])\b")  # not "I"
+_FIRST_WORD = compiled_on_use(r"\W{0,3}(\w+)")
 LOOKS_AT = 40  # characters before and after a full stop
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 
+from transduce.patterns import compiled_on_use
+
 __all__ = ["is_all_caps", "to_capitals", "to_sentence_case"]
 
-_WORD = re.compile(r"[^\W_]+(?:-[^\W_]+)*")
+_WORD = compiled_on_use(r"[^\W_]+(?:-[^\W_]+)*")
 MIN_CAPITALS = 6  # letters that a text in capitals has at least
 MIN_UPPER = 0.9  # of its letters; others are of scripts without case
 _DOTTED_I = ("az", "tr")  # languages in which "i" and "İ" are a pair, and "ı" and "I"

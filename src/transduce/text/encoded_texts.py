@@ -8,10 +8,12 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
+from transduce.imports import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["ID_BYTES", "EncodedTexts", "IdBytes", "n_ids", "pack_ids", "unpack_ids"]
 

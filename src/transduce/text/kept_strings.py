@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
+from transduce.patterns import compiled_on_use
 from transduce.text.characters import SPACELESS
 from transduce.text.insertion import insert_missing
 from transduce.text.numbers import (
@@ -31,14 +32,14 @@ DIGITS = "digit string"
 MAX_COMPARED = 10_000  # pairs of lost and surplus digit strings that are compared
 # Other kinds, such as dates and numbers with units, are compared by their digits.
 _COPIED_KINDS = frozenset(("comment", "tag", "url", "email", "placeholder", "path", "code", "emoji"))
-_DIGITS = re.compile(r"\d+(?:(?:[-–.,:/'’٫٬]|[\u00a0\u2009\u202f](?=\d{3}(?!\d)))\d+)*")
-_SPACED_DIGITS = re.compile(r"\d+(?:(?:[-–.,:/'’٫٬]|[ \u00a0\u2009\u202f](?=\d{3}(?!\d)))\d+)*")
-_NUMBER = re.compile(r"\d\d")
-_NAME_OR_NUMBER = re.compile(rf"[^\W{SPACELESS}\uac00-\ud7af]{{2}}")  # Korean particles follow a name directly
+_DIGITS = compiled_on_use(r"\d+(?:(?:[-–.,:/'’٫٬]|[\u00a0\u2009\u202f](?=\d{3}(?!\d)))\d+)*")
+_SPACED_DIGITS = compiled_on_use(r"\d+(?:(?:[-–.,:/'’٫٬]|[ \u00a0\u2009\u202f](?=\d{3}(?!\d)))\d+)*")
+_NUMBER = compiled_on_use(r"\d\d")
+_NAME_OR_NUMBER = compiled_on_use(rf"[^\W{SPACELESS}\uac00-\ud7af]{{2}}")  # Korean particles follow a name directly
 MAX_NAME = 64
-_NAME = re.compile(r"([^\W\d_]\w+)\($")
-_IN_WORD = re.compile(r"([1-9]|1[0-2])(?:(?:D|st|nd|rd|th)\b|-[a-z]{2})")
-_ONE_OF_SOMETHING = re.compile(r"1\s+[^\W\d_]")
+_NAME = compiled_on_use(r"([^\W\d_]\w+)\($")
+_IN_WORD = compiled_on_use(r"([1-9]|1[0-2])(?:(?:D|st|nd|rd|th)\b|-[a-z]{2})")
+_ONE_OF_SOMETHING = compiled_on_use(r"1\s+[^\W\d_]")
 
 
 def needs_translation(text: str) -> bool:

@@ -10,15 +10,14 @@ Shapes: X target words, Y source words.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, groupby
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from transduce.errors import ConfigError, quoted
+from transduce.imports import numpy as np
+from transduce.patterns import compiled_on_use
 from transduce.text.characters import SPACELESS
 from transduce.text.markup_reading import (
     CDATA,
@@ -40,12 +39,15 @@ from transduce.text.tag_placing import Node, Placing, Span
 from transduce.text.verbatim import address_spans
 from transduce.text.word_spans import word_spans
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 __all__ = ["MarkupRules", "Span", "Unit", "divide", "html_rules", "plain_unit", "rules_of", "xml_rules"]
 
 BYTE_ORDER_MARK = "\ufeff"  # at the start of some documents
 MAX_DEPTH = 100  # of nested inline elements; deeper ones are placed as single tags
-_LINE_END = re.compile("(\r\n|\r|\n)")
-_WORDS = re.compile(rf"(?![{SPACELESS}]{{2}})[^\W_][^\W_]")
+_LINE_END = compiled_on_use("(\r\n|\r|\n)")
+_WORDS = compiled_on_use(rf"(?![{SPACELESS}]{{2}})[^\W_][^\W_]")
 _FOLLOWING = SENTENCE_ENDS + STRONG_PAUSES + COMMAS + ")]}"  # signs without a space before them
 
 
@@ -63,20 +65,22 @@ class Unit:
     def put_back(
         self,
         target: str,
-        target_words: Sequence[Span],
-        weights_XY: NDArray[np.float32],
+        target_words: Sequence[Span] = (),
+        weights_XY: NDArray[np.float32] | None = None,
         *,
         source_words: Sequence[Span] | None = None,
     ) -> str:
         """Return a translation with the tags of the source.
 
-        ``target_words`` are the (start, end) of the words of ``target``, ``source_words`` those of ``text``, by default
-        as ``word_spans`` finds them; ``weights_XY`` says how much each target word belongs to each source word.
-        Longer pieces, such as sentences, may take the place of words. Time and memory grow with X times Y.
+        Without tags, ``target`` is all that it needs. ``target_words`` are the (start, end) of the words of ``target``,
+        ``source_words`` those of ``text``, by default as ``word_spans`` finds them; ``weights_XY`` says how much each
+        target word belongs to each source word. Longer pieces, such as sentences, may take the place of words. Time and
+        memory grow with X times Y.
         """
         escape = escaped if self.is_escaped else str
         if not self.nodes:
             return self.before + escape(target) + self.after
+        assert weights_XY is not None
         words = word_spans(self.text) if source_words is None else source_words
         placing = Placing.of(self.text, words, target, target_words, weights_XY)
         return self.before + placing.render(self.nodes, 0, len(target_words), escape, is_whole=True) + self.after

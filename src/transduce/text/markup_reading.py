@@ -5,13 +5,13 @@ Time is linear in the length of any text.
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Literal
 
+from transduce.patterns import compiled_on_use
 from transduce.text.punctuation import COMMAS, SENTENCE_ENDS, STRONG_PAUSES
 
 __all__ = [
@@ -19,10 +19,10 @@ __all__ = [
     "matching_ends", "outline", "read_tokens", "xml_rules",
 ]  # fmt: skip
 
-_NAME = re.compile(r"</?([A-Za-z][\w:.-]*+|\d++(?=\s*+/?>))")  # <0> and <1/> are tags of i18next
+_NAME = compiled_on_use(r"</?([A-Za-z][\w:.-]*+|\d++(?=\s*+/?>))")  # <0> and <1/> are tags of i18next
 # What stands before a "<", ">" or "=", and a value; without its second quotation mark, "=" has none.
-_ATTRIBUTE_PART = re.compile(r"""[^<>=]*+(?:=\s*+(?:"[^"]*+"|'[^']*+'|[^\s"'<>][^\s<>]*+)?)?""")
-_ATTRIBUTE = re.compile(r"""([^\s"'<>/=]++)(?:\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s>]++)))?""")
+_ATTRIBUTE_PART = compiled_on_use(r"""[^<>=]*+(?:=\s*+(?:"[^"]*+"|'[^']*+'|[^\s"'<>][^\s<>]*+)?)?""")
+_ATTRIBUTE = compiled_on_use(r"""([^\s"'<>/=]++)(?:\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s>]++)))?""")
 CDATA = ("<![CDATA[", "]]>")
 _DELIMITED = (("<!--", "-->"), CDATA, ("<?", "?>"), ("<!", ">"))
 _BLOCKS = frozenset(
@@ -36,7 +36,7 @@ _VOID = frozenset("area base br col embed hr img input link meta param source tr
 _RAW = ("script", "style")  # their content is no markup
 _HTML_IGNORED = frozenset((*_RAW, "code", "kbd", "math", "samp", "svg", "var"))
 _NOTES = frozenset(("sub", "sup"))  # a number in them belongs to the word before: it is no word of the sentence
-_ENTITY = re.compile(r"&(?:#0*+(\d++)|#[xX]0*+([0-9a-fA-F]++)|[A-Za-z][A-Za-z0-9]{0,31});?")
+_ENTITY = compiled_on_use(r"&(?:#0*+(\d++)|#[xX]0*+([0-9a-fA-F]++)|[A-Za-z][A-Za-z0-9]{0,31});?")
 _XML_NAMES = ("&amp;", "&lt;", "&gt;", "&quot;", "&apos;")
 _PUNCTUATION = frozenset(SENTENCE_ENDS + STRONG_PAUSES + COMMAS) - {"·"}  # the dot also stands between links
 MAX_DIGITS = 7  # of the number of a character
@@ -313,6 +313,8 @@ def decoder(rules: MarkupRules) -> Callable[[str], str]:
     >>> decoder(html_rules())("&eacute;&#233; &copy &#0; &#99999999999;")
     'éé © &#0; &#99999999999;'
     """
+    from html import unescape
+
     is_html = rules.kind == "html"
 
     def character(match: re.Match[str]) -> str:
@@ -321,7 +323,7 @@ def decoder(rules: MarkupRules) -> Callable[[str], str]:
             return entity
         if not is_html and (entity[-1] != ";" or (digits is None and entity not in _XML_NAMES)):
             return entity
-        decoded = html.unescape(entity if digits is None else f"&#{'x' * (match[1] is None)}{digits};")
+        decoded = unescape(entity if digits is None else f"&#{'x' * (match[1] is None)}{digits};")
         return entity if decoded in ("", "\ufffd") else decoded
 
     return lambda text: _ENTITY.sub(character, text) if "&" in text else text
@@ -329,4 +331,6 @@ def decoder(rules: MarkupRules) -> Callable[[str], str]:
 
 def escaped(text: str) -> str:
     """Return text as markup has it."""
-    return html.escape(text, quote=False)
+    from html import escape
+
+    return escape(text, quote=False)

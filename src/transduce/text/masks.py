@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from itertools import chain, pairwise
 from zlib import crc32
 
+from transduce.patterns import compiled_on_use
 from transduce.text.insertion import END_MARKS, insert_missing
 from transduce.text.numbers import translated_number
 from transduce.text.verbatim import NUMBER_KINDS, Verbatim, has_verbatim, verbatim_strings
@@ -21,9 +22,9 @@ from transduce.text.verbatim import NUMBER_KINDS, Verbatim, has_verbatim, verbat
 __all__ = ["MASKS", "MaskRules", "MaskedText", "mask", "mask_pair", "mask_words", "n_masks", "strip_masks", "unmask"]
 
 MASKS = tuple(map(chr, range(0xE000, 0xE00A)))  # U+E000 to U+E009
-_MASK = re.compile(f"[{MASKS[0]}-{MASKS[-1]}]")
+_MASK = compiled_on_use(f"[{MASKS[0]}-{MASKS[-1]}]")
 
-_WORD = re.compile(r"[^\W_]+(?:-[^\W_]+)*")
+_WORD = compiled_on_use(r"[^\W_]+(?:-[^\W_]+)*")
 MIN_LETTERS = 4  # of a lower-case word that source and target share; shorter ones may be equal by chance
 ONE_IN = 8  # ``mask_words`` augments one training pair in eight
 

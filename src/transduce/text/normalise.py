@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
-
 from transduce.composition import composed
+from transduce.patterns import compiled_on_use
 from transduce.text.characters import EMOJI, JOINING_SCRIPTS
 
 __all__ = ["INVISIBLE", "LONE_JOINERS", "composed", "normalise", "visible", "without_surrogates"]
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_SURROGATE = compiled_on_use("[\ud800-\udfff]")
 
 # Characters that show nothing and mean nothing to a reader: control characters that are no space, soft hyphens, marks
 # of direction, zero-width spaces, byte order marks, signs of annotation, and others that are ignored by default.
@@ -25,14 +24,14 @@ _JOINERS = "[\u200c\u200d]"
 INVISIBLE = f"[{_NOTHING}{_VARIATIONS}{_FLAG_LETTERS}]"
 LONE_JOINERS = f"{_JOINERS}(?<![{JOINING_SCRIPTS}{EMOJI}]{_JOINERS})"  # not in a word or picture that needs one
 
-_INVISIBLE, _LONE_JOINERS = re.compile(INVISIBLE), re.compile(LONE_JOINERS)
-_SUSPECT = re.compile(f"{INVISIBLE}|{_JOINERS}")
-_ALWAYS_INVISIBLE = re.compile(f"[{_NOTHING}]")
-_WITHOUT_PICTURE = re.compile(
+_INVISIBLE, _LONE_JOINERS = compiled_on_use(INVISIBLE), compiled_on_use(LONE_JOINERS)
+_SUSPECT = compiled_on_use(f"{INVISIBLE}|{_JOINERS}")
+_ALWAYS_INVISIBLE = compiled_on_use(f"[{_NOTHING}]")
+_WITHOUT_PICTURE = compiled_on_use(
     f"[{_VARIATIONS}](?<![{EMOJI}][{_VARIATIONS}])(?!\u20e3)"
     f"|[{_FLAG_LETTERS}](?<![\U0001f3f4{_FLAG_LETTERS}][{_FLAG_LETTERS}])[{_FLAG_LETTERS}]*"
 )
-_JOINS_NOTHING = re.compile(f"{_JOINERS}(?<![{JOINING_SCRIPTS}{EMOJI}{_VARIATIONS}{_FLAG_LETTERS}]{_JOINERS})")
+_JOINS_NOTHING = compiled_on_use(f"{_JOINERS}(?<![{JOINING_SCRIPTS}{EMOJI}{_VARIATIONS}{_FLAG_LETTERS}]{_JOINERS})")
 
 
 def normalise(text: str) -> str:

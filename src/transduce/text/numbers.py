@@ -8,6 +8,8 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 
+from transduce.patterns import compiled_on_use
+
 __all__ = [
     "articles", "has_word_of_number", "number_value", "number_words", "plain_digits", "style_of", "translated_number",
 ]  # fmt: skip
@@ -35,7 +37,7 @@ _LANGUAGES = {
 _STYLE_OF = {language: style for style, languages in _LANGUAGES.items() for language in languages.split()}
 _SPACES = " \u00a0\u2009\u202f"
 _SIGN = "[$€£¥]"
-_NUMBER = re.compile(rf"\d(?:[\d.,'’{_SPACES}]*\d)?")
+_NUMBER = compiled_on_use(rf"\d(?:[\d.,'’{_SPACES}]*\d)?")
 
 # Zero to twelve as words, without those that are articles; forms of one number are separated by a slash.
 _WORDS = {

@@ -11,13 +11,14 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from itertools import chain
 
+from transduce.patterns import compiled_on_use
 from transduce.text.byte_level import to_byte_level
 
 __all__ = ["PLAIN", "QuoteStyle", "plain_quotes"]
 
 _APOSTROPHES, _QUOTES = "'’‘‛ʼ＇‚", '"“”„‟＂〝〞'
 # A quotation mark that opens stands before a word, and behind nothing, space, a bracket, a dash or another mark.
-_ANY = re.compile(
+_ANY = compiled_on_use(
     rf"(?P<opening>(?<![^\s([{{<–—/{_APOSTROPHES}{_QUOTES}-])[{_QUOTES}](?![\s.,;:!?)\]}}]|$))|[{_APOSTROPHES}{_QUOTES}]"
 )
 _TO_PLAIN = str.maketrans(_APOSTROPHES + _QUOTES, "'" * len(_APOSTROPHES) + '"' * len(_QUOTES))

@@ -9,12 +9,12 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 from transduce.errors import CheckpointError, shown
+from transduce.patterns import compiled_on_use
 from transduce.text.encoded_texts import IdBytes, pack_ids
 from transduce.text.tokenizer import REPLACEMENT, WORD_START, Tokenizer, register_kind
 from transduce.text.vocabulary import BOS_ID, SPECIAL_TOKENS, UNK_ID
@@ -22,8 +22,8 @@ from transduce.text.vocabulary import BOS_ID, SPECIAL_TOKENS, UNK_ID
 __all__ = ["KIND", "SentencePieceTokenizer", "sentencepiece_description"]
 
 KIND = "SentencePiece"
-_BYTE = re.compile("<0x([0-9A-F]{2})>")  # a piece of a character that the vocabulary lacks
-LANGUAGE_CODE = re.compile(">>.*?<<")  # at the start of a text: the language to translate into, as one token
+_BYTE = compiled_on_use("<0x([0-9A-F]{2})>")  # a piece of a character that the vocabulary lacks
+LANGUAGE_CODE = compiled_on_use(">>.*?<<")  # at the start of a text: the language to translate into, as one token
 
 
 def sentencepiece_description(
@@ -62,7 +62,7 @@ class SentencePieceTokenizer(Tokenizer):
     def __init__(self, description: str, values: Mapping[str, Any] | None = None) -> None:
         """Build from a description. Raises CheckpointError if it or its SentencePiece model is damaged."""
         values = json.loads(description) if values is None else values
-        self._adopt(description, values)
+        self.description = description
         try:
             fields = values["model"]
             self.proto = base64.b64decode(fields["proto"], validate=True)

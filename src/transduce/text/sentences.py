@@ -6,7 +6,6 @@ gets wrong are corrected (``abbreviations.py``, sentences in brackets, scripts t
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from itertools import accumulate, pairwise
 
 from sentencex import segment
 
+from transduce.patterns import compiled_on_use
 from transduce.text.abbreviations import LOOKS_AT, continues
 from transduce.text.punctuation import COMMAS, SENTENCE_ENDS, STRONG_PAUSES, SURE_ENDS
 from transduce.text.quotes import plain_quotes
@@ -23,15 +23,15 @@ __all__ = ["Segment", "join_segments", "spaces_between", "split_clauses", "split
 
 MAX_BLOCK_CHARACTERS = 10_000  # passed to sentencex at once
 MIN_LETTERS = 2  # of a sentence: "1." and "M." belong to the next one
-_LETTER_OR_DIGIT, _LETTER = re.compile(r"[^\W_]"), re.compile(r"[^\W\d_]")
-_WIDE_SPACE = re.compile(r"[^\S\t\n ]")  # replaced by a space: sentencex 1.0 panics at "B\u00a0."
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_LETTER_OR_DIGIT, _LETTER = compiled_on_use(r"[^\W_]"), compiled_on_use(r"[^\W\d_]")
+_WIDE_SPACE = compiled_on_use(r"[^\S\t\n ]")  # replaced by a space: sentencex 1.0 panics at "B\u00a0."
+_SURROGATE = compiled_on_use("[\ud800-\udfff]")
 _UNSPACED_LANGUAGES = frozenset(("zh", "ja", "yue", "wuu", "lzh"))  # no space between sentences; Thai, Lao, Khmer do
-_STRONG_END = re.compile(rf"[{SURE_ENDS}]\s*$")
+_STRONG_END = compiled_on_use(rf"[{SURE_ENDS}]\s*$")
 # Ends that sentencex does not know, and those of scripts other than Latin and Chinese without a space behind them.
-_UNKNOWN_END = re.compile(rf"[។៕෴༎༏༐༑⳹⳾︒]+\s*|[{''.join(set(SURE_ENDS) - set('!?。！？｡‼⁇⁈⁉'))}]+(?=[^\W_])")
+_UNKNOWN_END = compiled_on_use(rf"[។៕෴༎༏༐༑⳹⳾︒]+\s*|[{''.join(set(SURE_ENDS) - set('!?。！？｡‼⁇⁈⁉'))}]+(?=[^\W_])")
 # A sentence in brackets, or several, before another.
-_BRACKETED = re.compile(rf"[(\[][^()\[\]]+[{SENTENCE_ENDS}][)\]]\s+(?=\S)|（[^（）]+[{SENTENCE_ENDS}]）\s*(?=\S)")
+_BRACKETED = compiled_on_use(rf"[(\[][^()\[\]]+[{SENTENCE_ENDS}][)\]]\s+(?=\S)|（[^（）]+[{SENTENCE_ENDS}]）\s*(?=\S)")
 _OPENING = "([\"'«¿¡（「『"
 
 _SPACED = "!?,;:·"  # marks that a space follows; those of other scripts may stand between words alone
@@ -39,9 +39,9 @@ _PAUSES, _COMMAS = ("".join(set(marks) - set(_SPACED)) for marks in (STRONG_PAUS
 
 # Possible clause boundaries, best kind first. The boundary is the end of the match.
 _BOUNDARIES = (
-    re.compile(rf"[!?;:·]\s+|[{_PAUSES}](?!\d)\s*|\s[–—-]\s+"),
-    re.compile(rf"[,)\]]\s+|[{_COMMAS}](?!\d)\s*"),
-    re.compile(r"\s+"),
+    compiled_on_use(rf"[!?;:·]\s+|[{_PAUSES}](?!\d)\s*|\s[–—-]\s+"),
+    compiled_on_use(rf"[,)\]]\s+|[{_COMMAS}](?!\d)\s*"),
+    compiled_on_use(r"\s+"),
 )
 MIN_FRACTION = 0.2  # of the length of a sentence, on either side of a boundary at punctuation
 

@@ -12,9 +12,12 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
+from transduce.imports import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["Node", "Placing", "Span"]
 
@@ -52,7 +55,7 @@ def _trusted(
         weights_XY = np.full((n_target, n_source), 1 / max(1, n_source), np.float32)
     sources = [source[start:end] for start, end in source_words]
     is_word_Y = np.array([not _is_mark(word) for word in sources], bool)
-    equal_Y = dict[str, NDArray[np.bool_]]()  # by target word
+    equal_Y: dict[str, NDArray[np.bool_]] = {}  # by target word
     trusted_XY = weights_XY.astype(np.float32) + np.float32(1e-6)
     for row, (start, end) in enumerate(target_words):
         word = target[start:end]

@@ -14,17 +14,14 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, pairwise
+from itertools import accumulate, chain, compress, pairwise
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from tokenizers import Tokenizer as LibraryTokenizer
 
 from transduce.errors import CheckpointError, DataError
 from transduce.files import read_json, write_text
-from transduce.text.bracket_grammar import TokenKinds
 from transduce.text.byte_level import bytes_of, to_byte_level
 from transduce.text.chunks import chunks
 from transduce.text.encoded_texts import ID_BYTES, IdBytes, pack_ids, unpack_ids
@@ -59,20 +56,19 @@ class Tokenizer:
         ``values``: the parsed JSON, if it is known.
         """
         values = json.loads(description) if values is None else values
-        canonical = self._adopt(description, values)
-        self._library: Any = LibraryTokenizer.from_str(canonical)  # not ``description``: it may have duplicate keys
+        self.description = description  # the JSON; saved unchanged: a newer library must not change the fingerprint
+        self._library: Any = LibraryTokenizer.from_str(json.dumps(values))  # the description may have duplicate keys
         self.size = self._library.get_vocab_size()
         # Whether the vocabulary is closed: word-level, for linearised trees, not for text.
         self.is_closed: bool = values["model"]["type"] == "WordLevel"
         self._is_wordpiece: bool = values["model"]["type"] == "WordPiece"
         self._cache = WordCache(self._encode_words)
 
-    def _adopt(self, description: str, values: Mapping[str, Any]) -> str:
-        """Keep the description and its fingerprint; return it in canonical form."""
-        self.description = description  # the JSON; saved unchanged: a newer library must not change the fingerprint
-        canonical = json.dumps(values, sort_keys=True, separators=(",", ":"))
-        self.fingerprint = hashlib.sha256(canonical.encode("utf-8")).hexdigest()
-        return canonical
+    @cached_property
+    def fingerprint(self) -> str:
+        """A SHA-256 hash of the description, 64 hexadecimal digits."""
+        canonical = json.dumps(json.loads(self.description), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(canonical.encode("utf-8")).hexdigest()
 
     def encode(self, text: str, *, max_tokens: int | None = None) -> list[int]:
         """Return the ids of ``text``, without BOS and EOS.
@@ -95,7 +91,8 @@ class Tokenizer:
     def _chunks_of_rows(self, texts: Sequence[str], max_tokens: int | None) -> Iterator[list[IdBytes]]:
         """Yield the ids of all texts, some thousand texts at a time."""
         max_characters = None  # characters that always have more than max_tokens tokens
-        if max_tokens is not None and self._max_token_bytes is not None:
+        is_long = max_tokens is not None and max(map(len, texts), default=0) > max_tokens
+        if max_tokens is not None and is_long and self._max_token_bytes is not None:
             max_characters = self._max_token_bytes * (max_tokens + 1)
         truncated = (text[:max_characters] for text in texts)
         for chunk in chunks(truncated, TEXTS_PER_CHUNK, len):  # the library uses 100 bytes per token
@@ -106,14 +103,15 @@ class Tokenizer:
     def _encode_words(self, words: Collection[str]) -> list[IdBytes]:
         """Return the ids of each of several words, or of texts that ``words_of`` could not divide.
 
-        Words are passed to the library in texts of a hundred: it takes almost three times as long for one by itself.
+        Many words are passed to the library in texts of a hundred: it takes almost three times as long for one by
+        itself. For a few, it would take longer to find out which tokens start words.
         """
-        single = [word for word in words if word.split() == [word]]
+        single = [word for word in words if word.split() == [word]] if len(words) > WORDS_PER_TEXT else []
         groups = [single[start : start + WORDS_PER_TEXT] for start in range(0, len(single), WORDS_PER_TEXT)]
         encoded = dict[str, IdBytes]()
         for group, packed in zip(groups, self._encode_whole([" ".join(group) for group in groups]), strict=True):
-            starts = np.flatnonzero(self._starts_word[np.frombuffer(packed, np.uint32)])
-            bounds = [*(starts * ID_BYTES).tolist(), len(packed)]
+            starts = compress(range(0, len(packed), ID_BYTES), map(self._starts_word.__getitem__, unpack_ids(packed)))
+            bounds = [*starts, len(packed)]
             encoded.update(zip(group, (packed[begin:end] for begin, end in pairwise(bounds)), strict=True))
         others = [text for text in words if text not in encoded]
         encoded.update(zip(others, self._encode_whole(others), strict=True))
@@ -147,10 +145,11 @@ class Tokenizer:
         return ids
 
     @cached_property
-    def _starts_word(self) -> NDArray[np.bool_]:
+    def _starts_word(self) -> list[bool]:
         """Whether each token starts a word of normalised text; in a closed vocabulary each token is a word."""
-        starts = np.full(self.size, self.is_closed)
-        starts[[] if self.is_closed else self.word_start_ids] = True
+        starts = [self.is_closed] * self.size
+        for id in [] if self.is_closed else self.word_start_ids:
+            starts[id] = True
         return starts
 
     @cached_property
@@ -205,16 +204,17 @@ class Tokenizer:
         """
         pieces = [self._bytes_of_token(id) if id >= len(SPECIAL_TOKENS) else b"" for id in self._checked(ids)]
         whole = b"".join(pieces)
-        n_before = np.cumsum([(byte & 0xC0) != 0x80 for byte in whole])  # characters that have begun, byte by byte
-        n_before -= whole.startswith(b" ")  # ``decode`` removes it
+        # The characters that have begun, byte by byte; not a space at the start, which ``decode`` removes.
+        is_spaced = whole.startswith(b" ")
+        n_before = [n - is_spaced for n in accumulate((byte & 0xC0) != 0x80 for byte in whole)]
         spans, position = list[tuple[int, int]](), 0
         for piece in pieces:
             begin, end = position + len(piece) - len(piece.lstrip(b" ")), position + len(piece)
             position = end
             if begin < end:
-                spans.append((int(n_before[begin]) - 1, int(n_before[end - 1])))
+                spans.append((n_before[begin] - 1, n_before[end - 1]))
             else:  # a space, or nothing
-                at = 0 if end == 0 else max(0, int(n_before[end - 1]) - bool(piece))
+                at = 0 if end == 0 else max(0, n_before[end - 1] - bool(piece))
                 spans.append((at, at))
         return spans
 
@@ -248,6 +248,8 @@ class Tokenizer:
         Raises DataError for a closed vocabulary that is not one of linearised trees.
         """
         if self.is_closed:
+            from transduce.text.bracket_grammar import TokenKinds
+
             return [UNK_ID, *TokenKinds.from_vocabulary(self.vocabulary).tags]  # a parser reads <unk> as a word
         return sorted(id for token, id in self.vocabulary.items() if token.startswith(_SPACE))
 

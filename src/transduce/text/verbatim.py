@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+
+from transduce.patterns import compiled_on_use
 
 __all__ = [
     "NUMBER_KINDS", "Verbatim", "address_spans", "find_verbatim", "has_verbatim", "verbatim_spans", "verbatim_strings",
@@ -97,22 +97,14 @@ _KINDS = {
     "private_use": "[\ue000-\uf8ff]+",  # no model is trained on these; includes the masks
 }
 _ADDRESS_KINDS = ("tag", "entity", "url", "email", "placeholder", "path", "time", "code", "digits", "emoji")
+_VERBATIM = compiled_on_use("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in _KINDS.items()))
+_ADDRESS = compiled_on_use("|".join(f"(?:{_KINDS[kind]})" for kind in _ADDRESS_KINDS))
 # A fast filter: every verbatim string contains a hint. Texts without one need none of the long patterns.
-_HINT = re.compile(r"[<&/@%${\\\d\[_:]|\.\w|#[fF]{3}|[¼-¾⅐-⅞]|[^\x00-\u2121]")
+_HINT = compiled_on_use(r"[<&/@%${\\\d\[_:]|\.\w|#[fF]{3}|[¼-¾⅐-⅞]|[^\x00-\u2121]")
 # Letters of scripts without spaces between words, and of Hangul, whose particles follow a word directly.
-_UNSPACED = re.compile(
+_UNSPACED = compiled_on_use(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]+"
 )
-
-
-@cache
-def _verbatim() -> re.Pattern[str]:
-    return re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in _KINDS.items()))
-
-
-@cache
-def _address() -> re.Pattern[str]:
-    return re.compile("|".join(f"(?:{_KINDS[kind]})" for kind in _ADDRESS_KINDS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +124,7 @@ def verbatim_strings(text: str) -> Iterator[Verbatim]:
     [('time', '2024-11-26'), ('placeholder', '$Name'), ('code', 'AB-1234'), ('url', 'x.org/a')]
     """
     if _HINT.search(text):
-        for match in _verbatim().finditer(_matchable(text)):
+        for match in _VERBATIM.finditer(_matchable(text)):
             assert match.lastgroup is not None
             yield Verbatim(match.lastgroup, match.start(), match.end(), text[match.start() : match.end()])
 
@@ -159,7 +151,7 @@ def address_spans(text: str) -> list[tuple[int, int]]:
     >>> address_spans("see https://x.org, {name}")
     [(4, 17), (19, 25)]
     """
-    return [match.span() for match in _address().finditer(_matchable(text))] if _HINT.search(text) else []
+    return [match.span() for match in _ADDRESS.finditer(_matchable(text))] if _HINT.search(text) else []
 
 
 def has_verbatim(text: str) -> bool:

@@ -59,7 +59,7 @@ def attention_between_words(translator: Translator, texts: Sequence[str]) -> lis
     by_row: dict[int, WordAttention] = {}
     for rows in plan_by_length([len(row) + 1 for row in ids], max_tokens=MAX_TOKENS):
         weights_BLHPP = _encoder_weights(model, [[*ids[row], EOS_ID] for row in rows])
-        for row, weights_LHPP in zip(rows.tolist(), weights_BLHPP, strict=True):
+        for row, weights_LHPP in zip(rows, weights_BLHPP, strict=True):
             lengths = _lengths_of_words(tokenizer.words(sources[row]), [token_lengths[id] for id in ids[row]])
             words = _words(tokenizer, ids[row], lengths)
             by_row[row] = WordAttention(

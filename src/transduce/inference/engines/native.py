@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from transduce.imports import numpy as np
 from transduce.inference.engine import Engine, EngineSettings
 from transduce.inference.mapped_weights import MappedTensor
 from transduce.inference.native.binding import library
@@ -23,6 +21,9 @@ from transduce.inference.native.model import (
 from transduce.inference.native.packed_files import packed_once
 from transduce.inference.stored_model import StoredModel
 from transduce.model.weight_shapes import require_shapes, weight_shapes
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["make", "reason_against"]
 

@@ -6,17 +6,15 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, Unpack
 
 from transduce.config import LanguageModelConfig
 from transduce.config.decoding import EngineName
 from transduce.errors import CheckpointError, ConfigError, DataError
 from transduce.inference.arguments import require_sequence
-from transduce.inference.devices import usable_device
 from transduce.inference.engine import EngineSettings
 from transduce.inference.engines import make_engine
-from transduce.inference.folder import ModelFolder, read_model_folder
+from transduce.inference.folder import ModelFolder
 from transduce.inference.stored_model import StoredModel
 from transduce.inference.trained_model import Capabilities, TrainedModel
 from transduce.search.sampling import Sampling
@@ -24,8 +22,6 @@ from transduce.text import SPECIAL_TOKENS, Tokenizer
 from transduce.text.documents import DocumentCodec
 
 if TYPE_CHECKING:
-    import torch
-
     from transduce.model import AttentionHook
 
 __all__ = ["Continuation", "FilledText", "LanguageModel", "SpanFill", "TextScore"]
@@ -121,15 +117,6 @@ class LanguageModel(TrainedModel):
             engine=engine,
         )
         self.engine = make_engine(model, settings=settings)
-
-    @classmethod
-    def load(cls, folder: str | Path, *, device: str | torch.device = "cpu", engine: EngineName = "auto") -> Self:
-        """Load a model folder; the class of the result follows from its task.
-
-        Raises CheckpointError if it cannot be used, or holds no language model, or none of this class.
-        """
-        loaded = read_model_folder(Path(folder), device=usable_device(device))
-        return cls.class_for(loaded).from_folder(loaded, engine=engine)
 
     @property
     def _models(self) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Unpack
 
@@ -15,11 +14,12 @@ from transduce.inference.arguments import require_sequence
 from transduce.inference.language_models.causal import CausalLanguageModel
 from transduce.inference.language_models.language_model import AS_IT_IS, Continuation, GenerationOptions
 from transduce.inference.trained_model import Capabilities
+from transduce.patterns import compiled_on_use
 from transduce.search.sampling import Sampling
 
 __all__ = ["PixelModel"]
 
-PROMPT = re.compile(f"[{DIGIT_CLASSES}][{DIGIT_LEVELS}]*")
+PROMPT = compiled_on_use(f"[{DIGIT_CLASSES}][{DIGIT_LEVELS}]*")
 
 
 class PixelModel(CausalLanguageModel):

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from transduce.config import LanguageModelConfig
 from transduce.config.decoding import EngineName
 from transduce.errors import DataError
 from transduce.inference.arguments import require_sequence
-from transduce.inference.devices import usable_device
 from transduce.inference.engine import EngineSettings, ForcedPair
 from transduce.inference.engines import make_engine
-from transduce.inference.folder import ModelFolder, read_model_folder
+from transduce.inference.folder import ModelFolder
 from transduce.inference.language_models.causal import CausalLanguageModel
 from transduce.inference.language_models.language_model import AS_IT_IS, Continuation, GenerationOptions
 from transduce.inference.stored_model import StoredModel
@@ -24,8 +22,6 @@ from transduce.text import BOS_ID, EOS_ID, Tokenizer
 from transduce.text.documents import DocumentCodec
 
 if TYPE_CHECKING:
-    import torch
-
     from transduce.model import RewardLM
 
 __all__ = ["ResponseModel", "RewardModel", "best_of_n", "encode_prompt", "encode_response"]
@@ -71,12 +67,6 @@ class RewardModel(TrainedModel):
         self.window = _window(model)
         self.tokenizer, self.codec = tokenizer, DocumentCodec(tokenizer)
         self.engine = make_engine(model, settings=EngineSettings(engine=engine))
-
-    @classmethod
-    def load(cls, folder: str | Path, *, device: str | torch.device = "cpu", engine: EngineName = "auto") -> Self:
-        """Load a model folder. Raises CheckpointError if it cannot be used, or holds no reward model."""
-        loaded = read_model_folder(Path(folder), device=usable_device(device))
-        return cls.class_for(loaded).from_folder(loaded, engine=engine)
 
     @classmethod
     def from_folder(cls, loaded: ModelFolder, *, engine: EngineName = "auto") -> Self:

@@ -39,12 +39,6 @@ class ValueFunction(Protocol):
         """Return the scalars at the real positions of all rows, (N,)."""
 
 
-class PolicyWithValue(Policy, Protocol):
-    """A policy with an estimate of the return from each position on."""
-
-    value: ValueFunction
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Sequences:
     """Prompts with responses, as a causal language model reads them."""

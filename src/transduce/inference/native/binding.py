@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import ctypes
 import os
+from array import array
 from collections.abc import Sequence
 from ctypes import POINTER, c_char_p, c_double, c_float, c_int32, c_int64, c_void_p
 from functools import cache
+from itertools import accumulate, chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from transduce.imports import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike, NDArray
 
 __all__ = [
     "ALLOWED", "DRAW", "ON_IDS", "ON_STEP", "Config", "Search", "Tensor", "address", "flat", "kernels", "library",
@@ -101,17 +105,17 @@ def _declared(lib: Any) -> Any:
     return lib
 
 
-def flat(rows: Sequence[Sequence[int] | NDArray[Any]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def flat(rows: Sequence[Sequence[int] | NDArray[Any]]) -> tuple[array[int], array[int]]:
     """Return the ids of all rows, one row after the other, and where each row begins; the last is where they end."""
-    offsets = np.cumsum([0, *map(len, rows)], dtype=np.int32)
-    ids = np.concatenate([np.asarray(row, np.int32) for row in rows]) if rows else np.zeros(0, np.int32)
-    return np.ascontiguousarray(ids, np.int32), offsets
+    return array("i", chain.from_iterable(rows)), array("i", accumulate(map(len, rows), initial=0))
 
 
-def address(array: NDArray[Any] | None, dtype: DTypeLike) -> int | None:
-    """Return where the numbers of an array are, which the caller keeps. Raises TypeError for another type or layout."""
-    if array is None:
+def address(numbers: array[Any] | NDArray[Any] | None, dtype: DTypeLike | None = None) -> int | None:
+    """Return where numbers are, which the caller keeps. Raises TypeError for numpy's of another type or layout."""
+    if numbers is None:
         return None
-    if array.dtype != dtype or not array.flags.c_contiguous:
-        raise TypeError(f"expected a contiguous array of {np.dtype(dtype)}, got {array.dtype}")
-    return int(array.ctypes.data)
+    if isinstance(numbers, array):
+        return numbers.buffer_info()[0]
+    if (dtype is not None and numbers.dtype != dtype) or not numbers.flags.c_contiguous:
+        raise TypeError(f"expected a contiguous array of {np.dtype(dtype)}, got {numbers.dtype}")
+    return int(numbers.ctypes.data)

@@ -5,11 +5,11 @@ Shapes: V vocabulary, R target tokens of each source token, P frequent ones.
 
 from __future__ import annotations
 
+import math
+from array import array
 from collections.abc import Callable, Sequence
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
 from transduce.config import (
     BeamSearchConfig,
@@ -19,12 +19,18 @@ from transduce.config import (
     SearchConfig,
 )
 from transduce.errors import ConfigError
+from transduce.imports import numpy as np
 from transduce.inference.engine import Constraints, EngineSettings, Request, Run
 from transduce.inference.native import binding as native
 from transduce.inference.native.model import NativeModel, PlainConfig
-from transduce.model.shortlist import Shortlist
-from transduce.search import DraftLength, Hypothesis
+from transduce.search import Hypothesis
 from transduce.text import BOS_ID, EOS_ID, PAD_ID, UNK_ID
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from transduce.model.shortlist import Shortlist
+    from transduce.search import DraftLength
 
 __all__ = ["Call", "Texts", "require_ids", "word_starts"]
 
@@ -63,9 +69,9 @@ class Texts:
         if self._config.positions == "learned" and n > self._config.n_positions:
             raise IndexError(f"the model has {self._config.n_positions} positions, got a text of {n} ids")
 
-    def _set(self, name: str, array: NDArray[Any]) -> None:
-        self._kept.append(array)
-        setattr(self.search, name, native.address(array, array.dtype))
+    def _set(self, name: str, numbers: array[Any] | NDArray[Any]) -> None:
+        self._kept.append(numbers)
+        setattr(self.search, name, native.address(numbers))
 
     def _set_rows(self, name: str, rows: Sequence[Any]) -> None:
         ids, offsets = native.flat(rows)
@@ -87,10 +93,10 @@ class Call(Texts):
         prompts = [each.prompt or [BOS_ID] for each in batch]
         super().__init__(model, [each.source for each in batch], prompts, n_written)
         self.raised: BaseException | None = None
-        self.n_passes = np.zeros(4, np.int64)
+        self.n_passes = array("q", bytes(4 * 8))
         self._set("counts", self.n_passes)
-        self._set("max_lengths", np.array([each.max_length for each in batch], np.int32))
-        suppressed = np.array([*(() if is_lm else (PAD_ID, BOS_ID)), *settings.suppressed_ids], np.int32)
+        self._set("max_lengths", array("i", [each.max_length for each in batch]))
+        suppressed = array("i", [*(() if is_lm else (PAD_ID, BOS_ID)), *settings.suppressed_ids])
         self._set("suppressed_ids", suppressed)
         self.search.n_suppressed = len(suppressed)
         if is_lm:
@@ -164,7 +170,7 @@ class Call(Texts):
             self.search.is_sampled, self.search.temperature = 1, search.temperature
             self.search.top_k, self.search.top_p = search.top_k or 0, search.top_p or 1.0
             seeds = [each.draw_seed(search.seed) & 0xFFFFFFFF for each in batch]
-            self._set("seeds", np.array(seeds, np.uint32))
+            self._set("seeds", array("I", seeds))
             return
         assert isinstance(search, BeamSearchConfig | GreedySearchConfig)
         self.search.beam_size = search.beam_size if search.beam_size > 1 else 0
@@ -179,12 +185,12 @@ class Call(Texts):
         if any(each.prefix for each in constraints):
             self._set_rows("prefix", [each.prefix for each in constraints])
         if any(each.starts_word for each in constraints):
-            self._set("starts_word", np.array([each.starts_word for each in constraints], np.uint8))
+            self._set("starts_word", array("B", [each.starts_word for each in constraints]))
             self._set("word_starts", word_starts(settings, config))
         if any(each.max_repeats for each in constraints):
             n_units = max(len(each.max_repeats) for each in constraints)
             limits = [[*each.max_repeats, *[UNLIMITED] * n_units][:n_units] for each in constraints]
-            self._set("max_repeats", np.array(limits, np.int32))
+            self._set("max_repeats", array("i", chain.from_iterable(limits)))
             self.search.n_units = n_units
         if any(functions):
             self._set_allowed(functions, constraints[0].pooled, config.vocab_sizes[1])
@@ -197,15 +203,15 @@ class Call(Texts):
             return len(found)
 
         self._set_function("allowed", native.ALLOWED, allowed)
-        self._set("pooled", np.array(pooled, np.int32))
+        self._set("pooled", array("i", pooled))
         self.search.n_pooled = len(pooled)
 
     def _make_results(self, batch: Sequence[Request], search: SearchConfig) -> None:
-        shape = (len(batch), search.n_best)
+        n = len(batch) * search.n_best
         self.search.max_length = max(each.max_length for each in batch)
-        self._ids = np.zeros((*shape, self.search.max_length), np.int32)
-        self._lengths, self._flags = np.full(shape, -1, np.int32), np.zeros(shape, np.uint8)
-        self._log_probs, self._scores = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
+        self._ids = array("i", bytes(4 * n * self.search.max_length))
+        self._lengths, self._flags = array("i", [-1]) * n, array("B", bytes(n))
+        self._log_probs, self._scores = array("f", bytes(4 * n)), array("f", bytes(4 * n))
         self._set("ids", self._ids)
         self._set("lengths", self._lengths)
         self._set("log_probs", self._log_probs)
@@ -215,25 +221,23 @@ class Call(Texts):
     def hypotheses(self) -> list[tuple[Hypothesis, ...]]:
         """Return the results of the library."""
         has_scores = self.search.is_scored or self.search.beam_size > 0 or self.search.is_sampled
-        columns = (self._ids, self._lengths, self._log_probs, self._scores, self._flags)
         found = []
-        for rows in zip(*(column.tolist() for column in columns), strict=True):
-            n_best = [
-                Hypothesis(
-                    tuple(ids[:n]), log_prob if has_scores else np.nan, score if has_scores else np.nan, bool(flag)
-                )
-                for ids, n, log_prob, score, flag in zip(*rows, strict=True)
-                if n >= 0
-            ]
-            found.append(tuple(n_best))
-        return found
+        for index, n in enumerate(self._lengths):
+            start = index * self.search.max_length
+            if index % self.search.n_best == 0:
+                found.append(list[Hypothesis]())
+            if n >= 0:
+                log_prob, score = (self._log_probs[index], self._scores[index]) if has_scores else (math.nan, math.nan)
+                ids = tuple(self._ids[start : start + n])
+                found[-1].append(Hypothesis(ids, log_prob, score, bool(self._flags[index])))
+        return list(map(tuple, found))
 
 
-def require_ids(ids: NDArray[np.int32], vocab_size: int) -> None:
+def require_ids(ids: array[int], vocab_size: int) -> None:
     """Raise IndexError for an id outside a vocabulary: the library would read what is beside its tables."""
-    outside = ids[(ids < 0) | (ids >= vocab_size)]
-    if len(outside):
-        raise IndexError(f"an id should be from 0 to {vocab_size - 1}, got {outside[0]}")
+    if ids and not 0 <= min(ids) <= max(ids) < vocab_size:
+        outside = next(id for id in ids if not 0 <= id < vocab_size)
+        raise IndexError(f"an id should be from 0 to {vocab_size - 1}, got {outside}")
 
 
 def word_starts(settings: EngineSettings, config: PlainConfig) -> NDArray[np.uint8]:

@@ -12,13 +12,9 @@ import copy
 import ctypes
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
-from typing import Self
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Self
 
 from transduce.config import (
     BeamSearchConfig,
@@ -28,6 +24,7 @@ from transduce.config import (
     SearchConfig,
 )
 from transduce.errors import ConfigError
+from transduce.imports import numpy as np
 from transduce.inference.engine import (
     PLAIN_RUN,
     EngineSettings,
@@ -41,9 +38,14 @@ from transduce.inference.engine import (
 from transduce.inference.native import binding as native
 from transduce.inference.native.call import Call, Texts, require_ids, word_starts
 from transduce.inference.native.model import NativeModel
-from transduce.search import DraftLength, Hypothesis, PassCounts
+from transduce.search import PassCounts
 from transduce.search.arguments import no_hypothesis_error
 from transduce.text import BOS_ID, PAD_ID
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from transduce.search import DraftLength, Hypothesis
 
 __all__ = ["NativeEngine"]
 
@@ -113,6 +115,8 @@ class NativeEngine:
         n_threads = 1 if is_alone else min(n_usable_threads(), len(batch))
         if n_threads == 1:
             return self._search_part(batch, search, run)
+        from concurrent.futures import ThreadPoolExecutor
+
         parts = [batch[start::n_threads] for start in range(n_threads)]
         with ThreadPoolExecutor(n_threads) as pool:
             found = list(pool.map(lambda part: self._search_part(part, search, run), parts))

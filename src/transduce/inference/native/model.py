@@ -7,15 +7,17 @@ import os
 from collections.abc import Mapping, Sequence
 from math import prod
 from pathlib import Path
-from typing import Self
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Self
 
 from transduce.config import LanguageModelConfig, TransformerConfig
 from transduce.errors import ConfigError
+from transduce.imports import numpy as np
 from transduce.inference.native import binding as native
-from transduce.inference.native.front_end import MediaFrontEnd
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from transduce.inference.native.front_end import MediaFrontEnd
 
 __all__ = ["TYPES", "NativeModel", "PlainConfig", "WeightsInMemory", "reads_media", "reason_against_config"]
 
@@ -70,8 +72,10 @@ class NativeModel:
         Raises ConfigError if the library finds fault with them.
         """
         self._library, self.config = native.library(), config
-        self.front_end = None
+        self.front_end: MediaFrontEnd | None = None
         if reads_media(config):
+            from transduce.inference.native.front_end import MediaFrontEnd
+
             assert isinstance(config, TransformerConfig)
             front = {name: as_floats(*of) for name, of in tensors.items() if name.startswith("source.")}
             self.front_end = MediaFrontEnd(config, front)

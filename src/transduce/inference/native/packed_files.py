@@ -10,13 +10,15 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from transduce.files import UnverifiedFile, remove_leftovers
 from transduce.files.writing import replacement
+from transduce.imports import numpy as np
 from transduce.inference.native.model import NativeModel, PlainConfig
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["packed_once"]
 

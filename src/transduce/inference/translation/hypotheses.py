@@ -5,19 +5,19 @@ Search knows probabilities of tokens; here texts are compared with their sources
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 
 from transduce.inference.translation.parts import Flag, ScoredText
 from transduce.inference.translation.word_loops import is_repetitive, without_loops
+from transduce.patterns import compiled_on_use
 from transduce.text import MaskRules, lost_strings, mend
 from transduce.text.verbatim import has_verbatim
 
 __all__ = ["Candidate", "Fault", "HypothesisCheck", "best_candidates"]
 
-_DIGIT = re.compile(r"\d")
+_DIGIT = compiled_on_use(r"\d")
 
 
 class Fault(IntEnum):

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 from pydantic import Field
 
 from transduce.config.record import Count, Record, config_from_mapping
 from transduce.errors import CheckpointError, quoted
+from transduce.imports import numpy as np
 from transduce.inference.translation.mask_statistics import MaskStatistics
 from transduce.text import Tokenizers, is_all_caps, split_sentences
 from transduce.text.quotes import QuoteStyle

@@ -6,7 +6,6 @@ hypotheses, the best without a fault is the translation.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,6 +17,7 @@ from transduce.inference.translation.hypotheses import Candidate, Fault, Hypothe
 from transduce.inference.translation.line_statistics import MIN_RATIO_TOKENS, LineStatistics
 from transduce.inference.translation.parts import Flag, ScoredText, TranslatedSegment, distinct_texts, in_order
 from transduce.inference.translation.prefixes import Prefix
+from transduce.patterns import compiled_on_use
 from transduce.search import Hypothesis
 from transduce.text import (
     EOS_ID,
@@ -42,7 +42,7 @@ MAX_SEGMENT_CHARACTERS = 20_000
 MIN_CAPS_FRACTION = 0.02  # input in capitals is lowercased if a smaller fraction of the training lines is in capitals
 
 MAX_SPACES = 100  # no-break and other special spaces of a segment that come back
-_SPECIAL_SPACE = re.compile(r"[^\S \t\n\r\x0b\x0c\x1c-\x1f\x85\u2028\u2029]+")
+_SPECIAL_SPACE = compiled_on_use(r"[^\S \t\n\r\x0b\x0c\x1c-\x1f\x85\u2028\u2029]+")
 
 ForcedIds = tuple[list[int], bool]  # the ids of a prefix; whether it ends with a complete word
 

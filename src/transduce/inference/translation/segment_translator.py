@@ -33,16 +33,15 @@ from transduce.inference.translation.mask_statistics import MaskStatistics, mask
 from transduce.inference.translation.parts import ScoredText, TranslatedSegment
 from transduce.inference.translation.prefixes import Prefix
 from transduce.inference.translation.segment_text import ForcedIds, ReadSegment, SegmentText
-from transduce.inference.translation.shortlists import read_shortlist
 from transduce.model.cost import cost_of
-from transduce.model.shortlist import Shortlist
-from transduce.search import DraftLength, PassCounts
+from transduce.search import PassCounts
 from transduce.text import EOS_ID, Tokenizers
 
 if TYPE_CHECKING:
     import torch
 
     from transduce.model import EncoderDecoder
+    from transduce.model.shortlist import Shortlist
 
 __all__ = ["SegmentTranslator"]
 
@@ -114,6 +113,8 @@ class SegmentTranslator(TrainedModel):
                 "a draft needs the tokenizers and the direction of the translator; train it on the same prepared folder"
                 " (train --store), or from the translator (train --from)"
             )
+        from transduce.search import DraftLength
+
         other = copy.copy(self)
         try:
             length = DraftLength(n_drafted, min_probability)
@@ -173,7 +174,7 @@ class SegmentTranslator(TrainedModel):
             precision=precision,
             engine=engine,
             others=[each.stored_as(EncoderDecoderConfig) for each in more],
-            shortlist=None if shortlist is None else read_shortlist(Path(shortlist), first.tokenizers),
+            shortlist=None if shortlist is None else _read_shortlist(Path(shortlist), first.tokenizers),
         )
 
     @classmethod
@@ -316,6 +317,12 @@ class SegmentTranslator(TrainedModel):
         counts = [len(ids) + 1 for ids in self._text_search.source_ids([each.masked.text for each in inputs])]
         minimum = self.max_source_tokens + 1
         return [max(n, minimum) if each.is_truncated else n for each, n in zip(inputs, counts, strict=True)]
+
+
+def _read_shortlist(folder: Path, tokenizers: Tokenizers) -> Shortlist:
+    from transduce.inference.translation.shortlists import read_shortlist
+
+    return read_shortlist(folder, tokenizers)
 
 
 def _beginning_with(forced: Sequence[ForcedIds]) -> Callable[[int, int], Constraints]:

@@ -8,16 +8,16 @@ Shapes: V vocabulary, R target tokens of each source token, P frequent target to
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
-from safetensors import SafetensorError
+from typing import TYPE_CHECKING, Any
 
 from transduce.errors import CheckpointError
 from transduce.files import Migration, migrated, read_json, verify_manifest
+from transduce.imports import numpy as np
 from transduce.model.shortlist import Shortlist
 from transduce.text import Tokenizers
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["read_shortlist"]
 
@@ -50,6 +50,7 @@ def read_shortlist(folder: Path, tokenizers: Tokenizers) -> Shortlist:
 
 
 def _read_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    from safetensors import SafetensorError
     from safetensors.numpy import load
 
     try:

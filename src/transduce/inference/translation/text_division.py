@@ -6,7 +6,6 @@ model has masks, URLs, addresses and placeholders.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -14,6 +13,7 @@ from typing import Literal
 from transduce.files import MAX_LINE_BYTES
 from transduce.inference.translation.prefixes import NO_PREFIX, Prefix, parts_of_prefix
 from transduce.inference.translation.segmentation import Segmenter
+from transduce.patterns import compiled_on_use
 from transduce.text import Segment, Tokenizers, needs_translation
 from transduce.text.markup import MarkupRules, Unit, divide, plain_unit
 from transduce.text.normalise import without_surrogates
@@ -22,7 +22,7 @@ __all__ = ["DividedText", "DividedUnit", "Sentence", "Splitting", "TextDivider"]
 
 # Where plain text is divided: at line ends, tabs and sentences; at sentences only; or nowhere.
 Splitting = Literal["lines", "sentences", "none"]
-_LINE_OR_COLUMN_END = re.compile("([\t\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]+)")
+_LINE_OR_COLUMN_END = compiled_on_use("([\t\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]+)")
 
 
 @dataclass(frozen=True, slots=True)

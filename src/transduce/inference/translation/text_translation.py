@@ -15,11 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
+from transduce.imports import numpy as np
 from transduce.inference.translation.parts import (
     Flag,
     ScoredText,
@@ -33,6 +31,9 @@ from transduce.inference.translation.text_division import DividedText, DividedUn
 from transduce.inference.translation.word_links import Link, word_links
 from transduce.text import spaces_between, word_spans
 from transduce.text.markup import Span
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["Pair", "TextTranslation", "WordWeights"]
 
@@ -131,7 +132,7 @@ class TextTranslation:
         spaces = spaces_between(targets, part.segments, self._tgt_language)
         target = "".join(chain.from_iterable(zip(targets, spaces, strict=True)))
         if not part.unit.nodes:
-            return part.unit.put_back(target, (), np.zeros((0, 0), np.float32))
+            return part.unit.put_back(target)
         sources = [segment.text for segment in part.segments]
         source_spans = _places(part.unit.text, sources)
         target_spans = _places(target, targets)

@@ -26,8 +26,7 @@ from transduce.inference.translation.progress import Progress, progress_callback
 from transduce.inference.translation.segment_translator import SegmentTranslator
 from transduce.inference.translation.segmentation import Segmenter
 from transduce.inference.translation.text_division import Splitting, TextDivider
-from transduce.inference.translation.text_translation import TextTranslation
-from transduce.inference.translation.word_alignment import align_words
+from transduce.inference.translation.text_translation import Pair, TextTranslation, WordWeights
 from transduce.text import Segment, n_masks
 from transduce.text.chunks import chunks
 from transduce.text.markup import MarkupRules, rules_of
@@ -231,7 +230,8 @@ class Translator(SegmentTranslator):
             segments = candidates if rerank is None else rerank(sources, candidates, config)
             n_done += len(chunk)
             report(n_done)
-            return work.put_together(segments, align_words(self, work.pairs(segments)), n_best=config.n_best)
+            pairs = work.pairs(segments)
+            return work.put_together(segments, self._aligned(pairs) if pairs else (), n_best=config.n_best)
 
         pairs = zip(lines, prefixes, strict=False)
         return chain.from_iterable(map(translated, chunks(pairs, chunk_lines, lambda pair: len(pair[0]))))
@@ -248,6 +248,11 @@ class Translator(SegmentTranslator):
         """Divide texts into the sentences that are to be translated."""
         divided = self._divider(texts, rules=rules, splitting=splitting, prefixes=prefixes)
         return TextTranslation(divided, tgt_language=self.tgt_language, is_linked=is_linked)
+
+    def _aligned(self, pairs: Sequence[Pair]) -> Sequence[WordWeights]:
+        from transduce.inference.translation.word_alignment import align_words
+
+        return align_words(self, pairs)
 
     def split_line(self, line: str) -> list[Segment]:
         """Return the segments of a line that are translated separately, at least one."""

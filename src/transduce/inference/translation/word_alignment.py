@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
+from transduce.imports import numpy as np
 from transduce.inference.engine import ForcedPair
 from transduce.text import EOS_ID, MaskedText, Tokenizer, mask, normalise, word_spans
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from transduce.inference.translation.translator import Translator
 
 __all__ = ["AlignedSentence", "align_words"]

@@ -9,15 +9,19 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
+from transduce.imports import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Block = tuple[Sequence["Span"], Sequence["Span"], NDArray[np.float32]]  # source words, target words, weights_XY
 
 __all__ = ["Link", "pharaoh", "word_links"]
 
 Span = tuple[int, int]  # the (start, end) of characters
 Link = tuple[int, int]  # the numbers of a source and a target word, from 0
-Block = tuple[Sequence[Span], Sequence[Span], NDArray[np.float32]]  # source words, target words, weights_XY
 
 
 def word_links(source: str, target: str, blocks: Iterable[Block]) -> tuple[Link, ...]:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
+from transduce.patterns import compiled_on_use
 from transduce.search import n_repeats
 from transduce.text.characters import SPACELESS
 
@@ -17,10 +18,11 @@ MAX_PERIOD = 8  # words that are repeated together
 MIN_LOOP_LETTERS = 6
 MAX_PASSES = 10
 MAX_SIGNS = 3  # equal ones side by side, as in "!!!"
-_WORD = re.compile(rf"[{SPACELESS}]|[^\W_{SPACELESS}]+")
-_IS_SIGN = re.compile(f"[{SPACELESS}]")
-_SIGNS = re.compile(r"([^\w\s])\1+")
-_LOOP_IN_WORD = re.compile(r"([^\W\d_]{2,8}?)\1{3,}|([^\W\d_])\2{5,}", re.IGNORECASE)  # four times; a letter six times
+_WORD = compiled_on_use(rf"[{SPACELESS}]|[^\W_{SPACELESS}]+")
+_IS_SIGN = compiled_on_use(f"[{SPACELESS}]")
+_SIGNS = compiled_on_use(r"([^\w\s])\1+")
+# Four times; a letter six times.
+_LOOP_IN_WORD = compiled_on_use(r"([^\W\d_]{2,8}?)\1{3,}|([^\W\d_])\2{5,}", re.IGNORECASE)
 
 
 def is_repetitive(source: str, target: str) -> bool:
