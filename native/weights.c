@@ -5,7 +5,7 @@
 
 #include "weights.h"
 
-enum { N_SINUSOIDS = 2048 };
+enum { N_SINUSOIDS = 512 }; /* those of later positions are computed */
 
 static void *take(struct packer *p, size_t n_bytes) {
     void *at = p->pass == COUNT ? NULL : p->block + p->used;

@@ -1,0 +1,172 @@
+"""``transduce export --to wasm``: a translator as a folder that any web server serves, for browsers without a connection.
+
+The page (``browser.html``) and what is around the model (``browser_translator.js``: tokenizers, sentences) run the engine
+in C as WebAssembly, on weights that are packed here. Nothing needs torch.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transduce.config import BeamSearchConfig, GreedySearchConfig, InferencePrecision, TransformerConfig, split_direction
+from transduce.errors import ConfigError
+from transduce.files import atomic_folder, write_text
+from transduce.inference import Translator
+from transduce.inference.folder import ModelFolder, read_model_config, read_model_folder
+from transduce.inference.native import binding
+from transduce.inference.native.model import TYPES, NativeModel, reason_against_config
+from transduce.inference.text_search import MAX_SOURCE_TOKENS
+from transduce.text import BOS_ID, PAD_ID, SentencePieceTokenizer, Tokenizer
+from transduce.text.abbreviations import abbreviations
+from transduce.text.normalise import INVISIBLE, LONE_JOINERS
+from transduce.text.quotes import QuoteStyle
+
+__all__ = ["PageReport", "export_page"]
+
+ENGINE_FILE, MODEL_FILE, SETTINGS_FILE = "engine.wasm", "model.bin", "model.json"
+FILES = {"browser.html": "index.html", "browser_translator.js": "translator.js"}  # beside this module, and exported
+WASM_TARGET = "wasm32-wasi"
+EMBEDDINGS = ("src_embedding.weight", "tgt_embedding.weight")
+
+
+@dataclass(frozen=True, slots=True)
+class PageReport:
+    """The bytes of an exported page."""
+
+    precision: InferencePrecision
+    engine_bytes: int
+    model_bytes: int
+    all_bytes: int  # of the folder
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the JSON values that the command line prints."""
+        return {"format": "wasm", **asdict(self)}
+
+
+def export_page(
+    folder: Path,
+    out: Path,
+    *,
+    precision: InferencePrecision = "int8",
+    log: Callable[[str], None] = lambda line: None,
+) -> PageReport:
+    """Write the translator in ``folder`` and a page for it to the new folder ``out``.
+
+    Raises ConfigError, naming the setting, for a model that the engine in C does not know and where the engine for
+    browsers cannot be compiled; CheckpointError if the model folder cannot be used, or holds no translator.
+    """
+    Translator.class_for(read_model_config(folder))
+    loaded = read_model_folder(folder, device="cpu")
+    reason = _reason_against(loaded)
+    if reason is not None:
+        raise ConfigError(f"{folder} cannot be exported for browsers: {reason}")
+    engine = engine_for_browsers()
+    with atomic_folder(out) as temporary:
+        packed = temporary / "packed"
+        _pack(loaded, precision).save(packed, "")
+        weights = packed.read_bytes()
+        packed.unlink()
+        compressed = gzip.compress(weights, 6, mtime=0)
+        (temporary / MODEL_FILE).write_bytes(compressed)
+        settings = _settings(loaded) | {
+            "precision": precision, "bytes": len(weights), "file_bytes": len(compressed)
+        }  # fmt: skip
+        text = json.dumps(settings, ensure_ascii=False, separators=(",", ":"))
+        write_text(temporary / SETTINGS_FILE, text)
+        shutil.copyfile(engine, temporary / ENGINE_FILE)
+        for name, exported in FILES.items():
+            write_text(temporary / exported, (resources.files("transduce.exchange") / name).read_text(encoding="utf-8"))
+        sizes = {each.name: each.stat().st_size for each in temporary.iterdir()}
+    report = PageReport(precision, sizes[ENGINE_FILE], sizes[MODEL_FILE], sum(sizes.values()))
+    log(
+        f"a page of {report.all_bytes / 1e6:.1f} MB; serve the folder and open it:"
+        f" python3 -m http.server --directory {out}"
+    )
+    return report
+
+
+def _reason_against(loaded: ModelFolder) -> str | None:
+    """Return why a page cannot run a model; None if it can."""
+    config, search = loaded.config, loaded.search
+    if binding.library() is None:
+        return "the engine in C was not compiled here, and it packs the weights; install a C compiler, then transduce again"
+    if isinstance(loaded.tokenizers.src, SentencePieceTokenizer):
+        return "its tokenizer is a SentencePiece model; a page has byte-level ones only"
+    if not isinstance(search, BeamSearchConfig | GreedySearchConfig):
+        return f"search.kind = {search.kind!r}; a page searches with a beam, or greedily"
+    if isinstance(config, TransformerConfig) and config.positions == "words":
+        return "positions = 'words'; a page counts tokens"
+    return reason_against_config(config)
+
+
+def engine_for_browsers() -> Path:
+    """Return the compiled engine; in a checkout it is compiled when it is needed first. Raises ConfigError without it."""
+    engine = Path(binding.__file__).with_name(ENGINE_FILE)
+    script = engine.parents[4] / "native" / "build.py"
+    if not engine.is_file() and script.is_file():
+        done = subprocess.run(
+            [sys.executable, str(script), "--target", WASM_TARGET], capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            last = done.stderr.strip().rpartition("\n")[2]
+            raise ConfigError(f"the engine for browsers cannot be compiled ({last}); pip install ziglang")
+    if not engine.is_file():
+        raise ConfigError(f"{engine} is missing; install transduce from a wheel, or from its sources with ziglang")
+    return engine
+
+
+def _pack(loaded: ModelFolder, precision: InferencePrecision) -> NativeModel:
+    """Return the packed weights. Unless all is in fp32, embeddings have half the size; the output layer does not share them."""
+    assert isinstance(loaded.config, TransformerConfig)
+    file = loaded.stored.weights_file
+    with file.verified_while_read():
+        mapped = loaded.stored.mapped_weights()
+        tensors = {name: (each.values, each.dtype) for name, each in mapped.items()}
+        tensors.setdefault("output.weight", tensors["tgt_embedding.weight"])
+        for name in EMBEDDINGS:
+            if precision != "fp32" and name in tensors and tensors[name][1] == "float32":
+                tensors[name] = tensors[name][0].astype(np.float16).view(np.uint16), "float16"
+        located = {
+            name: (values.ctypes.data, values.shape, TYPES[TYPES.index(dtype)]) for name, (values, dtype) in tensors.items()
+        }
+        return NativeModel(loaded.config, located, precision)
+
+
+def _settings(loaded: ModelFolder) -> dict[str, Any]:
+    """Return what a page knows beside the weights."""
+    source, target = split_direction(loaded.direction)
+    tokenizers, lines, config, search = loaded.tokenizers, loaded.statistics, loaded.config, loaded.search
+    sides = [tokenizers.src] if tokenizers.is_shared else [tokenizers.src, tokenizers.tgt]
+    quotes = None if lines is None else lines.quotes
+    n_positions = config.n_positions if isinstance(config, TransformerConfig) and config.positions == "learned" else None
+    fields = ("beam_size", "alpha", "max_extra_tokens", "max_length", "min_length", "no_repeat_ngram")
+    return {
+        "source": source,
+        "target": target,
+        "search": {name: getattr(search, name) for name in fields},
+        "suppressed": [PAD_ID, BOS_ID, *tokenizers.tgt.suppressed_ids],
+        "max_source": min(MAX_SOURCE_TOKENS, n_positions or MAX_SOURCE_TOKENS),
+        "max_output": n_positions or MAX_SOURCE_TOKENS + search.max_extra_tokens,
+        "lines": {"sentences": lines.sentences, "tokens": lines.tokens} if lines else {"sentences": 1, "tokens": 0},
+        "quotes": quotes or QuoteStyle.of_vocabulary(tokenizers.src.vocabulary).as_text(),
+        "invisible": [INVISIBLE, LONE_JOINERS],
+        "abbreviations": sorted(abbreviations(source)),
+        "tokenizers": list(map(_tokenizer, sides)),
+    }
+
+
+def _tokenizer(tokenizer: Tokenizer) -> dict[str, Any]:
+    values = json.loads(tokenizer.description)
+    return {"model": values["model"], "pre_tokenizer": values["pre_tokenizer"]}
