@@ -43,10 +43,11 @@ def compiler() -> list[str] | None:
     if named:
         return named
     found = next((name for name in ("cc", "gcc", "clang") if shutil.which(name)), None)
-    return [found] if found else _zig()
+    return [found] if found else zig()
 
 
-def _zig() -> list[str] | None:
+def zig() -> list[str] | None:
+    """Return the command of zig's compiler; None where the package ziglang is not installed."""
     try:
         import ziglang  # noqa: F401
     except ImportError:
@@ -66,7 +67,7 @@ def library_name(target: str | None = None) -> str:
 
 def build(folder: Path, *, target: str | None = None, flags: Sequence[str] = ()) -> Path:
     """Compile the library into a folder and return its path. Raises RuntimeError with what the compiler said."""
-    command = _zig() if target else compiler()
+    command = zig() if target else compiler()
     if command is None:
         raise RuntimeError("no C compiler: install gcc or clang, or the Python package ziglang")
     is_zig = "ziglang" in command

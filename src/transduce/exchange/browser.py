@@ -1,7 +1,7 @@
-"""``transduce export --to wasm``: a translator as a folder that any web server serves, for browsers without a connection.
+"""``transduce export --to wasm``: a translator as a folder for any web server, which browsers run without a connection.
 
-The page (``browser.html``) and what is around the model (``browser_translator.js``: tokenizers, sentences) run the engine
-in C as WebAssembly, on weights that are packed here. Nothing needs torch.
+The page (``browser.html``) and what is around the model (``browser_translator.js``: tokenizers, sentences) run the
+engine in C as WebAssembly, on weights that are packed here. Nothing needs torch.
 """
 
 from __future__ import annotations
@@ -17,16 +17,19 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from transduce.config import BeamSearchConfig, GreedySearchConfig, InferencePrecision, TransformerConfig, split_direction
+from transduce.config import (
+    BeamSearchConfig,
+    GreedySearchConfig,
+    InferencePrecision,
+    TransformerConfig,
+    split_direction,
+)
 from transduce.errors import ConfigError
 from transduce.files import atomic_folder, write_text
 from transduce.inference import Translator
+from transduce.inference.engines.native import packed, reason_against
 from transduce.inference.folder import ModelFolder, read_model_config, read_model_folder
 from transduce.inference.native import binding
-from transduce.inference.native.model import TYPES, NativeModel, reason_against_config
 from transduce.inference.text_search import MAX_SOURCE_TOKENS
 from transduce.text import BOS_ID, PAD_ID, SentencePieceTokenizer, Tokenizer
 from transduce.text.abbreviations import abbreviations
@@ -38,7 +41,6 @@ __all__ = ["PageReport", "export_page"]
 ENGINE_FILE, MODEL_FILE, SETTINGS_FILE = "engine.wasm", "model.bin", "model.json"
 FILES = {"browser.html": "index.html", "browser_translator.js": "translator.js"}  # beside this module, and exported
 WASM_TARGET = "wasm32-wasi"
-EMBEDDINGS = ("src_embedding.weight", "tgt_embedding.weight")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +76,12 @@ def export_page(
         raise ConfigError(f"{folder} cannot be exported for browsers: {reason}")
     engine = engine_for_browsers()
     with atomic_folder(out) as temporary:
-        packed = temporary / "packed"
-        _pack(loaded, precision).save(packed, "")
-        weights = packed.read_bytes()
-        packed.unlink()
-        compressed = gzip.compress(weights, 6, mtime=0)
-        (temporary / MODEL_FILE).write_bytes(compressed)
+        model = temporary / MODEL_FILE
+        with loaded.stored.weights_file.verified_while_read():
+            packed(loaded.stored, precision).save(model, "")
+        weights = model.read_bytes()
+        compressed = gzip.compress(weights, mtime=0)
+        model.write_bytes(compressed)
         settings = _settings(loaded) | {
             "precision": precision, "bytes": len(weights), "file_bytes": len(compressed)
         }  # fmt: skip
@@ -99,20 +101,17 @@ def export_page(
 
 def _reason_against(loaded: ModelFolder) -> str | None:
     """Return why a page cannot run a model; None if it can."""
-    config, search = loaded.config, loaded.search
-    if binding.library() is None:
-        return "the engine in C was not compiled here, and it packs the weights; install a C compiler, then transduce again"
     if isinstance(loaded.tokenizers.src, SentencePieceTokenizer):
         return "its tokenizer is a SentencePiece model; a page has byte-level ones only"
-    if not isinstance(search, BeamSearchConfig | GreedySearchConfig):
-        return f"search.kind = {search.kind!r}; a page searches with a beam, or greedily"
-    if isinstance(config, TransformerConfig) and config.positions == "words":
+    if not isinstance(loaded.search, BeamSearchConfig | GreedySearchConfig):
+        return f"search.kind = {loaded.search.kind!r}; a page searches with a beam, or greedily"
+    if isinstance(loaded.config, TransformerConfig) and loaded.config.positions == "words":
         return "positions = 'words'; a page counts tokens"
-    return reason_against_config(config)
+    return reason_against([loaded.stored])
 
 
 def engine_for_browsers() -> Path:
-    """Return the compiled engine; in a checkout it is compiled when it is needed first. Raises ConfigError without it."""
+    """Return the compiled engine; in a checkout it is compiled on first use. Raises ConfigError without it."""
     engine = Path(binding.__file__).with_name(ENGINE_FILE)
     script = engine.parents[4] / "native" / "build.py"
     if not engine.is_file() and script.is_file():
@@ -127,30 +126,14 @@ def engine_for_browsers() -> Path:
     return engine
 
 
-def _pack(loaded: ModelFolder, precision: InferencePrecision) -> NativeModel:
-    """Return the packed weights. Unless all is in fp32, embeddings have half the size; the output layer does not share them."""
-    assert isinstance(loaded.config, TransformerConfig)
-    file = loaded.stored.weights_file
-    with file.verified_while_read():
-        mapped = loaded.stored.mapped_weights()
-        tensors = {name: (each.values, each.dtype) for name, each in mapped.items()}
-        tensors.setdefault("output.weight", tensors["tgt_embedding.weight"])
-        for name in EMBEDDINGS:
-            if precision != "fp32" and name in tensors and tensors[name][1] == "float32":
-                tensors[name] = tensors[name][0].astype(np.float16).view(np.uint16), "float16"
-        located = {
-            name: (values.ctypes.data, values.shape, TYPES[TYPES.index(dtype)]) for name, (values, dtype) in tensors.items()
-        }
-        return NativeModel(loaded.config, located, precision)
-
-
 def _settings(loaded: ModelFolder) -> dict[str, Any]:
     """Return what a page knows beside the weights."""
     source, target = split_direction(loaded.direction)
     tokenizers, lines, config, search = loaded.tokenizers, loaded.statistics, loaded.config, loaded.search
+    assert isinstance(config, TransformerConfig)
     sides = [tokenizers.src] if tokenizers.is_shared else [tokenizers.src, tokenizers.tgt]
     quotes = None if lines is None else lines.quotes
-    n_positions = config.n_positions if isinstance(config, TransformerConfig) and config.positions == "learned" else None
+    n_positions = config.n_positions if config.positions == "learned" else None
     fields = ("beam_size", "alpha", "max_extra_tokens", "max_length", "min_length", "no_repeat_ngram")
     return {
         "source": source,
