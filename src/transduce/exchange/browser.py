@@ -25,6 +25,7 @@ from transduce.config import (
     split_direction,
 )
 from transduce.errors import ConfigError
+from transduce.exchange.libraries import is_installed
 from transduce.files import atomic_folder, write_text
 from transduce.inference import Translator
 from transduce.inference.engines.native import packed, reason_against
@@ -91,6 +92,11 @@ def export_page(
         for name, exported in FILES.items():
             write_text(temporary / exported, (resources.files("transduce.exchange") / name).read_text(encoding="utf-8"))
         sizes = {each.name: each.stat().st_size for each in temporary.iterdir()}
+    if loaded.tokenizers.src.has_masks:
+        log(
+            "warning: URLs, placeholders, numbers with units and emoji are kept by transduce around the model (masks),"
+            " not by the page"
+        )
     report = PageReport(precision, sizes[ENGINE_FILE], sizes[MODEL_FILE], sum(sizes.values()))
     log(
         f"a page of {report.all_bytes / 1e6:.1f} MB; serve the folder and open it:"
@@ -114,13 +120,14 @@ def engine_for_browsers() -> Path:
     """Return the compiled engine; in a checkout it is compiled on first use. Raises ConfigError without it."""
     engine = Path(binding.__file__).with_name(ENGINE_FILE)
     script = engine.parents[4] / "native" / "build.py"
-    if not engine.is_file() and script.is_file():
-        done = subprocess.run(
-            [sys.executable, str(script), "--target", WASM_TARGET], capture_output=True, text=True, check=False
-        )
+    changed = max((each.stat().st_mtime for each in script.parent.glob("*.[ch]")), default=0.0)
+    if script.is_file() and not (engine.is_file() and engine.stat().st_mtime >= changed):
+        if not is_installed("ziglang"):
+            raise ConfigError("the engine for browsers is compiled on first use, by zig; pip install ziglang")
+        command = [sys.executable, str(script), "--target", WASM_TARGET]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
-            last = done.stderr.strip().rpartition("\n")[2]
-            raise ConfigError(f"the engine for browsers cannot be compiled ({last}); pip install ziglang")
+            raise ConfigError(f"the engine for browsers cannot be compiled: {done.stderr.strip()[-300:]}")
     if not engine.is_file():
         raise ConfigError(f"{engine} is missing; install transduce from a wheel, or from its sources with ziglang")
     return engine
@@ -134,15 +141,20 @@ def _settings(loaded: ModelFolder) -> dict[str, Any]:
     sides = [tokenizers.src] if tokenizers.is_shared else [tokenizers.src, tokenizers.tgt]
     quotes = None if lines is None else lines.quotes
     n_positions = config.n_positions if config.positions == "learned" else None
+    longest = min(MAX_SOURCE_TOKENS, n_positions or MAX_SOURCE_TOKENS)
     fields = ("beam_size", "alpha", "max_extra_tokens", "max_length", "min_length", "no_repeat_ngram")
     return {
         "source": source,
         "target": target,
         "search": {name: getattr(search, name) for name in fields},
         "suppressed": [PAD_ID, BOS_ID, *tokenizers.tgt.suppressed_ids],
-        "max_source": min(MAX_SOURCE_TOKENS, n_positions or MAX_SOURCE_TOKENS),
+        "max_source": longest,
         "max_output": n_positions or MAX_SOURCE_TOKENS + search.max_extra_tokens,
-        "lines": {"sentences": lines.sentences, "tokens": lines.tokens} if lines else {"sentences": 1, "tokens": 0},
+        "lines": {
+            "sentences": lines.sentences if lines else 1,
+            "tokens": min(lines.tokens if lines else longest, longest),
+            "longest": min(lines.longest if lines else longest, longest),
+        },
         "quotes": quotes or QuoteStyle.of_vocabulary(tokenizers.src.vocabulary).as_text(),
         "invisible": [INVISIBLE, LONE_JOINERS],
         "abbreviations": sorted(abbreviations(source)),

@@ -6,6 +6,7 @@
 const N_SPECIAL = 4, EOS = 2; // ids of all vocabularies
 const MAX_UNIT = 8; // tokens of the longest unit whose repetition counts as a loop
 const FIRST_WORDS = /'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+/gu; // of old tokenizers
+const BOUNDARIES = [/[!?;:·]\s+|[。！？；]|\s[–—-]\s+/g, /[,)\]]\s+|[，、]/g, /\s+/g]; // of clauses, the best first
 const LINE_ENDS = /([\t\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+)/;
 const MASKS = /[\ue000-\ue009]/g; // tokens that stand for strings which are copied
 const APOSTROPHES = "'’‘‛ʼ＇‚", QUOTES = '"“”„‟＂〝〞';
@@ -119,7 +120,7 @@ export class Translator {
 
   async readModel(stream, onBytes) {
     const { bytes, file_bytes: expected } = this.settings;
-    const at = this.engine.malloc(bytes);
+    const at = this.engine.malloc(bytes) >>> 0;
     if (!at) throw new Error(`there is no memory for a model of ${bytes} bytes`);
     let n = 0, compressed = 0;
     const counted = new TransformStream({
@@ -165,10 +166,29 @@ export class Translator {
       pending = '';
     }
     if (pending) parts.push(pending);
-    const { sentences, tokens } = this.settings.lines;
-    const isWhole = parts.length < 2 || (parts.length <= sentences && this.encode(whole).length <= tokens);
-    const divided = (isWhole ? [whole] : parts).map((part) => ({ sentence: part.trim(), space: part.match(/\s*$/)[0] }));
-    return start ? [{ sentence: '', space: start }, ...divided] : divided;
+    const { sentences, tokens, longest } = this.settings.lines;
+    const isWhole = parts.length <= sentences && this.length(whole) <= tokens;
+    const divided = (isWhole ? [whole] : parts).flatMap((part) => this.length(part) > longest ? this.clauses(part, tokens) : [part]);
+    return [
+      ...(start ? [{ sentence: '', space: start }] : []),
+      ...divided.map((part) => ({ sentence: part.trim(), space: part.match(/\s*$/)[0] })),
+    ];
+  }
+
+  // Parts of a sentence of at most so many tokens, divided near the middle at the best kind of boundary there.
+  clauses(sentence, limit) {
+    for (const boundary of this.length(sentence) > limit ? BOUNDARIES : []) {
+      const ends = [...sentence.matchAll(boundary)].map((match) => match.index + match[0].length);
+      const [end] = ends.filter((each) => Math.abs(each / sentence.length - 0.5) < 0.3).sort(
+        (one, other) => Math.abs(one - sentence.length / 2) - Math.abs(other - sentence.length / 2));
+      if (end) return [sentence.slice(0, end), sentence.slice(end)].flatMap((part) => this.clauses(part, limit));
+    }
+    return [sentence];
+  }
+
+  // Tokens, EOS included.
+  length(sentence) {
+    return this.source.encode(this.normalised(this.quoted(sentence))).length + 1;
   }
 
   // The ids that the model reads, EOS at the end.
@@ -217,7 +237,7 @@ export class Translator {
   }
 
   room(n) {
-    const at = this.engine.malloc(4 * n + 4);
+    const at = this.engine.malloc(4 * n + 4) >>> 0;
     if (!at) throw new Error('there is no memory for this text');
     return at;
   }
