@@ -24,6 +24,8 @@ from transduce.inference.folder import read_model_folder, write_model_folder
 from transduce.inference.native.binding import library
 from transduce.inference.native.model import NativeModel
 from transduce.inference.translation.line_statistics import LineStatistics
+from transduce.inference.translation.word_loops import is_repetitive
+from transduce.search import n_repeats
 from transduce.text import (
     EOS_ID,
     Tokenizer,
@@ -61,7 +63,8 @@ const noEngine = { malloc: () => 8, memory: new WebAssembly.Memory({ initial: 1 
 try {
   const translator = bytes === 0 ? new Translator(settings, noEngine) : await Translator.load('', { read });
   const results = [];
-  for (const [name, ...given] of calls) results.push(await translator[name](...given));
+  for (const [name, ...given] of calls)
+    results.push(name === 'loops' ? translator.loops.isRepetitive(...given) : await translator[name](...given));
   console.log(JSON.stringify(results));
 } catch (error) {
   console.log(JSON.stringify(error.message));
@@ -217,10 +220,30 @@ def test_the_engine_gives_the_ids_and_texts_of_python(
 
 
 @needs_node
+@pytest.mark.usefixtures("no_engine")
+def test_a_loop_is_known_as_in_python(tmp_path: Path) -> None:
+    export_page(written(tmp_path / "model"), tmp_path / "page")
+    pairs = [
+        ("behind", "derrière " * 4), ("No, no, no, no!", "Nein, nein, nein, nein!"), ("a b", "Bahn-Bahn-Bahn a"),
+        ("a word", "lalalalala"), ("a word", "mississippi"), ("Wow!", "Oh!!!!!"), ("a b", "x y x y x y"), ("字", "字字字字"),
+        ("hm", "Raaaaaaa"), ("I see", ""),
+    ]  # fmt: skip
+    found = in_node(tmp_path / "page", [("loops", *pair) for pair in pairs], bytes=0)
+    assert found == [is_repetitive(*pair) for pair in pairs]
+
+
+@needs_node
 def test_an_output_that_loops_is_searched_again(engine: Path, tmp_path: Path) -> None:
     export_page(written(tmp_path / "model"), tmp_path / "page")
-    ids = in_node(tmp_path / "page", [("search", [5, 6, EOS_ID])])[0]
-    assert all(ids[i : i + 4] != [ids[i]] * 4 for i in range(len(ids) - 3))
+    source, limits = [5, 6, EOS_ID], [3, *[2] * 7]
+    [[first, *_], others] = in_node(
+        tmp_path / "page", [("hypotheses", source), ("hypotheses", source, {"n_best": 4, "limits": limits})]
+    )
+    assert max(map(len, others)) > 4
+    assert len(others) == 4
+    for ids in others:
+        assert all(n_repeats(ids, unit) <= limits[unit - 1] for unit in range(1, 9))
+    assert any(n_repeats(first, unit) > limits[unit - 1] for unit in range(1, 9))
 
 
 @needs_node

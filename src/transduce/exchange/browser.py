@@ -34,6 +34,7 @@ from transduce.inference.native import binding
 from transduce.inference.text_search import MAX_SOURCE_TOKENS
 from transduce.text import BOS_ID, PAD_ID, SentencePieceTokenizer, Tokenizer
 from transduce.text.abbreviations import abbreviations
+from transduce.text.characters import SPACELESS
 from transduce.text.normalise import INVISIBLE, LONE_JOINERS
 from transduce.text.quotes import QuoteStyle
 
@@ -157,6 +158,7 @@ def _settings(loaded: ModelFolder) -> dict[str, Any]:
         },
         "quotes": quotes or QuoteStyle.of_vocabulary(tokenizers.src.vocabulary).as_text(),
         "invisible": [INVISIBLE, LONE_JOINERS],
+        "spaceless": SPACELESS,
         "abbreviations": sorted(abbreviations(source)),
         "tokenizers": list(map(_tokenizer, sides)),
     }

@@ -92,6 +92,37 @@ function repeats(ids, unit) {
   return Math.floor(longest / unit) + 1;
 }
 
+// Loops of a translation: the same words, parts of one, or signs side by side more often than its source has them.
+class Loops {
+  // `spaceless`: the range of letters that are words by themselves.
+  constructor(spaceless) {
+    this.isSign = new RegExp(`^[${spaceless}]$`, 'u');
+    this.word = new RegExp(`[${spaceless}]|(?:(?![${spaceless}])[\\p{L}\\p{N}])+`, 'gu');
+  }
+
+  isRepetitive(source, target) {
+    const [from, to] = [source, target].map((text) => text.toLowerCase().match(this.word) ?? []);
+    const n = this.repeats(to), most = Math.max(Math.min(2, from.length), this.repeats(from));
+    const signs = (text) => Math.max(3, ...(text.match(/([^\p{L}\p{N}_\s])\1+/gu) ?? []).map((run) => [...run].length));
+    return (n > 1 && n > most) || (to.some(hasLoop) && !from.some(hasLoop)) || signs(target) > signs(source);
+  }
+
+  // How often the same words stand side by side; of one word, once less.
+  repeats(words) {
+    let n = 1, run = 0;
+    for (const [i, word] of words.entries()) {
+      run = word === words[i - 1] ? run + 1 : 1;
+      n = Math.max(n, this.isSign.test(word) ? Math.floor(run / 2) : run - 1);
+    }
+    for (let unit = 2; unit <= Math.min(MAX_UNIT, words.length / 2); unit++) n = Math.max(n, repeats(words, unit));
+    return n;
+  }
+}
+
+function hasLoop(word) {
+  return word.length > 5 && 2 * new Set(word).size <= word.length && /(\p{L}{2,8}?)\1{3,}|(\p{L})\2{5,}/iu.test(word);
+}
+
 export class Translator {
   // `read(name)` gives a Response, or what is like one; `onBytes` hears how many bytes of the model have come, and of how many.
   static async load(folder, { read = (name) => fetch(folder + name), onBytes = () => {} } = {}) {
@@ -112,6 +143,7 @@ export class Translator {
     const [source, target] = settings.tokenizers.map((each) => new Tokenizer(each));
     [this.source, this.target] = [source, target ?? source];
     this.patterns = settings.invisible.map((pattern) => new RegExp(pattern, 'gu'));
+    this.loops = new Loops(settings.spaceless);
     this.abbreviations = new Set(settings.abbreviations);
     this.segmenter = new Intl.Segmenter(settings.source, { granularity: 'sentence' });
     this.suppressed = this.room(settings.suppressed.length);
@@ -146,8 +178,8 @@ export class Translator {
     const add = async (part, n = 0) => { parts.push(part); await onPart(part, n); };
     for (const line of text.split(LINE_ENDS)) {
       for (const { sentence, space } of this.sentences(line)) {
-        const ids = /\p{L}/u.test(sentence) ? this.search(this.encode(sentence), { greedy }) : null;
-        await add((ids && this.decode(ids)) || sentence, ids ? ids.length + 1 : 0);
+        const { ids, text } = /\p{L}/u.test(sentence) ? this.translated(sentence, greedy) : { ids: [], text: '' };
+        await add(/[\p{L}\p{N}]/u.test(text) ? text : sentence, ids.length + 1);
         if (space) await add(space);
       }
     }
@@ -214,26 +246,35 @@ export class Translator {
     return marked.replace(closed, closing).replaceAll('\ufdd0', opening).replace(new RegExp(`[${APOSTROPHES}]`, 'g'), apostrophe);
   }
 
-  // The ids of the output, EOS left out. An output that loops is searched for again, among those that do not.
-  search(source, { greedy = false } = {}) {
-    const ids = this.searchOnce(source, greedy, null);
+  // The best output of a sentence, {ids, text}: of the beam if the best one loops, else of a search that writes no loops.
+  translated(sentence, greedy) {
+    const source = this.encode(sentence), beam = greedy ? 1 : this.settings.search.beam_size;
     const limits = Array.from({ length: MAX_UNIT }, (_, i) => Math.max(i ? 2 : 3, repeats(source.slice(0, -1), i + 1)));
-    return limits.some((limit, i) => repeats(ids, i + 1) > limit) ? this.searchOnce(source, greedy, limits) : ids;
+    const isGood = ({ text }) => !this.loops.isRepetitive(sentence, text);
+    let best;
+    for (const [n_best, allowed] of [[1, null], [beam, null], [beam, limits]]) {
+      const found = this.hypotheses(source, { greedy, n_best, limits: allowed }).map((ids) => ({ ids, text: this.decode(ids) }));
+      best = found.find(isGood) ?? found[0];
+      if (isGood(best)) break;
+    }
+    return best;
   }
 
-  searchOnce(source, greedy, limits) {
-    const { search, suppressed } = this.settings;
-    const max_length = Math.min(source.length + search.max_extra_tokens, search.max_length ?? Infinity, this.settings.max_output);
-    const numbers = [...source, ...(limits ?? [])], room = this.room(numbers.length + max_length);
-    this.write(room, numbers);
-    const repeated = room + 4 * source.length, to = room + 4 * numbers.length;
-    const n = this.engine.search(
-      this.model, room, source.length, max_length, greedy ? 1 : search.beam_size, search.alpha, search.min_length,
-      search.no_repeat_ngram ?? 0, this.suppressed, suppressed.length, limits ? repeated : 0, limits ? limits.length : 0, to);
-    const ids = n < 0 ? null : [...new Int32Array(this.engine.memory.buffer, to, n)];
+  // The ids of the n best outputs of a source, EOS left out. `limits`: how often 1, 2, ... ids may follow each other.
+  hypotheses(source, { greedy = false, n_best = 1, limits = null } = {}) {
+    const { search, suppressed, max_output } = this.settings;
+    const max_length = Math.min(source.length + search.max_extra_tokens, search.max_length ?? Infinity, max_output);
+    const given = [...source, ...(limits ?? []), ...Array(n_best).fill(-1)], room = this.room(given.length + n_best * max_length);
+    this.write(room, given);
+    const repeated = room + 4 * source.length, lengths = room + 4 * (given.length - n_best), ids = room + 4 * given.length;
+    const status = this.engine.search(
+      this.model, room, source.length, max_length, greedy ? 1 : search.beam_size, n_best, search.alpha, search.min_length,
+      search.no_repeat_ngram ?? 0, this.suppressed, suppressed.length, limits ? repeated : 0, limits ? limits.length : 0, ids, lengths);
+    const found = [...new Int32Array(this.engine.memory.buffer, lengths, n_best)].map(
+      (n, row) => n < 0 ? null : [...new Int32Array(this.engine.memory.buffer, ids + 4 * row * max_length, n)]);
     this.engine.free(room);
-    if (!ids) throw new Error(this.fault());
-    return ids;
+    if (status) throw new Error(this.fault());
+    return found.filter(Boolean);
   }
 
   room(n) {
