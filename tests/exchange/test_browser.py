@@ -212,8 +212,8 @@ def test_the_engine_gives_the_ids_and_texts_of_python(
             assert found is not None
             sources = [[*ids, EOS_ID] for ids in translator._text_search.source_ids(TEXTS)]
             is_greedy = search.beam_size == 1
-            outputs = in_node(page, [("searchOnce", source, is_greedy, None) for source in sources])
-            assert outputs == [list(each.hypotheses[0].ids) for each in found]
+            outputs = in_node(page, [("hypotheses", source, {"greedy": is_greedy}) for source in sources])
+            assert [best for best, *_ in outputs] == [list(each.hypotheses[0].ids) for each in found]
     text = "the dog . 1 2 3\n\n  the dog"
     [whole] = in_node(page, [("translate", text)])
     assert whole.count("\n") == 2
@@ -225,8 +225,8 @@ def test_a_loop_is_known_as_in_python(tmp_path: Path) -> None:
     export_page(written(tmp_path / "model"), tmp_path / "page")
     pairs = [
         ("behind", "derrière " * 4), ("No, no, no, no!", "Nein, nein, nein, nein!"), ("a b", "Bahn-Bahn-Bahn a"),
-        ("a word", "lalalalala"), ("a word", "mississippi"), ("Wow!", "Oh!!!!!"), ("a b", "x y x y x y"), ("字", "字字字字"),
-        ("hm", "Raaaaaaa"), ("I see", ""),
+        ("a word", "lalalalala"), ("a word", "mississippi"), ("Wow!", "Oh!!!!!"), ("a b", "x y x y x y"),
+        ("hm", "Raaaaaaa"), ("I see", ""), ("字", "字字字字"),
     ]  # fmt: skip
     found = in_node(tmp_path / "page", [("loops", *pair) for pair in pairs], bytes=0)
     assert found == [is_repetitive(*pair) for pair in pairs]
