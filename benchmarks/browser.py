@@ -44,7 +44,7 @@ def main() -> None:
     parser.add_argument("--text", type=Path, required=True, help="a file of a few lines")
     parser.add_argument("--site", type=Path, required=True, help="the new folder of the pages")
     parser.add_argument("--dtype", choices=[*PRECISIONS], default="q8")
-    parser.add_argument("--rounds", type=int, default=4)
+    parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--browser", default="chromium")
     arguments = parser.parse_args()
     precision = PRECISIONS[arguments.dtype]
