@@ -25,6 +25,7 @@ from transduce.config import (
     split_direction,
 )
 from transduce.errors import ConfigError
+from transduce.exchange.javascript_patterns import javascript_pattern
 from transduce.exchange.libraries import is_installed
 from transduce.files import atomic_folder, write_text
 from transduce.inference import Translator
@@ -32,11 +33,13 @@ from transduce.inference.engines.native import packed, reason_against
 from transduce.inference.folder import ModelFolder, read_model_config, read_model_folder
 from transduce.inference.native import binding
 from transduce.inference.text_search import MAX_SOURCE_TOKENS
+from transduce.inference.translation.mask_statistics import mask_rules
 from transduce.text import BOS_ID, PAD_ID, SentencePieceTokenizer, Tokenizer
 from transduce.text.abbreviations import abbreviations
 from transduce.text.characters import SPACELESS
 from transduce.text.normalise import INVISIBLE, LONE_JOINERS
 from transduce.text.quotes import QuoteStyle
+from transduce.text.verbatim import UNSPACED, verbatim_pattern
 
 __all__ = ["PageReport", "export_page"]
 
@@ -93,11 +96,6 @@ def export_page(
         for name, exported in FILES.items():
             write_text(temporary / exported, (resources.files("transduce.exchange") / name).read_text(encoding="utf-8"))
         sizes = {each.name: each.stat().st_size for each in temporary.iterdir()}
-    if loaded.tokenizers.src.has_masks:
-        log(
-            "warning: URLs, placeholders, numbers with units and emoji are kept by transduce around the model (masks),"
-            " not by the page"
-        )
     report = PageReport(precision, sizes[ENGINE_FILE], sizes[MODEL_FILE], sum(sizes.values()))
     log(
         f"a page of {report.all_bytes / 1e6:.1f} MB; serve the folder and open it:"
@@ -159,9 +157,22 @@ def _settings(loaded: ModelFolder) -> dict[str, Any]:
         "quotes": quotes or QuoteStyle.of_vocabulary(tokenizers.src.vocabulary).as_text(),
         "invisible": [INVISIBLE, LONE_JOINERS],
         "spaceless": SPACELESS,
+        "masks": _masks(loaded),
         "abbreviations": sorted(abbreviations(source)),
         "tokenizers": list(map(_tokenizer, sides)),
     }
+
+
+def _masks(loaded: ModelFolder) -> dict[str, Any] | None:
+    """Return what is masked: patterns of strings, and those that are not masked; None for a model without masks."""
+    if not (loaded.tokenizers.src.has_masks and loaded.tokenizers.tgt.has_masks):
+        return None
+    lines = loaded.statistics
+    rules = mask_rules(*split_direction(loaded.direction), lines.masks if lines else None)
+    patterns = {"strings": verbatim_pattern(), "unspaced": UNSPACED}
+    return {"unmasked": sorted(rules.unmasked), **{
+        name: javascript_pattern(each.pattern) for name, each in patterns.items()
+    }}  # fmt: skip
 
 
 def _tokenizer(tokenizer: Tokenizer) -> dict[str, Any]:

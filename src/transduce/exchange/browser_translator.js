@@ -8,7 +8,8 @@ const MAX_UNIT = 8; // tokens of the longest unit whose repetition counts as a l
 const FIRST_WORDS = /'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+/gu; // of old tokenizers
 const BOUNDARIES = [/[!?;:·]\s+|[。！？；]|\s[–—-]\s+/g, /[,)\]]\s+|[，、]/g, /\s+/g]; // of clauses, the best first
 const LINE_ENDS = /([\t\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+)/;
-const MASKS = /[\ue000-\ue009]/g; // tokens that stand for strings which are copied
+const FIRST_MASK = 0xe000, N_MASKS = 10, MASKS = /[\ue000-\ue009]/g; // tokens that stand for strings which are copied
+const END_MARKS = /[\s.!?…。！？]*$/;
 const APOSTROPHES = "'’‘‛ʼ＇‚", QUOTES = '"“”„‟＂〝〞';
 const OPENS = new RegExp(`(?<![^\\s([{<–—/${APOSTROPHES}${QUOTES}-])[${QUOTES}](?![\\s.,;:!?)\\]}]|$)`, 'g');
 
@@ -123,6 +124,54 @@ function hasLoop(word) {
   return word.length > 5 && 2 * new Set(word).size <= word.length && /(\p{L}{2,8}?)\1{3,}|(\p{L})\2{5,}/iu.test(word);
 }
 
+// Strings that are copied, such as URLs, tags and dates: the model reads and writes masks in their place.
+class Masks {
+  constructor({ strings, unspaced, unmasked }) {
+    [this.strings, this.unspaced] = [strings, unspaced].map((pattern) => new RegExp(pattern, 'gu'));
+    this.unmasked = new Set(unmasked);
+  }
+
+  // A text with masks, and the string of each; equal strings share one.
+  masked(text) {
+    const originals = {}, parts = [];
+    let position = 0;
+    for (const { index, 0: { length } } of text.replace(this.unspaced, (run) => '\ufdd0'.repeat(run.length)).matchAll(this.strings)) {
+      const string = text.slice(index, index + length);
+      const used = Object.keys(originals), shared = used.find((mask) => originals[mask] === string);
+      if (this.unmasked.has(string) || (!shared && used.length === N_MASKS)) continue;
+      const known = shared ?? String.fromCharCode(FIRST_MASK + used.length);
+      originals[known] = string;
+      parts.push(text.slice(position, index), known);
+      position = index + length;
+    }
+    return { text: parts.join('') + text.slice(position), originals };
+  }
+
+  // The output of a masked text, with the strings; whether each mask was there as often as in the source.
+  restored(output, { text, originals }) {
+    const left = text.match(MASKS) ?? [];
+    let written = output.replace(MASKS, (mask) => {
+      const at = left.indexOf(mask);
+      if (at < 0) return '';
+      left.splice(at, 1);
+      return mask;
+    });
+    const isComplete = !left.length && written === output;
+    for (const mask of left) written = inserted(written, mask, text.indexOf(mask) / text.length);
+    return { text: written.replace(MASKS, (mask) => originals[mask]), isComplete };
+  }
+}
+
+const noMasks = { restored: (text) => ({ text: text.replace(MASKS, ''), isComplete: true }) };
+
+// A text with a word more, at the border of words nearest to a fraction of its length.
+function inserted(text, word, fraction) {
+  const end = text.search(END_MARKS), borders = [0, ...[...text.matchAll(/\s/g)].map((space) => space.index), end];
+  const at = borders.reduce((best, each) => Math.abs(each - fraction * text.length) < Math.abs(best - fraction * text.length) ? each : best);
+  const [before, after] = [text.slice(0, at), text.slice(at)];
+  return `${before}${/\S$/.test(before) ? ' ' : ''}${word}${at < end && /^\S/.test(after) ? ' ' : ''}${after}`;
+}
+
 export class Translator {
   // `read(name)` gives a Response, or what is like one; `onBytes` hears how many bytes of the model have come, and of how many.
   static async load(folder, { read = (name) => fetch(folder + name), onBytes = () => {} } = {}) {
@@ -143,6 +192,7 @@ export class Translator {
     const [source, target] = settings.tokenizers.map((each) => new Tokenizer(each));
     [this.source, this.target] = [source, target ?? source];
     this.patterns = settings.invisible.map((pattern) => new RegExp(pattern, 'gu'));
+    this.masks = settings.masks && new Masks(settings.masks);
     this.loops = new Loops(settings.spaceless);
     this.abbreviations = new Set(settings.abbreviations);
     this.segmenter = new Intl.Segmenter(settings.source, { granularity: 'sentence' });
@@ -229,7 +279,7 @@ export class Translator {
   }
 
   decode(ids) {
-    return this.normalised(this.target.decode(ids)).replace(MASKS, '').trim();
+    return this.normalised(this.target.decode(ids));
   }
 
   // As the training text was: NFC, no invisible characters, single spaces.
@@ -248,12 +298,14 @@ export class Translator {
 
   // The best output of a sentence, {ids, text}: of the beam if the best one loops, else of a search that writes no loops.
   translated(sentence, greedy) {
-    const source = this.encode(sentence), beam = greedy ? 1 : this.settings.search.beam_size;
+    const masked = this.masks?.masked(sentence) ?? { text: sentence, originals: {} };
+    const source = this.encode(masked.text), beam = greedy ? 1 : this.settings.search.beam_size;
     const limits = Array.from({ length: MAX_UNIT }, (_, i) => Math.max(i ? 2 : 3, repeats(source.slice(0, -1), i + 1)));
-    const isGood = ({ text }) => !this.loops.isRepetitive(sentence, text);
+    const written = (ids) => ({ ids, ...(this.masks ?? noMasks).restored(this.decode(ids), masked) });
+    const isGood = ({ text, isComplete }) => isComplete && !this.loops.isRepetitive(sentence, text);
     let best;
     for (const [n_best, allowed] of [[1, null], [beam, null], [beam, limits]]) {
-      const found = this.hypotheses(source, { greedy, n_best, limits: allowed }).map((ids) => ({ ids, text: this.decode(ids) }));
+      const found = this.hypotheses(source, { greedy, n_best, limits: allowed }).map(written);
       best = found.find(isGood) ?? found[0];
       if (isGood(best)) break;
     }
