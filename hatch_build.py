@@ -14,7 +14,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 ROOT = Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT / "native"))
 
-from build import PACKAGE, build, compiler, library_name  # noqa: E402
+from build import PACKAGE, WASM, build, compiler, library_name, zig  # noqa: E402
 
 
 class NativeBuild(BuildHookInterface):  # type: ignore[type-arg]
@@ -42,7 +42,9 @@ class NativeBuild(BuildHookInterface):  # type: ignore[type-arg]
             (PACKAGE / library_name()).unlink(missing_ok=True)
             return
         if version != "editable":  # which reads the library where it was compiled
-            build_data["force_include"][str(library)] = str((PACKAGE / library.name).relative_to(ROOT / "src"))
+            made = [library, *([build(Path(self._work.name), target=WASM)] if zig() else [])]
+            for each in made:
+                build_data["force_include"][str(each)] = str((PACKAGE / each.name).relative_to(ROOT / "src"))
         build_data["pure_python"] = False
         tag = os.environ.get("TRANSDUCE_WHEEL_TAG") or sysconfig.get_platform().replace("-", "_").replace(".", "_")
         build_data["tag"] = f"py3-none-{tag}"

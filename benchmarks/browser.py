@@ -1,85 +1,95 @@
-"""A translator in the browser: the page of an exported model, run by transformers.js in headless Chromium.
+"""Translators in a browser: the page of ``export --to wasm`` and transformers.js, in headless Chromium, one thread.
 
     npm install --ignore-scripts @huggingface/transformers      # anywhere; NODE_MODULES is its folder
     python benchmarks/browser.py RUN/model NODE_MODULES --text TEXT.txt --site site
 
-It exports the model, puts the page and its files into ``site`` (a folder that any web server can serve), opens it
-without a connection to other hosts, compares the ids with those of our greedy search, and writes
-``site/screenshot.png``.
+It exports the model for both, puts the files into ``site``, and opens them without a connection to other hosts: the
+bytes that are loaded, the time until the model is ready, tokens a second of greedy search, a line at a time (in the
+first round, and the median of the others), and how many lines get the ids of our greedy search in the same precision
+(fp32 for transformers.js).
 """
 
 from __future__ import annotations
 
 import argparse
-import base64
 import functools
 import http.server
 import json
 import os
 import shutil
+import statistics
 import subprocess
 import tempfile
 import threading
 import time
 from pathlib import Path
 from typing import Any, Self
-from urllib.parse import quote
+from urllib.parse import urlencode
 
 from transduce import Translator
-from transduce.config import GreedySearchConfig
-from transduce.exchange import export_model
-from transduce.text import BOS_ID, EOS_ID
+from transduce.config import GreedySearchConfig, InferencePrecision
+from transduce.exchange import export_model, export_page
 
 PAGE = Path(__file__).parent / "browser" / "index.html"
 LIBRARY = "@huggingface/transformers/dist/transformers.min.js"
 RUNTIME = "onnxruntime-web/dist"
+PRECISIONS: dict[str, InferencePrecision] = {"fp32": "fp32", "q8": "int8"}
 
 
 def main() -> None:
-    """Build the site, run it, compare."""
+    """Build the site, run both, print a line of JSON for each."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", type=Path)
     parser.add_argument("node_modules", type=Path)
     parser.add_argument("--text", type=Path, required=True, help="a file of a few lines")
-    parser.add_argument("--site", type=Path, required=True, help="the new folder of the page")
-    parser.add_argument("--dtype", choices=["fp32", "q8"], default="fp32")
+    parser.add_argument("--site", type=Path, required=True, help="the new folder of the pages")
+    parser.add_argument("--dtype", choices=[*PRECISIONS], default="q8")
+    parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--browser", default="chromium")
     arguments = parser.parse_args()
-    build_site(arguments.model, arguments.node_modules, arguments.site)
+    precision = PRECISIONS[arguments.dtype]
+    build_site(arguments.model, arguments.node_modules, arguments.site, precision=precision)
     lines = arguments.text.read_text("utf-8").splitlines()
-    shown = ids_in_browser(arguments.site, lines, dtype=arguments.dtype, browser=arguments.browser)
-    ours = our_ids(arguments.model, lines)
-    equal = sum(mine == other for mine, other in zip(ours, shown, strict=True))
-    print(json.dumps({"dtype": arguments.dtype, "sentences": len(lines), "equal_greedy": equal}))
+    for system, reference in (("transduce", precision), ("transformers.js", "fp32")):
+        query = {"system": system, "dtype": arguments.dtype, "text": "\n".join(lines), "rounds": arguments.rounds}
+        shown = measured_in_browser(arguments.site, query, browser=arguments.browser)
+        expected = our_ids(arguments.model, lines, precision=reference)
+        equal = sum(mine == other for mine, other in zip(expected, shown["ids"], strict=True))
+        first, *others = shown["tokens_per_s"]
+        row = {
+            "system": system, "dtype": arguments.dtype, "megabytes": round(shown["bytes"] / 1e6, 1),
+            "load_s": round(shown["load_ms"] / 1000, 2), "tokens_per_s_at_first": round(first),
+            "tokens_per_s": round(statistics.median(others or [first])), "sentences": len(lines),
+            "equal_greedy": equal,
+        }  # fmt: skip
+        print(json.dumps(row), flush=True)
 
 
-def build_site(model: Path, node_modules: Path, site: Path) -> None:
-    """Write the page, the library, its runtime and the exported model to a new folder."""
+def build_site(model: Path, node_modules: Path, site: Path, *, precision: InferencePrecision) -> None:
+    """Write our page, the other library with its exported model, and what opens them to a new folder."""
     site.mkdir()
     shutil.copy(PAGE, site)
     shutil.copy(node_modules / LIBRARY, site)
-    for name in ("asyncify", "jsep"):
-        for file in (node_modules / RUNTIME).glob(f"ort-wasm-simd-threaded.{name}.*"):
+    for file in (node_modules / RUNTIME).glob("ort-wasm-simd-threaded*"):
+        if file.suffix in (".mjs", ".wasm"):
             shutil.copy(file, site)
-    export_model(model, "onnx", site / "model")
+    export_model(model, "onnx", site / "onnx")
+    export_page(model, site / "page", precision=precision)
 
 
-def ids_in_browser(site: Path, lines: list[str], *, dtype: str, browser: str) -> list[list[int]]:
-    """Open the page, wait for the translation, take a screenshot; return the ids of each line without special ones."""
+def measured_in_browser(site: Path, query: dict[str, Any], *, browser: str) -> dict[str, Any]:
+    """Open the page and return what it has measured."""
     handler = functools.partial(QuietHandler, directory=str(site))
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    url = f"http://127.0.0.1:{server.server_port}/index.html?dtype={dtype}&text={quote(chr(10).join(lines))}"
     with Chromium(browser) as page:
-        page.send("Page.navigate", url=url)
+        page.send("Page.navigate", url=f"http://127.0.0.1:{server.server_port}/index.html?{urlencode(query)}")
         state = page.wait_for("['done', 'error'].includes(document.title) && document.title")
-        image = page.send("Page.captureScreenshot", format="png")["data"]
-        (site / "screenshot.png").write_bytes(base64.b64decode(image))
-        if state != "done":
-            raise SystemExit(f"the page failed: {page.value('document.body.innerText')}")
-        rows: list[list[int]] = json.loads(page.value("document.getElementById('target').dataset.ids"))
+        result = json.loads(page.value("document.getElementById('result').textContent"))
     server.shutdown()
-    return [[id for id in row if id not in (BOS_ID, EOS_ID)] for row in rows]
+    if state != "done":
+        raise SystemExit(f"the page failed: {result}")
+    return dict(result)
 
 
 class Chromium:
@@ -159,9 +169,10 @@ class QuietHandler(http.server.SimpleHTTPRequestHandler):
         """Log nothing."""
 
 
-def our_ids(model: Path, lines: list[str]) -> list[list[int]]:
+def our_ids(model: Path, lines: list[str], *, precision: InferencePrecision) -> list[list[int]]:
     """Return the ids of our greedy search."""
-    results = Translator.load(model)._text_search(lines, GreedySearchConfig(), is_scored=False)
+    translator = Translator.load(model, precision=precision)
+    results = translator._text_search(lines, GreedySearchConfig(), is_scored=False)
     assert results is not None
     return [list(result.hypotheses[0].ids) for result in results]
 

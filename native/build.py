@@ -1,7 +1,8 @@
 """Compile the engine: python native/build.py [--to FOLDER] [--target TARGET] [FLAGS...], as for a sanitizer.
 
 The kernels are compiled once for each kind of processor, and the library chooses when it is loaded. The compiler is CC,
-cc, gcc or clang, else zig's, from the package ziglang; with --target, such as aarch64-linux-gnu.2.17, it is zig's.
+cc, gcc or clang, else zig's, from the package ziglang; with --target, such as aarch64-linux-gnu.2.17, it is zig's. The
+target wasm32-wasi is the engine of browsers.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ KERNELS: dict[str, dict[str, tuple[str, ...]]] = {  # of each machine: names of 
     },
     "aarch64": {"neon": ("-march=armv8.2-a+dotprod",)},
 }
+WASM = "wasm32-wasi"
 ZIG = (sys.executable, "-m", "ziglang")
 MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
 
@@ -41,10 +43,11 @@ def compiler() -> list[str] | None:
     if named:
         return named
     found = next((name for name in ("cc", "gcc", "clang") if shutil.which(name)), None)
-    return [found] if found else _zig()
+    return [found] if found else zig()
 
 
-def _zig() -> list[str] | None:
+def zig() -> list[str] | None:
+    """Return the command of zig's compiler; None where the package ziglang is not installed."""
     try:
         import ziglang  # noqa: F401
     except ImportError:
@@ -55,6 +58,8 @@ def _zig() -> list[str] | None:
 def library_name(target: str | None = None) -> str:
     """Return the file name of the library on a system."""
     system = target or sys.platform
+    if system == WASM:
+        return "engine.wasm"
     if "windows" in system or system.startswith("win"):
         return "transduce.dll"
     return "libtransduce.dylib" if "macos" in system or system == "darwin" else "libtransduce.so"
@@ -62,15 +67,15 @@ def library_name(target: str | None = None) -> str:
 
 def build(folder: Path, *, target: str | None = None, flags: Sequence[str] = ()) -> Path:
     """Compile the library into a folder and return its path. Raises RuntimeError with what the compiler said."""
-    command = _zig() if target else compiler()
+    command = zig() if target else compiler()
     if command is None:
         raise RuntimeError("no C compiler: install gcc or clang, or the Python package ziglang")
     is_zig = "ziglang" in command
     machine = (target or platform.machine()).split("-")[0].lower()
     kernels = KERNELS.get(MACHINES.get(machine, machine), {})
-    name = library_name(target)
+    name, is_wasm = library_name(target), target == WASM
     common = [*command, *(("-target", target) if target else ()), *FLAGS, *flags]
-    common += [] if name.endswith("dll") else ["-fPIC"]
+    common += ["-msimd128"] if is_wasm else [] if name.endswith("dll") else ["-fPIC"]
     with tempfile.TemporaryDirectory() as work:
 
         def compiled(source: str, made: str, *options: str) -> str | None:
@@ -89,14 +94,15 @@ def build(folder: Path, *, target: str | None = None, flags: Sequence[str] = ())
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             jobs = [pool.submit(compiled, "kernels.c", "portable", "-DISA_NAME=portable")]
             jobs += [pool.submit(compiled, "kernels.c", isa, f"-DISA_NAME={isa}", *own) for isa, own in kernels.items()]
-            jobs += [pool.submit(compiled, f"{name}.c", name) for name in FILES]
+            jobs += [pool.submit(compiled, f"{name}.c", name) for name in (*FILES, *(("browser",) if is_wasm else ()))]
             made = [job.result() for job in jobs]
         objects = [each for each in made if each is not None]
         usable = [f"-DWITH_{isa.upper()}" for isa in kernels if isa in objects]
         objects.append(str(compiled("cpu.c", "cpu", *usable)))
         folder.mkdir(parents=True, exist_ok=True)
         new = folder / f".{name}.{os.getpid()}"
-        link = [*common, "-shared", *(f"{work}/{each}.o" for each in objects), "-o", str(new)]
+        kind = ("-mexec-model=reactor", "-Wl,--export=malloc", "-Wl,--export=free") if is_wasm else ("-shared",)
+        link = [*common, *kind, *(f"{work}/{each}.o" for each in objects), "-o", str(new)]
         link += [*(() if flags else ("-s",)), *(() if name.endswith("dll") else ("-lm",))]
         done = subprocess.run(link, capture_output=True, text=True, check=False)
         if done.returncode:

@@ -17,12 +17,12 @@
 struct header {
     _Alignas(LINE) uint64_t magic;
     uint64_t checksum, n_bytes; /* of the block; the checksum is that of a file */
-    int32_t abi, precision, n_kinds;
-    struct td_config config;    /* without its pointers */
+    int32_t abi, precision, n_kinds, unused;
     char key[256];              /* of a file: what its writer gave */
+    struct td_config config;    /* without its pointers: zeros at the end, whatever their width */
 };
 
-static const uint64_t MAGIC = 0x314b434150534454; /* "TDSPACK1" in the order of bytes that we have */
+static const uint64_t MAGIC = 0x324b434150534454; /* "TDSPACK2" in the order of bytes that we have */
 
 #if defined(_WIN32)
 __declspec(dllimport) int __stdcall MultiByteToWideChar(unsigned, unsigned long, const char *, int, wchar_t *, int);
@@ -229,14 +229,10 @@ int32_t td_save(const td_model *m, const char *path, const char *key, char *erro
     return !is_good;
 }
 
-td_model *td_map(const struct td_config *config, int32_t precision, const char *path, const char *key, char *error,
-                 int32_t error_size) {
-    td_model *m = new_model(config, precision, error, error_size);
-    if (!m) return NULL;
-    m->block = map_file(path, &m->n_bytes);
-    if (!m->block) return failed(m, error, error_size, "%s cannot be read", path);
+/* The weights of a model in its block, which is that of a file. */
+static td_model *found(td_model *m, const char *path, const char *key, char *error, int32_t error_size) {
     const struct header *header = m->block;
-    if (header->magic != MAGIC || header->abi != TD_ABI || header->precision != precision
+    if (header->magic != MAGIC || header->abi != TD_ABI || header->precision != (int32_t)m->precision
         || memcmp(&header->config, &m->config, sizeof m->config) || strncmp(header->key, key, sizeof header->key))
         return failed(m, error, error_size, "%s is of another model, precision or version", path);
     if (header->n_bytes != m->n_bytes || m->n_bytes % LINE || header->checksum != checksum_of(header, m->block, 1))
@@ -250,6 +246,28 @@ td_model *td_map(const struct td_config *config, int32_t precision, const char *
     pack_model(&p, m);
     return m;
 }
+
+td_model *td_map(const struct td_config *config, int32_t precision, const char *path, const char *key, char *error,
+                 int32_t error_size) {
+    td_model *m = new_model(config, precision, error, error_size);
+    if (!m) return NULL;
+    m->block = map_file(path, &m->n_bytes);
+    if (!m->block) return failed(m, error, error_size, "%s cannot be read", path);
+    return found(m, path, key, error, error_size);
+}
+
+#if defined(__wasm__)
+td_model *td_read(void *block, size_t n_bytes, char *error, int32_t error_size) {
+    const struct header *header = block;
+    const int is_model = n_bytes >= sizeof *header && header->magic == MAGIC && header->abi == TD_ABI;
+    td_model *m = is_model ? new_model(&header->config, header->precision, error, error_size) : NULL;
+    if (!is_model) snprintf(error, (size_t)error_size, "the model is damaged, or of another version than the engine");
+    if (!m) return free(block), NULL;
+    m->block = block;
+    m->n_bytes = n_bytes;
+    return found(m, "the model", header->key, error, error_size);
+}
+#endif
 
 void td_free(td_model *m) {
     if (!m) return;

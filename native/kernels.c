@@ -160,7 +160,7 @@ INLINE void write_integers(const lanes x, float step, float reciprocal, struct i
     }
 #if defined(__AVX512VNNI__)
     for (int i = 0; i < PANEL; i++) input->int8[at + (size_t)i] = (int8_t)(integers[i] ^ -128);
-#elif defined(__AVX2__)
+#elif defined(__AVX2__) || defined(__wasm_simd128__)
     for (int i = 0; i < PANEL; i++) input->int16[at + (size_t)i] = (int16_t)integers[i];
 #else
     for (int i = 0; i < PANEL; i++) input->int8[at + (size_t)i] = (int8_t)integers[i];

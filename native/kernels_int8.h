@@ -99,6 +99,8 @@ INLINE void sums_int8(const int rows, const int panels, const struct input *x, i
             for (int q = 0; q < 4; q++) vst1q_s32(sum[r * panels + c] + 4 * q, total[r * 4 + q]);
     }
 }
+#elif defined(__wasm_simd128__)
+#include "kernels_wasm.h"
 #else
 INLINE void sums_int8(const int rows, const int panels, const struct input *x, int row, const struct matrix *m,
                       int panel, panel_sums *sum) {

@@ -3,6 +3,7 @@
 #ifndef TRANSDUCE_H
 #define TRANSDUCE_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #if defined(_WIN32)
@@ -102,6 +103,10 @@ EXPORT int32_t td_save(const td_model *, const char *path, const char *key, char
    another key, configuration, precision or TD_ABI. */
 EXPORT td_model *td_map(const struct td_config *, int32_t precision, const char *path, const char *key, char *error,
                         int32_t error_size);
+#if defined(__wasm__)
+/* A model from the bytes of such a file, in memory of malloc, which is freed with it or if they are damaged. */
+td_model *td_read(void *bytes, size_t n_bytes, char *error, int32_t error_size);
+#endif
 /* 0; 1 if stopped, with results as far as they are; 2 if a logit is NaN or all tokens have probability 0 (error says
    where); 3 without memory. */
 EXPORT int32_t td_run(const td_model *, struct td_search *, char *error, int32_t error_size);

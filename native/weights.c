@@ -5,7 +5,7 @@
 
 #include "weights.h"
 
-enum { N_SINUSOIDS = 2048 };
+enum { N_SINUSOIDS = 512 }; /* those of later positions are computed */
 
 static void *take(struct packer *p, size_t n_bytes) {
     void *at = p->pass == COUNT ? NULL : p->block + p->used;
@@ -120,12 +120,25 @@ static struct norm pack_norm(struct packer *p, const char *prefix, int width) {
     return (struct norm){parts[0], parts[1]};
 }
 
-/* A table that is kept as it is. */
-static struct td_tensor keep(struct packer *p, struct td_tensor t) {
-    const size_t n_bytes = (size_t)t.n_rows * (size_t)t.n_columns * (t.type == 0 ? sizeof(float) : sizeof(uint16_t));
-    void *at = take(p, n_bytes);
-    if (p->pass == FILL) memcpy(at, t.data, n_bytes);
-    return (struct td_tensor){NULL, at, t.n_rows, t.n_columns, t.type};
+/* To the nearest, ties to even. */
+static uint16_t to_fp16(float x) {
+    uint32_t bits;
+    const float size = fabsf(x);
+    memcpy(&bits, &size, sizeof bits);
+    const uint16_t sign = signbit(x) ? 0x8000 : 0;
+    if (!(size < 65520)) return sign | (x != x ? 0x7e00 : 0x7c00);
+    if (size < 0x1p-14f) return sign | (uint16_t)lrintf(size * 0x1p24f);
+    return sign | (uint16_t)((bits + 0xfff + (bits >> 13 & 1) - (112u << 23)) >> 13);
+}
+
+/* A table whose rows are read one by one; fp32 becomes fp16 unless products are in fp32, too. */
+static struct td_tensor keep(struct packer *p, enum precision precision, struct td_tensor t) {
+    const size_t n = (size_t)t.n_rows * (size_t)t.n_columns;
+    const int is_halved = t.type == 0 && precision != FP32;
+    void *at = take(p, n * (t.type || is_halved ? sizeof(uint16_t) : sizeof(float)));
+    if (p->pass == FILL && !is_halved) memcpy(at, t.data, n * (t.type ? sizeof(uint16_t) : sizeof(float)));
+    for (size_t i = 0; p->pass == FILL && is_halved && i < n; i++) ((uint16_t *)at)[i] = to_fp16(((const float *)t.data)[i]);
+    return (struct td_tensor){NULL, at, t.n_rows, t.n_columns, is_halved ? 2 : t.type};
 }
 
 /* ---- a model ---- */
@@ -171,8 +184,8 @@ static void pack_positions(struct packer *p, td_model *m) {
     for (int i = 0; p->pass == FILL && i < m->n_sinusoids; i++) sinusoid(table + (size_t)i * (size_t)width, i, width);
     m->sinusoids = table;
     if (!c->n_positions) return;
-    m->tgt.positions = keep(p, find(p, is_translator ? "tgt_positions.weight" : "src_positions.weight", c->n_positions, c->d_model, 1));
-    if (is_translator && c->src_vocab_size) m->src.positions = keep(p, find(p, "src_positions.weight", c->n_positions, c->d_model, 1));
+    m->tgt.positions = keep(p, m->precision, find(p, is_translator ? "tgt_positions.weight" : "src_positions.weight", c->n_positions, c->d_model, 1));
+    if (is_translator && c->src_vocab_size) m->src.positions = keep(p, m->precision, find(p, "src_positions.weight", c->n_positions, c->d_model, 1));
 }
 
 /* All weights, in one order. Tied embeddings are there once. */
@@ -184,10 +197,10 @@ void pack_model(struct packer *p, td_model *m) {
     pack_stack(p, m, &m->encoder, "encoder", 0);
     pack_stack(p, m, &m->decoder, "decoder", is_translator);
     const struct td_tensor tgt = find(p, is_translator ? "tgt_embedding.weight" : "src_embedding.weight", c->tgt_vocab_size, c->d_model, 1);
-    m->tgt.table = keep(p, tgt);
+    m->tgt.table = keep(p, m->precision, tgt);
     if (is_translator && c->src_vocab_size) {
         const struct td_tensor src = find(p, "src_embedding.weight", c->src_vocab_size, c->d_model, c->src_vocab_size != c->tgt_vocab_size);
-        m->src.table = src.type == ABSENT ? m->tgt.table : keep(p, src);
+        m->src.table = src.type == ABSENT ? m->tgt.table : keep(p, m->precision, src);
     }
     pack_positions(p, m);
     const struct td_tensor output = find(p, "output.weight", c->tgt_vocab_size, c->d_model, 0);

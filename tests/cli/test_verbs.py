@@ -481,7 +481,7 @@ def test_every_verb_and_flag_is_known() -> None:
             "--tsv",
         ],
         "model": ["--json", "--length", "--vocab-size"],
-        "export": ["--json", "--license", "--out", "--text", "--to"],
+        "export": ["--json", "--license", "--out", "--precision", "--text", "--to"],
         "fill": ["--device", "--engine", "--json", "--n-best"],
         "generate": [
             "--beam",

@@ -193,10 +193,14 @@ def test_int8_rounds_as_it_is_defined(monkeypatch: pytest.MonkeyPatch) -> None:
             exact.setattr(F, "linear", linear)
             return int8_linear_reference(x.flatten(0, -2), weight_OI, bias_O).unflatten(0, x.shape[:-1])
 
-    model, linear = random_model(), F.linear
+    def halved(ids: Tensor, weight: Tensor) -> Tensor:
+        return embedding(ids, weight.half().float() if weight.requires_grad else weight)
+
+    model, linear, embedding = random_model(), F.linear, F.embedding
     pairs = [ForcedPair(each.source, [*each.source[::-1], EOS_ID]) for each in requests()]  # type: ignore[arg-type]
     got = native(model, "int8").forced_scores(pairs, max_tokens=100)
     monkeypatch.setattr(F, "linear", rounded)
+    monkeypatch.setattr(F, "embedding", halved)
     expected = torch_engine([model], EngineSettings()).forced_scores(pairs, max_tokens=1)
     differences = [np.abs(a.log_probs_T - b.log_probs_T).max() for a, b in zip(got, expected, strict=True)]
     assert np.median(differences) < 1e-5  # a sum that is rounded otherwise may move an input to another level

@@ -11,7 +11,7 @@ from functools import cache
 
 from transduce.patterns import compiled_on_use
 
-__all__ = ["LOOKS_AT", "continues"]
+__all__ = ["LOOKS_AT", "abbreviations", "continues"]
 
 # Titles, and other words that stand before the word they belong to, also before one with a capital letter.
 _BEFORE_ANYTHING = {
@@ -112,6 +112,11 @@ def _is_german_ordinal(number: re.Match[str], after: str) -> bool:
     word = first[1].lower() if first else ""
     follows_article = (number[1] or "").lower() in _BEFORE_ORDINAL and word not in _SENTENCE_STARTS
     return word in _MONTHS_AND_DAYS or (follows_article and word != "" and len(number[2]) < len("1990"))
+
+
+def abbreviations(language: str) -> frozenset[str]:
+    """Return words that never end a sentence of a language, whatever follows their full stop."""
+    return _of(language.partition("-")[0].lower())[0]
 
 
 @cache

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from transduce.patterns import compiled_on_use
 
 __all__ = [
-    "NUMBER_KINDS", "Verbatim", "address_spans", "find_verbatim", "has_verbatim", "verbatim_spans", "verbatim_strings",
+    "NUMBER_KINDS", "UNSPACED", "VERBATIM", "Verbatim", "address_spans", "find_verbatim", "has_verbatim",
+    "verbatim_spans", "verbatim_strings",
 ]  # fmt: skip
 
 NUMBER_KINDS = ("quantity", "number")  # of verbatim strings that languages write in different ways
@@ -97,12 +98,13 @@ _KINDS = {
     "private_use": "[\ue000-\uf8ff]+",  # no model is trained on these; includes the masks
 }
 _ADDRESS_KINDS = ("tag", "entity", "url", "email", "placeholder", "path", "time", "code", "digits", "emoji")
-_VERBATIM = compiled_on_use("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in _KINDS.items()))
+# Each kind as a group, in a text whose UNSPACED runs are U+FDD0.
+VERBATIM = compiled_on_use("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in _KINDS.items()))
 _ADDRESS = compiled_on_use("|".join(f"(?:{_KINDS[kind]})" for kind in _ADDRESS_KINDS))
 # A fast filter: every verbatim string contains a hint. Texts without one need none of the long patterns.
 _HINT = compiled_on_use(r"[<&/@%${\\\d\[_:]|\.\w|#[fF]{3}|[¼-¾⅐-⅞]|[^\x00-\u2121]")
 # Letters of scripts without spaces between words, and of Hangul, whose particles follow a word directly.
-_UNSPACED = compiled_on_use(
+UNSPACED = compiled_on_use(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]+"
 )
 
@@ -124,7 +126,7 @@ def verbatim_strings(text: str) -> Iterator[Verbatim]:
     [('time', '2024-11-26'), ('placeholder', '$Name'), ('code', 'AB-1234'), ('url', 'x.org/a')]
     """
     if _HINT.search(text):
-        for match in _VERBATIM.finditer(_matchable(text)):
+        for match in VERBATIM.finditer(_matchable(text)):
             assert match.lastgroup is not None
             yield Verbatim(match.lastgroup, match.start(), match.end(), text[match.start() : match.end()])
 
@@ -161,4 +163,4 @@ def has_verbatim(text: str) -> bool:
 
 def _matchable(text: str) -> str:
     """Return ``text`` with letters of scripts without spaces as a character that ends words, numbers and URLs."""
-    return _UNSPACED.sub(lambda run: "\ufdd0" * len(run[0]), text) if not text.isascii() else text
+    return UNSPACED.sub(lambda run: "\ufdd0" * len(run[0]), text) if not text.isascii() else text

@@ -25,7 +25,7 @@ from transduce.model.weight_shapes import require_shapes, weight_shapes
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["make", "reason_against"]
+__all__ = ["make", "packed", "reason_against"]
 
 
 def make(models: Sequence[Any], settings: EngineSettings) -> Engine | None:
@@ -33,21 +33,24 @@ def make(models: Sequence[Any], settings: EngineSettings) -> Engine | None:
     if reason_against(models) is not None:
         return None
     [model] = models
-    begins_word = _begins_word(model)
-
-    def packed() -> NativeModel:
-        weights, _kept = _weights_of(model)
-        return NativeModel(model.config, weights, settings.precision, begins_word=begins_word)
-
     if not isinstance(model, StoredModel):
-        return NativeEngine(packed(), settings)
+        return NativeEngine(packed(model, settings.precision), settings)
     assert isinstance(model.config, PlainConfig)
     file = model.weights_file
     with file.verified_while_read():
         if reads_media(model.config):
-            return NativeEngine(packed(), settings)
-        made = packed_once(model.config, settings.precision, file, begins_word=begins_word, pack=packed)
+            return NativeEngine(packed(model, settings.precision), settings)
+        made = packed_once(
+            model.config, settings.precision, file, begins_word=_begins_word(model),
+            pack=lambda: packed(model, settings.precision),
+        )  # fmt: skip
     return NativeEngine(made, settings)
+
+
+def packed(model: Any, precision: str) -> NativeModel:
+    """Return the packed weights of a model; the caller verifies the file of one that is stored."""
+    weights, _kept = _weights_of(model)
+    return NativeModel(model.config, weights, precision, begins_word=_begins_word(model))
 
 
 def reason_against(models: Sequence[Any]) -> str | None:
