@@ -19,11 +19,13 @@ from transduce.config import (
     ModelConfig,
     SampledSearchConfig,
     SearchConfig,
+    TransformerConfig,
 )
 from transduce.errors import SearchError
 from transduce.inference.engine import NO_CONSTRAINTS, Constraints, Engine, EngineSettings, ForcedPair, Request, Run
 from transduce.inference.engines.native import make as native_engine
 from transduce.inference.native.binding import library
+from transduce.inference.native.model import reason_against_config
 from transduce.inference.torch_engine import torch_engine
 from transduce.model import Transformer, TransformerLM, make_model
 from transduce.model.inference import int8_linear_reference
@@ -308,3 +310,15 @@ def test_what_it_does_not_know_is_left_to_others() -> None:
     for changes in ({"n_experts": 4}, {"attention": "restricted"}, {"block_size": 2}, {"compatibility": "dot"}):
         assert native_engine([random_model(**changes)], EngineSettings()) is None
     assert native_engine([random_model(), random_model()], EngineSettings()) is None
+
+
+def test_what_it_does_not_know_is_refused_by_name() -> None:
+    """Also what is new: a model must not be computed as another one."""
+
+    class Newer(TransformerConfig):
+        n_registers: int = 0
+
+    assert reason_against_config(Newer()) is None
+    assert reason_against_config(Newer(n_registers=2)) == "it does not know n_registers = 2"
+    rotary = TransformerConfig().model_copy(update={"positions": "rotary", "norm": "both"})
+    assert reason_against_config(rotary) == "it does not know positions = 'rotary' and norm = 'both'"

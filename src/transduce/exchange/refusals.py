@@ -37,8 +37,8 @@ def _reasons(config: ModelConfig, capabilities: Capabilities, target: Target) ->
         yield f"attention = {config.attention!r}; attention there is over all positions"
     if config.n_experts > 1:
         yield f"n_experts = {config.n_experts}; layers there have one feed-forward network"
-    if config.positions == "words":
-        yield "positions = 'words'; positions there count tokens, not words"
+    if config.positions not in ("sinusoidal", "learned"):
+        yield f"positions = {config.positions!r}; positions there are sinusoids or learned, and count tokens, not words"
     if config.d_model % config.n_heads:
         yield f"d_model {config.d_model} is not a multiple of n_heads {config.n_heads}"
     if max(config.d_k, config.d_v) > config.d_model // config.n_heads:

@@ -1,6 +1,6 @@
 """The seam between what users call and what computes: an engine turns requests into hypotheses, and scores outputs.
 
-Requests, options and results are plain Python and numpy, so that an engine may do without torch. ``engines.py`` lists
+Requests, options and results are plain Python and numpy, so that an engine may do without torch. ``engines`` lists
 the engines and chooses one. What all of them share is here: batches of similar length, and seeds of draws.
 
 Shapes: S source positions, T tokens of a target, Z columns or frames, X width of a feature.

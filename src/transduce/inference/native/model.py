@@ -27,6 +27,19 @@ TYPES = ("float32", "bfloat16", "float16")
 
 PlainConfig = TransformerConfig | LanguageModelConfig
 
+# Settings of an architecture of which some values are computed.
+KNOWN_VALUES: dict[str, tuple[object, ...]] = {
+    "compatibility": ("scaled",), "attention": ("full",), "n_experts": (1,), "is_causal": (True,), "decoder": ("causal",),
+    "block_size": (1,), "output": ("tokens", "tokens-and-value"), "positions": ("sinusoidal", "learned", "words"),
+    "norm": ("post", "pre"), "activation": ACTIVATIONS[1:], "source": ("tokens", "patches", "frames"),
+}  # fmt: skip
+# Those of which every value is, or does not matter. Any other setting must have its default.
+KNOWN = frozenset(
+    "system d_model d_ff d_k d_v n_heads n_layers n_encoder_layers n_decoder_layers vocab_size src_vocab_size"
+    " tgt_vocab_size embeddings tied_embeddings scale_embeddings attention_bias output_bias norm_eps n_positions"
+    " source_width patch_height patch_width neighbourhood n_active_experts p_drop p_drop_attention p_drop_relu".split()
+)
+
 # By names on disk: the address, the shape and the type of each tensor.
 WeightsInMemory = Mapping[str, tuple[int, tuple[int, ...], str]]
 
@@ -40,17 +53,11 @@ def reason_against_config(config: object) -> str | None:
     """Return why the engine does not know an architecture; None if it does."""
     if not isinstance(config, TransformerConfig | LanguageModelConfig):
         return "it is no Transformer"
-    unknown = {
-        "compatibility": config.compatibility != "scaled", "attention": config.attention != "full",
-        "n_experts": config.n_experts != 1,
-    }  # fmt: skip
-    if isinstance(config, LanguageModelConfig):
-        unknown |= {"is_causal": not config.is_causal, "output": config.output == "scalar"}
-    else:
-        unknown |= {
-            "decoder": config.decoder != "causal", "block_size": config.block_size != 1,
-        }  # fmt: skip
-    names = [f"{name} = {getattr(config, name)!r}" for name, is_unknown in unknown.items() if is_unknown]
+    names = []
+    for name, field in type(config).model_fields.items():
+        value = getattr(config, name)
+        if name not in KNOWN and value not in KNOWN_VALUES.get(name, (field.default,)):
+            names.append(f"{name} = {value!r}")
     return f"it does not know {' and '.join(names)}" if names else None
 
 
