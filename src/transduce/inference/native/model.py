@@ -29,9 +29,10 @@ PlainConfig = TransformerConfig | LanguageModelConfig
 
 # Settings of an architecture of which some values are computed.
 KNOWN_VALUES: dict[str, tuple[object, ...]] = {
-    "compatibility": ("scaled",), "attention": ("full",), "n_experts": (1,), "is_causal": (True,), "decoder": ("causal",),
-    "block_size": (1,), "output": ("tokens", "tokens-and-value"), "positions": ("sinusoidal", "learned", "words"),
-    "norm": ("post", "pre"), "activation": ACTIVATIONS[1:], "source": ("tokens", "patches", "frames"),
+    "compatibility": ("scaled",), "attention": ("full",), "n_experts": (1,), "block_size": (1,), "is_causal": (True,),
+    "decoder": ("causal",), "output": ("tokens", "tokens-and-value"), "norm": ("post", "pre"),
+    "positions": ("sinusoidal", "learned", "words"), "activation": ACTIVATIONS[1:],
+    "source": ("tokens", "patches", "frames"),
 }  # fmt: skip
 # Those of which every value is, or does not matter. Any other setting must have its default.
 KNOWN = frozenset(
