@@ -4,10 +4,10 @@
 
 Each program runs in a new process, in turn, round by round, every second round in reverse order:
 
-* import torch: ``python -c "import torch"``, the lower bound of everything that translates
+* import torch: ``python -c "import torch"``, the lower bound of what computes with PyTorch
 * translate MODEL: ``echo "a dog" | transduce translate MODEL``
 * load MODEL: ``Translator.load(MODEL).translate(["a dog"])`` in Python, imports included
-* help, version, score: commands that need no torch; score has one line
+* help, version, score: commands without a model; score has one line
 
 The models have random weights: the model of ``transduce demo``, and base with a vocabulary of 37,000. A random model
 never ends a sentence, so a translation is cut off at five tokens more than its source.

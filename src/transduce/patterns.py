@@ -20,6 +20,8 @@ class _Pattern:
         return re.compile(*self._written)
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # of a copy that is not made yet, for instance
+            raise AttributeError(name)
         value = getattr(self._compiled, name)
         setattr(self, name, value)  # found at once from now on
         return value
