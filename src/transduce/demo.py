@@ -165,7 +165,7 @@ def run_demo(
 
     Raises ConfigError if the run's task is not translation.
     """
-    if TrainedModel.by_task.get(config.data.task) is not Translator:
+    if TrainedModel.class_of(config.data.task) is not Translator:
         raise ConfigError("the demo trains a translator; for a parser: transduce train recipes/parsing-gum.toml")
     run = train(
         config,

@@ -53,6 +53,7 @@ def test_another_task_is_refused(micro_model: Path, own_model: Path, monkeypatch
 
 @pytest.mark.skipif(library() is None, reason="the engine in C was not compiled")
 def test_every_class_takes_an_engine(micro_model: Path) -> None:
+    assert TrainedModel.class_of("unknown") is None  # all have been imported
     for kind in set(TrainedModel.by_task.values()):
         assert {"engine"} <= signature(kind.load).parameters.keys() & signature(kind.from_folder).parameters.keys()
     engines = {type(transduce.load(micro_model, engine=name).engine).__name__ for name in ("native", "torch")}

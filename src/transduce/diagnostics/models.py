@@ -37,7 +37,7 @@ def examine_model(folder: Path) -> Iterator[Finding]:
         yield good(folder, f"on a CPU it is run by the engine in C, with kernels for {kernels()}")
     else:
         yield good(folder, f"it is run by PyTorch; not by the engine in C: {reason}")
-    if TrainedModel.is_known(read):
+    if TrainedModel.class_of(read.used_as, read.task) is not None:
         yield from guard(folder, _examine_output(folder, TrainedModel.class_for(read).from_folder(read)))
 
 

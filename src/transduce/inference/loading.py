@@ -44,8 +44,9 @@ def load(
     """
     folder, wanted = Path(folder), kind or TrainedModel
     loaded = read_model_folder(folder, device=usable_device(device))
-    if kind is None and not wanted.is_known(loaded):
+    tasks = loaded.used_as, loaded.task
+    if kind is None and TrainedModel.class_of(*tasks) is None:
         added = added_task(loaded.task, folder)
-        if not wanted.is_known(loaded) and hasattr(added, "load"):
+        if TrainedModel.class_of(*tasks) is None and hasattr(added, "load"):
             return added.load(folder, device=device)
     return wanted.class_for(loaded).from_folder(loaded, engine=engine)

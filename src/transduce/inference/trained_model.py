@@ -88,14 +88,17 @@ class TrainedModel(ProcessBound, ABC):
     def from_folder(cls, loaded: ModelFolder, *, engine: EngineName = "auto") -> Self:
         """Return the model of a folder that has been read. Raises CheckpointError as ``load``."""
 
-    @classmethod
-    def is_known(cls, saved: SavedModel) -> bool:
-        """Return whether there is a class for a model, without importing a task of another distribution."""
-        for module in KINDS:
-            if saved.used_as in TrainedModel.by_task:
-                break
-            import_module(f"{__package__}.{module}")
-        return not {saved.used_as, saved.task}.isdisjoint(TrainedModel.by_task)
+    @staticmethod
+    def class_of(*tasks: str) -> type[TrainedModel] | None:
+        """Return the class for the first of these tasks that has one, here or in what another package has imported."""
+        for task in tasks:
+            for module in KINDS:
+                if task in TrainedModel.by_task:
+                    break
+                import_module(f"{__package__}.{module}")
+            if task in TrainedModel.by_task:
+                return TrainedModel.by_task[task]
+        return None
 
     @classmethod
     def class_for(cls, saved: SavedModel) -> type[Self]:
@@ -106,9 +109,10 @@ class TrainedModel(ProcessBound, ABC):
         folder, task = saved.folder, saved.task
         if not {saved.used_as, task}.isdisjoint(cls.capabilities.tasks):
             return cls
-        if not cls.is_known(saved):
+        found = cls.class_of(saved.used_as, task)
+        if found is None:
             added_task(task, folder)  # its module may define the class
-        found = TrainedModel.by_task.get(saved.used_as) or TrainedModel.by_task.get(task)
+            found = cls.class_of(saved.used_as, task)
         if found is None:
             raise CheckpointError(f"{folder} holds a model for {task}; load it by the package that defines this task")
         if not issubclass(found, cls):

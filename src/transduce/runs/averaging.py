@@ -61,7 +61,7 @@ def average_run(
         search=config.search,
         direction=config.data.direction,
         task=task.name,
-        used_as=None if task.name in TrainedModel.by_task else task.used_as,
+        used_as=task.used_as if TrainedModel.class_of(task.name) is None else None,
         card=model_card(config, prepared, state, averaged=averaged.in_words, ancestry=settings.ancestry),
         statistics=task.line_statistics(prepared, config),
         longest_source=task.longest_source(prepared),
