@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -150,6 +151,11 @@ def test_what_a_page_cannot_run_is_refused_by_name(tmp_path: Path) -> None:
         ({"search": SampledSearchConfig()}, "search.kind = 'sampling'"),
     ):
         assert fact in str(browser._reason_against(replace(loaded, **changes)))
+
+
+def test_it_needs_no_pytorch() -> None:
+    program = "import sys; from transduce.exchange import export_page; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_where_no_engine_can_be_compiled_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
