@@ -229,7 +229,7 @@ export class Translator {
     for (const line of text.split(LINE_ENDS)) {
       for (const { sentence, space } of this.sentences(line)) {
         const { ids, text } = /\p{L}/u.test(sentence) ? this.translated(sentence, greedy) : { ids: [], text: '' };
-        await add(/[\p{L}\p{N}]/u.test(text) ? text : sentence, ids.length + 1);
+        await add(/[\p{L}\p{N}]/u.test(text) ? text : sentence, ids.length && ids.length + 1);
         if (space) await add(space);
       }
     }
