@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -32,8 +33,10 @@ from transduce.text import (
     Tokenizer,
     Tokenizers,
     byte_tokenizer,
+    is_all_caps,
     mask,
     normalise,
+    to_sentence_case,
     train_bpe,
     train_characters,
     train_wordpiece,
@@ -55,7 +58,7 @@ PROGRAM = """
 import { readFileSync } from 'node:fs';
 const page = process.argv[1];
 const code = readFileSync(`${page}/translator.js`).toString('base64');
-const { Translator } = await import(`data:text/javascript;base64,${code}`);
+const { Translator, ...functions } = await import(`data:text/javascript;base64,${code}`);
 const { calls, bytes } = JSON.parse(readFileSync(0, 'utf8'));
 const read = async (name) => {
   const whole = readFileSync(`${page}/${name}`);
@@ -68,7 +71,7 @@ try {
   const results = [];
   for (const [name, ...given] of calls) {
     const [method, owner = 'self'] = name.split('.').reverse();
-    const object = { self: translator, ...translator }[owner];
+    const object = { self: translator, functions, ...translator }[owner];
     results.push(await object[method](...given));
   }
   console.log(JSON.stringify(results));
@@ -150,6 +153,11 @@ def test_what_a_page_cannot_run_is_refused_by_name(tmp_path: Path) -> None:
         ({"search": SampledSearchConfig()}, "search.kind = 'sampling'"),
     ):
         assert fact in str(browser._reason_against(replace(loaded, **changes)))
+
+
+def test_it_needs_no_pytorch() -> None:
+    program = "import sys; from transduce.exchange import export_page; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_where_no_engine_can_be_compiled_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,6 +257,28 @@ def test_strings_that_are_copied_become_masks_and_come_back(tmp_path: Path) -> N
         [shown] = in_node(tmp_path / "page", [("masks.masked", words)], bytes=0)
         [restored] = in_node(tmp_path / "page", [("masks.restored", "der Hund rennt weiter.", shown)], bytes=0)
         assert restored["text"] == unmask("der Hund rennt weiter.", mask(words))[0]
+
+
+@needs_node
+@pytest.mark.usefixtures("no_engine")
+def test_capitals_are_known_as_in_python(tmp_path: Path) -> None:
+    export_page(written(tmp_path / "model"), tmp_path / "page")
+    texts = [
+        "READ THIS FIRST!",
+        "NATO",
+        "The USA",
+        "使用 GPU 和 CPU 训练模型",
+        "DO I KNOW YOU?",
+        "12 34",
+        "ÄRGER MIT DEM E-MAIL",
+        "",
+    ]
+    calls = [("functions.isAllCaps", text) for text in texts]
+    assert in_node(tmp_path / "page", calls, bytes=0) == list(map(is_all_caps, texts))
+    for language in ("en", "de", "tr"):
+        calls = [("functions.toSentenceCase", text, language) for text in (*texts, "IŞIK İYİ")]
+        lowered = [to_sentence_case(text, language) for text in (*texts, "IŞIK İYİ")]
+        assert in_node(tmp_path / "page", calls, bytes=0) == lowered
 
 
 @needs_node

@@ -34,6 +34,7 @@ from transduce.inference.folder import ModelFolder, read_model_config, read_mode
 from transduce.inference.native import binding
 from transduce.inference.text_search import MAX_SOURCE_TOKENS
 from transduce.inference.translation.mask_statistics import mask_rules
+from transduce.inference.translation.segment_text import MIN_CAPS_FRACTION
 from transduce.text import BOS_ID, PAD_ID, SentencePieceTokenizer, Tokenizer
 from transduce.text.abbreviations import abbreviations
 from transduce.text.characters import SPACELESS
@@ -157,6 +158,7 @@ def _settings(loaded: ModelFolder) -> dict[str, Any]:
         "quotes": quotes or QuoteStyle.of_vocabulary(tokenizers.src.vocabulary).as_text(),
         "invisible": [INVISIBLE, LONE_JOINERS],
         "spaceless": SPACELESS,
+        "lowers_caps": lines is None or lines.caps < MIN_CAPS_FRACTION,
         "masks": _masks(loaded),
         "abbreviations": sorted(abbreviations(source)),
         "tokenizers": list(map(_tokenizer, sides)),

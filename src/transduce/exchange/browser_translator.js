@@ -162,6 +162,22 @@ class Masks {
   }
 }
 
+// Whether a sentence is in capitals: several words, and hardly a letter that is not upper-case.
+export function isAllCaps(text) {
+  if (text.toUpperCase() !== text || text.toLowerCase() === text) return false;
+  const letters = text.match(/\p{L}/gu), n_upper = (word) => (word.match(/\p{Lu}/gu) ?? []).length;
+  if (n_upper(text) < 0.9 * letters.length) return false;
+  const words = text.match(/[\p{L}\p{N}]+(?:-[\p{L}\p{N}]+)*/gu).filter((word) => n_upper(word) > 1);
+  return words.length > 1 && words.join('').length > 5;
+}
+
+// The same in small letters, but for the first one and the English "I".
+export function toSentenceCase(text, language) {
+  const lowered = text.toLocaleLowerCase(language);
+  const words = /^en\b/.test(language) ? lowered.replace(/(?<![\p{L}\p{N}_])i(?![\p{L}\p{N}_])/gu, 'I') : lowered;
+  return words.replace(/\p{L}/u, (first) => first.toLocaleUpperCase(language));
+}
+
 const noMasks = { restored: (text) => ({ text: text.replace(MASKS, ''), isComplete: true }) };
 
 // A text with a word more, at the border of words nearest to a fraction of its length.
@@ -229,7 +245,7 @@ export class Translator {
     for (const line of text.split(LINE_ENDS)) {
       for (const { sentence, space } of this.sentences(line)) {
         const { ids, text } = /\p{L}/u.test(sentence) ? this.translated(sentence, greedy) : { ids: [], text: '' };
-        await add(/[\p{L}\p{N}]/u.test(text) ? text : sentence, ids.length + 1);
+        await add(/[\p{L}\p{N}]/u.test(text) ? text : sentence, ids.length && ids.length + 1);
         if (space) await add(space);
       }
     }
@@ -299,9 +315,13 @@ export class Translator {
   // The best output of a sentence, {ids, text}: of the beam if the best one loops, else of a search that writes no loops.
   translated(sentence, greedy) {
     const masked = this.masks?.masked(sentence) ?? { text: sentence, originals: {} };
-    const source = this.encode(masked.text), beam = greedy ? 1 : this.settings.search.beam_size;
+    const { lowers_caps, source: from, target: to } = this.settings, isCaps = lowers_caps && isAllCaps(masked.text);
+    const source = this.encode(isCaps ? toSentenceCase(masked.text, from) : masked.text), beam = greedy ? 1 : this.settings.search.beam_size;
     const limits = Array.from({ length: MAX_UNIT }, (_, i) => Math.max(i ? 2 : 3, repeats(source.slice(0, -1), i + 1)));
-    const written = (ids) => ({ ids, ...(this.masks ?? noMasks).restored(this.decode(ids), masked) });
+    const written = (ids) => {
+      const text = isCaps ? this.decode(ids).toLocaleUpperCase(to) : this.decode(ids);
+      return { ids, ...(this.masks ?? noMasks).restored(text, masked) };
+    };
     const isGood = ({ text, isComplete }) => isComplete && !this.loops.isRepetitive(sentence, text);
     let best;
     for (const [n_best, allowed] of [[1, null], [beam, null], [beam, limits]]) {
