@@ -35,7 +35,7 @@ from transduce.exchange.probes import (
 )
 from transduce.exchange.refusals import require_exportable
 from transduce.inference import Translator
-from transduce.inference.folder import write_model_folder
+from transduce.inference.folder import SavedModel, write_model_folder
 from transduce.inference.trained_model import TrainedModel
 from transduce.inference.translation.line_statistics import LineStatistics
 from transduce.model import Transformer, TransformerLM
@@ -347,8 +347,9 @@ def test_what_cannot_be_carried_is_refused_by_name(reason: str) -> None:
     ],
 )  # fmt: skip
 def test_tasks_without_a_counterpart_are_refused(task: str, target: Any, reason: str) -> None:
+    saved = SavedModel(Path("model"), ModelConfig(**SMALL), task, task)
     with pytest.raises(ConfigError, match=reason):
-        require_exportable(ModelConfig(**SMALL), TrainedModel.by_task[task].capabilities, target, where=Path("model"))
+        require_exportable(saved.config, TrainedModel.class_for(saved).capabilities, target, where=saved.folder)
 
 
 def test_a_missing_library_is_named(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
