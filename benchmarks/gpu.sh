@@ -4,7 +4,7 @@
 #     tests      the GPU computes the same as the CPU (pytest tests/gpu)
 #     base, big  training in bf16 with batches of 25,000 tokens, without and with compilation
 #     decoding   translating with beam 4, base and big
-#     paper      Table 3 of the paper at its sizes on captions, $JOBS runs at once (default: 12), stopped after $PAPER_MINUTES
+#     paper      Table 3 of the paper at half its sizes on captions, $JOBS runs at once (default: 12), stopped after $PAPER_MINUTES
 #                (default: 8); rows that have a record in paper/reports/runs/gpu are not trained again
 #   benchmarks/gpu.sh train DATA RECIPE...   train each recipe with $SEEDS (default: 1 2) on the data folder; writes scores and model
 #                                            cards; an interrupted run in $OUT is resumed

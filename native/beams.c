@@ -52,15 +52,19 @@ static void write_result(struct search *s, const struct beams *b, int place, con
     r->is_finished[at] = (uint8_t)is_finished;
 }
 
+static int no_hypothesis(struct search *s, const struct beams *b) {
+    s->where = b->index, s->n_written = b->alive->n - b->n_prompt;
+    return NO_HYPOTHESIS;
+}
+
 /* Write the n-best list of a sentence: finished hypotheses, else the alive beams. A status. */
 int write_results(struct search *s, struct beams *b) {
     const int n_best = s->request->n_best, n = b->n_finished ? b->n_finished : b->n_alive;
-    s->where = b->index, s->n_written = b->alive->n - b->n_prompt;
     for (int i = 0; i < n_best; i++) {
         s->request->lengths[b->index * n_best + i] = -1;
         if (i < n) write_result(s, b, i, b->n_finished ? &b->finished[i] : &b->alive[i], b->n_finished > 0);
     }
-    return n ? 0 : NO_HYPOTHESIS;
+    return n ? 0 : no_hypothesis(s, b);
 }
 
 /* Write the results of a sentence with n_written tokens that is at its maximum length, or whose best alive beam cannot
@@ -73,11 +77,6 @@ static int finish_if_done(struct search *s, struct beams *b, int n_written) {
     if (!b->is_done) return 0;
     s->n_open--;
     return write_results(s, b);
-}
-
-static int no_hypothesis(struct search *s, const struct beams *b) {
-    s->where = b->index, s->n_written = b->alive->n - b->n_prompt;
-    return NO_HYPOTHESIS;
 }
 
 int advance(struct search *s, struct beams *b, const float *top, const int32_t *top_ids) {

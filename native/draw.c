@@ -38,7 +38,8 @@ static double draw_uniform(struct generator *g) {
 int begin_draws(struct search *s) {
     const struct td_search *r = s->request;
     struct generator *g = table(s, (size_t)r->n_sentences, sizeof *g);
-    if (r->draft) s->draft_probabilities = table(s, (size_t)(r->n_sentences * r->n_drafted) * (size_t)s->output.n_outputs, sizeof(float));
+    const size_t n_drafts = r->draft ? (size_t)(r->n_sentences * r->n_drafted) : 0;
+    s->draft_probabilities = table(s, n_drafts * (size_t)s->output.n_outputs, sizeof(float));
     for (int i = 0; s->has_room && i < r->n_sentences; i++, g++) {
         g->state[0] = r->seeds[i];
         for (uint32_t n = 1; n < N_STATE; n++) g->state[n] = 1812433253u * (g->state[n - 1] ^ (g->state[n - 1] >> 30)) + n;
@@ -59,16 +60,23 @@ static int by_probability(const void *a, const void *b) {
 }
 
 /* Keep the top_k most probable tokens, then the fewest of these with probability top_p (Holtzman et al., 2020); the
-   others get probability 0. */
+   others get probability 0. The largest is 1, and only as many are sorted as are needed. */
 static void cut(float *p, int n, int top_k, double top_p, struct token *tokens) {
+    double total = 0, sum = 0, before = 0;
     int n_tokens = 0;
-    for (int i = 0; i < n; i++)
-        if (p[i] > 0) tokens[n_tokens++] = (struct token){p[i], i}, p[i] = 0;
+    for (int i = 0; i < n; i++) total += p[i];
+    for (float least = 1; least > 0 && (top_k ? n_tokens < top_k : sum < top_p * total); least /= 64) {
+        n_tokens = 0, sum = 0;
+        for (int i = 0; i < n; i++)
+            if (p[i] >= least) tokens[n_tokens++] = (struct token){p[i], i}, sum += p[i];
+    }
     qsort(tokens, (size_t)n_tokens, sizeof *tokens, by_probability);
     if (top_k && top_k < n_tokens) n_tokens = top_k;
-    double sum = 0, before = 0;
-    for (int i = 0; i < n_tokens; i++) sum += tokens[i].probability;
-    for (int i = 0; i < n_tokens && before < top_p * sum; before += tokens[i++].probability) p[tokens[i].output] = tokens[i].probability;
+    if (top_k) total = 0;
+    for (int i = 0; top_k && i < n_tokens; i++) total += tokens[i].probability;
+    memset(p, 0, (size_t)n * sizeof *p);
+    for (int i = 0; i < n_tokens && before < top_p * total; i++)
+        before += p[tokens[i].output] = tokens[i].probability;
 }
 
 static int32_t id_of(const struct search *s, int output) { return s->token_of ? s->token_of[output] : output; }
@@ -104,17 +112,17 @@ static int draw_output(const float *weights, int n, double uniform) {
 
 /* Draw the token of a row with probabilities p, after `n_kept` drafts; whether it is the next draft. A draft of
    probability q is kept with probability p / q, else the token is drawn from max(0, p - q). */
-static int draw_token(struct search *s, int row, int n_kept, const float *p, float *left, double given) {
+static int draw_token(struct search *s, int row, int n_kept, const float *p, double given) {
     const struct td_search *r = s->request;
     struct beams *b = s->rows[row].beams;
     const int n = s->output.n_outputs, has_draft = n_kept < b->n_drafted;
     const int32_t draft = has_draft ? b->alive->ids[b->alive->n + n_kept] : -1;
     int chosen = -1;
     if (has_draft) {
-        const float *q = s->draft_probabilities + (size_t)(b->index * r->n_drafted + n_kept) * (size_t)n;
-        if (draw_uniform(b->generator) * q[draft] < p[draft]) chosen = draft;
-        for (int i = 0; i < n; i++) left[i] = p[i] > q[i] ? p[i] - q[i] : 0;
-        if (chosen < 0) chosen = draw_output(left, n, draw_uniform(b->generator));
+        float *q = s->draft_probabilities + (size_t)(b->index * r->n_drafted + n_kept) * (size_t)n;
+        const int is_kept = draw_uniform(b->generator) * q[draft] < p[draft];
+        for (int i = 0; !is_kept && i < n; i++) q[i] = p[i] > q[i] ? p[i] - q[i] : 0;
+        chosen = is_kept ? draft : draw_output(q, n, draw_uniform(b->generator));
     }
     if (chosen < 0) chosen = draw_output(p, n, r->draw ? given : draw_uniform(b->generator));
     s->top_ids[row] = id_of(s, chosen);
@@ -127,10 +135,9 @@ int draw_tokens(struct search *s, int n_rows) {
     const int n = s->output.n_outputs;
     const size_t stride = row_stride(n);
     struct token *tokens = malloc(stride * sizeof *tokens);
-    float *left = malloc(stride * sizeof *left);
     int32_t *sentences = malloc((size_t)n_rows * sizeof *sentences);
     double *draws = calloc((size_t)n_rows, sizeof *draws);
-    int status = tokens && left && sentences && draws ? 0 : NO_MEMORY;
+    int status = tokens && sentences && draws ? 0 : NO_MEMORY;
     for (int i = 0; i < n_rows && !status; i++) sentences[i] = s->rows[i].beams->index;
     if (!status) all_logits(s, n_rows, s->whole);
     if (!status && r->draw && r->draw(n_rows, sentences, draws)) status = STOPPED;
@@ -139,9 +146,9 @@ int draw_tokens(struct search *s, int n_rows) {
         if (i && s->rows[i].beams != s->rows[i - 1].beams) n_kept = 0;
         if (n_kept < 0) continue;
         s->top_ids[i] = -1;
-        n_kept = reshape(s, &s->rows[i], p, tokens) && draw_token(s, i, n_kept, p, left, draws[i]) ? n_kept + 1 : -1;
+        n_kept = reshape(s, &s->rows[i], p, tokens) && draw_token(s, i, n_kept, p, draws[i]) ? n_kept + 1 : -1;
     }
-    free(tokens), free(left), free(sentences), free(draws);
+    free(tokens), free(sentences), free(draws);
     return status;
 }
 

@@ -68,13 +68,14 @@ INLINE void sums_bf16(const int rows, const int panels, const struct input *x, i
     }
 }
 
-/* The number that an exact sum of a row stands for. */
-INLINE lanes scaled(const int32_t *integers, const struct matrix *m, int panel, float step) {
+/* The number that an exact sum of a row stands for; `offset`, or 0, is taken from it. */
+INLINE lanes scaled(const int32_t *integers, const int32_t *offset, const struct matrix *m, int panel, float step) {
     lanes out;
-    for (int p = 0; p < PARTS; p++) {
-        bits of_part;
+    EACH_PART {
+        bits of_part, of_offset = {0};
         memcpy(&of_part, integers + p * WIDTH, sizeof of_part);
-        out.v[p] = __builtin_convertvector(of_part, part);
+        if (offset) memcpy(&of_offset, offset + p * WIDTH, sizeof of_offset);
+        out.v[p] = __builtin_convertvector(of_part - of_offset, part);
     }
     return multiply(multiply(out, load(m->step + panel * PANEL)), all(step));
 }
@@ -97,7 +98,7 @@ INLINE void tile(const enum precision precision, const int rows, const int panel
     if (precision == INT8) {
         panel_sums integers[MAX_ROWS * MAX_TILE_PANELS];
         sums_int8(rows, panels, x, row, m, panel, integers);
-        for (int i = 0; i < rows * panels; i++) sum[i] = scaled(integers[i], m, panel + i % panels, x->step[row + i / panels]);
+        for (int i = 0; i < rows * panels; i++) sum[i] = scaled(integers[i], NULL, m, panel + i % panels, x->step[row + i / panels]);
     }
     UNROLL for (int c = 0; c < panels; c++)
         UNROLL for (int r = 0; r < rows; r++) write(sum[r * panels + c], m, panel + c, activation, y + (size_t)r * y_stride + (size_t)c * PANEL);
@@ -133,7 +134,7 @@ static void product(const struct matrix *m, const struct input *x, int begin, in
         return;
     }
 #endif
-    const int most_rows = m->precision == BF16 && PARTS > 1 ? 4 : MAX_ROWS; /* it has two registers of weights */
+    const int most_rows = m->precision != BF16 ? MAX_ROWS : PARTS > 1 ? 4 : 5; /* it has two registers of weights */
     for (int first = begin; first < end; first += GROUP) {
         const int last = first + GROUP < end ? first + GROUP : end;
         float *to = y + (size_t)(first - begin) * PANEL;
@@ -149,8 +150,8 @@ static void product(const struct matrix *m, const struct input *x, int begin, in
 /* ---- inputs ---- */
 
 /* The integers of 16 floats: x / step, ties to even; of both signs up to 127. */
-INLINE void write_integers(const lanes x, float step, struct input *input, size_t at) {
-    const lanes levels = divide(x, all(step));
+INLINE void write_integers(const lanes x, float step, float reciprocal, struct input *input, size_t at) {
+    const lanes levels = quotient(x, step, reciprocal);
     int32_t integers[PANEL];
     EACH_PART {
         const part shifter = part_all(12582912.0f); /* 1.5 2^23: its last bits become the integer */
@@ -203,9 +204,11 @@ static struct input prepare(const struct matrix *m, const float *x, size_t strid
         const float step = largest_of(size) * (1.0f / 127) + 1e-32f + sum_of(zero);
         input.step[r] = step;
         const size_t at = (size_t)r * input.stride;
-        for (int i = 0; i < m->padded_inputs; i += PANEL)
-            write_integers(step != step ? all(0) : i < whole ? load(row + i) : i == whole && rest ? last : all(0),
-                           step != step ? 1 : step, &input, at + (size_t)i);
+        const int is_nan = step != step, n_loaded = is_nan ? 0 : whole;
+        const float divisor = is_nan ? 1 : step, reciprocal = 1 / divisor;
+        for (int i = 0; i < n_loaded; i += PANEL) write_integers(load(row + i), divisor, reciprocal, &input, at + (size_t)i);
+        for (int i = n_loaded; i < m->padded_inputs; i += PANEL)
+            write_integers(i == whole && rest && !is_nan ? last : all(0), divisor, reciprocal, &input, at + (size_t)i);
     }
     return input;
 }

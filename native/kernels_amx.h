@@ -44,12 +44,8 @@ static void product_in_tiles(const struct matrix *m, const struct input *x, int 
                 for (int c = 0; c <= has_second_panel; c++)
                     for (int r = 0; r < 32 && row + r < x->n_rows; r++) {
                         const int32_t *from = sums[2 * (r / 16) + c][r % 16];
-                        lanes sum = load((const float *)(const void *)from);
-                        if (is_int8) {
-                            int32_t exact[PANEL];
-                            for (int o = 0; o < PANEL; o++) exact[o] = from[o] - m->offset[(panel + c) * PANEL + o];
-                            sum = scaled(exact, m, panel + c, x->step[row + r]);
-                        }
+                        const lanes sum = is_int8 ? scaled(from, m->offset + (panel + c) * PANEL, m, panel + c, x->step[row + r])
+                                                  : load((const float *)(const void *)from);
                         write(sum, m, panel + c, activation, y + (size_t)(row + r) * y_stride + (size_t)(panel + c - begin) * PANEL);
                     }
             }

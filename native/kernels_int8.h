@@ -10,11 +10,14 @@ enum {
     MAX_TILE_PANELS = 4,
     GROUP = 4 * MAX_TILE_PANELS, /* panels of weights that all rows are multiplied with before the next ones */
 };
-#define UNROLL _Pragma("GCC unroll 8")
+#define UNROLL _Pragma("GCC unroll 24")
 
 typedef int32_t panel_sums[PANEL];
 
 #if defined(__AVX512VNNI__)
+#ifndef KEEP_IN_REGISTER
+#define KEEP_IN_REGISTER(sum) __asm__ volatile("" : "+v"(sum)) /* gcc would copy all of them in each turn */
+#endif
 INLINE void sums_int8(const int rows, const int panels, const struct input *x, int row, const struct matrix *m,
                       int panel, panel_sums *sum) {
     const size_t panel_bytes = m->panel_stride;
@@ -33,8 +36,10 @@ INLINE void sums_int8(const int rows, const int panels, const struct input *x, i
             int32_t four;
             memcpy(&four, shifted + (size_t)r * x->stride + (size_t)i, 4);
             const __m512i inputs = _mm512_set1_epi32(four);
-            UNROLL for (int c = 0; c < panels; c++)
+            UNROLL for (int c = 0; c < panels; c++) {
                 total[r * panels + c] = _mm512_dpbusd_epi32(total[r * panels + c], inputs, weight[c]);
+                KEEP_IN_REGISTER(total[r * panels + c]);
+            }
         }
     }
     UNROLL for (int i = 0; i < rows * panels; i++) _mm512_storeu_si512(sum[i], total[i]);

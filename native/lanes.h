@@ -20,6 +20,7 @@
 #define WIDTH 4
 #else
 #define WIDTH 4
+#define ROUNDS_PRODUCTS /* of multiply_add */
 #endif
 #define PARTS (16 / WIDTH)
 #define INLINE static inline __attribute__((always_inline))
@@ -110,20 +111,32 @@ INLINE lanes multiply_add(lanes a, lanes b, lanes c) {
     return out;
 }
 
+/* x / y, of 1 / y. Where additions are fused, from the remainder: as exact, and ten times as fast (Markstein, 1990). */
+INLINE lanes quotient(lanes x, float y, float reciprocal) {
+#if defined(ROUNDS_PRODUCTS)
+    (void)reciprocal;
+    return divide(x, all(y));
+#else
+    const lanes near = multiply(x, all(reciprocal)), remainder = multiply_add(near, all(-y), x);
+    return multiply_add(remainder, all(reciprocal), near);
+#endif
+}
+
 INLINE float sum_of(lanes x) {
     float v[16];
     store(v, x);
-    for (int half = 8; half; half /= 2)
-        for (int i = 0; i < half; i++) v[i] += v[i + half];
-    return v[0];
+    for (int i = 0; i < 8; i++) v[i] += v[i + 8];
+    for (int i = 0; i < 4; i++) v[i] += v[i + 4];
+    return (v[0] + v[2]) + (v[1] + v[3]);
 }
 
 INLINE float largest_of(lanes x) {
     float v[16];
     store(v, x);
-    for (int half = 8; half; half /= 2)
-        for (int i = 0; i < half; i++) v[i] = v[i] > v[i + half] ? v[i] : v[i + half];
-    return v[0];
+    for (int i = 0; i < 8; i++) v[i] = v[i] > v[i + 8] ? v[i] : v[i + 8];
+    for (int i = 0; i < 4; i++) v[i] = v[i] > v[i + 4] ? v[i] : v[i + 4];
+    for (int i = 0; i < 2; i++) v[i] = v[i] > v[i + 2] ? v[i] : v[i + 2];
+    return v[0] > v[1] ? v[0] : v[1];
 }
 
 /* e^x to about one unit in the last place, for x up to 88; 0 below -87.3. After Cody and Waite (1980): x = n ln 2 + r,

@@ -223,16 +223,14 @@ int32_t td_run(const td_model *model, struct td_search *request, char *error, in
 int32_t td_score(const td_model *model, struct td_search *request, const int32_t *targets, float *log_probs,
                  int32_t attention_layer, float *attention) {
     struct search s;
-    int n_rows = -1;
-    if (begin(&s, model, request) && encode_sources(&s)) {
-        for (struct beams *b = s.beams; b < s.beams + request->n_sentences; b++) /* as if all but the first id were drafts */
-            b->n_drafted = b->n_prompt - 1, b->n_prompt = b->alive->n = 1;
-        s.room.attention_layer = attention_layer, s.room.attention = attention;
-        n_rows = read_texts(&s);
-    }
+    const int is_begun = begin(&s, model, request) && encode_sources(&s);
+    for (struct beams *b = s.beams; is_begun && b < s.beams + request->n_sentences; b++) /* as if all but the first id were drafts */
+        b->n_drafted = b->n_prompt - 1, b->n_prompt = b->alive->n = 1;
+    s.room.attention_layer = attention_layer, s.room.attention = attention;
+    const int n_rows = is_begun ? read_texts(&s) : -1;
     for (int i = 0; i < n_rows; i++) s.rows[i].forced = targets[i];
     if (n_rows > 0) best_tokens(&s, n_rows, 1);
-    for (int i = 0; i < n_rows; i++) log_probs[i] = s.top[i];
+    if (n_rows > 0) memcpy(log_probs, s.top, (size_t)n_rows * sizeof *log_probs);
     end(&s);
     return n_rows < 0 ? NO_MEMORY : 0;
 }

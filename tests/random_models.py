@@ -18,10 +18,13 @@ from transduce.text import Tokenizers, byte_tokenizer
 __all__ = ["stored_model"]
 
 
-def stored_model(config: TransformerConfig | LanguageModelConfig, folder: Path, *, seed: int = 1) -> StoredModel:
+def stored_model(
+    config: TransformerConfig | LanguageModelConfig, folder: Path, *, seed: int = 1, dtype: str = "float32"
+) -> StoredModel:
     """A model whose weights are in a new file of the folder."""
     random, path = np.random.default_rng(seed), folder / f"{len(list(folder.iterdir()))}.safetensors"
-    save_file({name: drawn(random, name, shape) for name, shape in weight_shapes(config).items()}, path)
+    shapes = weight_shapes(config)
+    save_file({name: drawn(random, name, shape).astype(dtype) for name, shape in shapes.items()}, path)
     entry = {"bytes": path.stat().st_size, "sha256": sha256_of_file(path)}
     file = UnverifiedFile(path, entry, CheckpointError, may_be_link=False)
     return StoredModel(config, Tokenizers(byte_tokenizer(), byte_tokenizer()), file, device="cpu")

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from importlib.metadata import EntryPoint
+from inspect import signature
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -17,6 +18,8 @@ import transduce
 from said import naming
 from transduce.errors import CheckpointError
 from transduce.files import write_manifest
+from transduce.inference.native.binding import library
+from transduce.inference.trained_model import TrainedModel
 
 PROGRAM = """
 import sys
@@ -46,6 +49,14 @@ def test_another_task_is_refused(micro_model: Path, own_model: Path, monkeypatch
         transduce.load(own_model)
     monkeypatch.setattr("importlib.metadata.entry_points", lambda group, name: [Rhyming.entry(group, name)])
     assert transduce.load(own_model) == (own_model, "cpu")
+
+
+@pytest.mark.skipif(library() is None, reason="the engine in C was not compiled")
+def test_every_class_takes_an_engine(micro_model: Path) -> None:
+    for kind in set(TrainedModel.by_task.values()):
+        assert {"engine"} <= signature(kind.load).parameters.keys() & signature(kind.from_folder).parameters.keys()
+    engines = {type(transduce.load(micro_model, engine=name).engine).__name__ for name in ("native", "torch")}
+    assert engines == {"NativeEngine", "EncoderDecoderEngine"}
 
 
 def test_a_model_is_used_as_its_folder_says(own_model: Path) -> None:

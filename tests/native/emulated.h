@@ -9,6 +9,8 @@
 #define __AMX_BF16__ 1
 #endif
 
+#define KEEP_IN_REGISTER(sum) /* which these machines do not have */
+
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -29,7 +29,8 @@ class Case:
         self.has_source = self.chance(0.8)
         sizes = {name: int(self.random.integers(1, 20 if "d_" in name else 4)) for name in FIELDS}
         sizes |= {
-            "n_encoder_layers": sizes["n_encoder_layers"] * self.has_source, "src_vocab_size": self.draw(1, 60),
+            "n_encoder_layers": sizes["n_encoder_layers"] * self.has_source,
+            "src_vocab_size": max(0, self.draw(-9, 60)),
             "tgt_vocab_size": self.draw(3, 60), "is_pre_norm": self.draw(0, 2), "activation": self.draw(0, 5),
             "n_positions": 64 * self.draw(0, 2),
         }  # fmt: skip
@@ -107,8 +108,6 @@ class Case:
     def run(self, model: Any) -> tuple[int, bytes]:
         """Search for outputs of random sources, and score some; return the status and all results."""
         random, c = np.random.default_rng(7), self.config
-        if self.has_source and not c.src_vocab_size:  # it reads states of another front end
-            return 0, b""
         n, n_best, width = int(random.integers(1, 5)), 1, int(random.integers(0, 5))
         search = Search(
             n_sentences=n, n_best=n_best, eos_id=2, alpha=0.6, beam_size=width if width > 1 else 0, is_scored=1
@@ -130,6 +129,8 @@ class Case:
         }  # fmt: skip
         if self.has_source:
             given |= {"src_ids": sources, "src_offsets": offsets}
+            if not c.src_vocab_size:  # it reads states of another front end
+                given["src_states"] = random.normal(size=(len(sources), c.d_model)).astype(np.float32)
         for name, array in given.items():
             setattr(search, name, address(array, array.dtype))
         search.max_length, search.no_repeat_ngram, search.min_length = (
@@ -139,12 +140,15 @@ class Case:
         )
         if not search.beam_size and random.random() < 0.5:
             search.is_sampled, search.temperature, search.top_p = 1, 0.7, 0.9
+            search.top_k = int(random.integers(0, 4))
+        if not search.beam_size and random.random() < 0.5:
+            search.draft, search.n_drafted = model, int(random.integers(0, 5))
         error = ctypes.create_string_buffer(100)
         status = library().td_run(model, ctypes.byref(search), error, len(error))
         assert status in (0, 2), status
         scored = np.zeros(len(prompts), np.float32)
         texts = Search(n_sentences=n)
-        for name in ("src_ids", "src_offsets", "prompt_ids", "prompt_offsets"):
+        for name in ("src_ids", "src_offsets", "src_states", "prompt_ids", "prompt_offsets"):
             setattr(texts, name, getattr(search, name))
         targets, to = address(prompts, np.int32), address(scored, np.float32)
         assert library().td_score(model, ctypes.byref(texts), targets, to, 0, None) == 0

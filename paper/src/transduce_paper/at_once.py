@@ -15,6 +15,7 @@ from time import monotonic
 from transduce.errors import TrainingError, TransduceError
 from transduce_paper.experiments import Experiments, Stopped
 from transduce_paper.run_records import Experiment
+from transduce_paper.training_curves import training_curve
 
 __all__ = ["train_at_once"]
 
@@ -78,7 +79,8 @@ def _train(make: Callable[..., Experiments], experiment: Experiment, stop: Event
             signal.signal(getattr(signal, name), signal.SIG_IGN)
     parent = parent_process()
     try:
-        make(should_stop=lambda: stop.is_set() or parent is None or not parent.is_alive()).run(experiment)
+        experiments = make(should_stop=lambda: stop.is_set() or parent is None or not parent.is_alive())
+        training_curve(experiments, experiment)  # while its metrics are there
     except Stopped:
         pass
     except (TransduceError, OSError) as error:

@@ -38,7 +38,7 @@ def paper(
     scale: Annotated[
         str,
         Option(
-            help="Size of the runs: cpu for small models in minutes, gpu for the paper's sizes on less text, paper for"
+            help="Size of the runs: cpu for small models in minutes, gpu for larger ones on a GPU, paper for"
             " its own runs, test for a version in seconds whose numbers mean nothing."
         ),
     ] = "cpu",

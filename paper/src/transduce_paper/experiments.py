@@ -45,8 +45,8 @@ from transduce_paper.short_runs import shortened, write_few
 
 __all__ = ["SCALES", "Experiments", "Follower", "Scale", "Stopped"]
 
-# test: cpu shortened to seconds, its numbers mean nothing; cpu: small models in minutes; gpu: the paper's sizes on less
-# text; paper: its own runs.
+# test: cpu shortened to seconds, its numbers mean nothing; cpu: small models in minutes; gpu: larger ones, on a
+# GPU; paper: its own runs.
 Scale = Literal["test", "cpu", "gpu", "paper"]
 SCALES: tuple[Scale, ...] = get_args(Scale)
 MeasuredT = TypeVar("MeasuredT")

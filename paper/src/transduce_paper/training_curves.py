@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 from transduce_paper.experiments import Experiments
 from transduce_paper.run_records import Experiment
 
-__all__ = ["ValidationPoint", "training_curve"]
+__all__ = ["ValidationPoint", "best_update", "last_fall", "training_curve"]
 
 METRICS = "metrics.jsonl"  # in the run folder, beside the model
 
@@ -31,6 +31,18 @@ def training_curve(experiments: Experiments, experiment: Experiment) -> list[Val
     """Return the validations of a run, in order; they are read from its metrics once and cached beside its record."""
     cached = experiments.cached_measurement(experiment, "curve", _validations, settings={})
     return [ValidationPoint(**values) for values in cached]
+
+
+def best_update(curve: Sequence[ValidationPoint]) -> int:
+    """Return the update of the lowest dev perplexity."""
+    return min(curve, key=lambda point: point.perplexity).update
+
+
+def last_fall(curve: Sequence[ValidationPoint]) -> float:
+    """Return the share by which the dev perplexity fell over the last tenth of the updates; below 0 if it rose."""
+    end = curve[-1]
+    before = [point for point in curve if point.update <= 0.9 * end.update]
+    return 1 - end.perplexity / before[-1].perplexity
 
 
 def _validations(model_folder: Path) -> list[dict[str, Any]]:

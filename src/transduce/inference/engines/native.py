@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from transduce.imports import numpy as np
 from transduce.inference.engine import Engine, EngineSettings
+from transduce.inference.mapped_weights import MappedTensor
 from transduce.inference.native.binding import library
 from transduce.inference.native.engine import NativeEngine
 from transduce.inference.native.model import (
@@ -74,6 +75,9 @@ def _weights_of(model: Any) -> tuple[WeightsInMemory, object]:
         mapped = model.mapped_weights()
         shapes = {name: tensor.values.shape for name, tensor in mapped.items()}
         require_shapes(shapes, weight_shapes(model.config), where=model.weights_file.path)
+        for name, each in mapped.items():
+            if each.dtype not in TYPES:
+                mapped[name] = MappedTensor("float32", each.values.astype(np.float32))
         return {name: (each.values.ctypes.data, shapes[name], each.dtype) for name, each in mapped.items()}, mapped
     from transduce.model.weights import weights_of
 
