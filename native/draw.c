@@ -112,17 +112,17 @@ static int draw_output(const float *weights, int n, double uniform) {
 
 /* Draw the token of a row with probabilities p, after `n_kept` drafts; whether it is the next draft. A draft of
    probability q is kept with probability p / q, else the token is drawn from max(0, p - q). */
-static int draw_token(struct search *s, int row, int n_kept, const float *p, float *left, double given) {
+static int draw_token(struct search *s, int row, int n_kept, const float *p, double given) {
     const struct td_search *r = s->request;
     struct beams *b = s->rows[row].beams;
     const int n = s->output.n_outputs, has_draft = n_kept < b->n_drafted;
     const int32_t draft = has_draft ? b->alive->ids[b->alive->n + n_kept] : -1;
     int chosen = -1;
     if (has_draft) {
-        const float *q = s->draft_probabilities + (size_t)(b->index * r->n_drafted + n_kept) * (size_t)n;
-        if (draw_uniform(b->generator) * q[draft] < p[draft]) chosen = draft;
-        for (int i = 0; i < n; i++) left[i] = p[i] > q[i] ? p[i] - q[i] : 0;
-        if (chosen < 0) chosen = draw_output(left, n, draw_uniform(b->generator));
+        float *q = s->draft_probabilities + (size_t)(b->index * r->n_drafted + n_kept) * (size_t)n;
+        const int is_kept = draw_uniform(b->generator) * q[draft] < p[draft];
+        for (int i = 0; !is_kept && i < n; i++) q[i] = p[i] > q[i] ? p[i] - q[i] : 0;
+        chosen = is_kept ? draft : draw_output(q, n, draw_uniform(b->generator));
     }
     if (chosen < 0) chosen = draw_output(p, n, r->draw ? given : draw_uniform(b->generator));
     s->top_ids[row] = id_of(s, chosen);
@@ -135,10 +135,9 @@ int draw_tokens(struct search *s, int n_rows) {
     const int n = s->output.n_outputs;
     const size_t stride = row_stride(n);
     struct token *tokens = malloc(stride * sizeof *tokens);
-    float *left = malloc(stride * sizeof *left);
     int32_t *sentences = malloc((size_t)n_rows * sizeof *sentences);
     double *draws = calloc((size_t)n_rows, sizeof *draws);
-    int status = tokens && left && sentences && draws ? 0 : NO_MEMORY;
+    int status = tokens && sentences && draws ? 0 : NO_MEMORY;
     for (int i = 0; i < n_rows && !status; i++) sentences[i] = s->rows[i].beams->index;
     if (!status) all_logits(s, n_rows, s->whole);
     if (!status && r->draw && r->draw(n_rows, sentences, draws)) status = STOPPED;
@@ -147,9 +146,9 @@ int draw_tokens(struct search *s, int n_rows) {
         if (i && s->rows[i].beams != s->rows[i - 1].beams) n_kept = 0;
         if (n_kept < 0) continue;
         s->top_ids[i] = -1;
-        n_kept = reshape(s, &s->rows[i], p, tokens) && draw_token(s, i, n_kept, p, left, draws[i]) ? n_kept + 1 : -1;
+        n_kept = reshape(s, &s->rows[i], p, tokens) && draw_token(s, i, n_kept, p, draws[i]) ? n_kept + 1 : -1;
     }
-    free(tokens), free(left), free(sentences), free(draws);
+    free(tokens), free(sentences), free(draws);
     return status;
 }
 
