@@ -13,13 +13,24 @@ from transduce.recipes import TABLE_3
 from transduce_paper.experiments import Experiments, Scale
 from transduce_paper.intervals import student_t
 from transduce_paper.report import (
-    Cell, Claim, Report, Table, Verdict, agreement, how_to_reproduce, picture,
+    Cell,
+    Claim,
+    Report,
+    Table,
+    Verdict,
+    agreement,
+    how_to_reproduce,
+    picture,
 )  # fmt: skip
 from transduce_paper.request import Request
 from transduce_paper.run_records import RunRecord, machines
 from transduce_paper.sizes import size_description
 from transduce_paper.table3_rows import (
-    ROWS, learning_rate_description, require_rows, row_at_scale, row_experiments,
+    ROWS,
+    learning_rate_description,
+    require_rows,
+    row_at_scale,
+    row_experiments,
     row_records,
 )  # fmt: skip
 from transduce_paper.table_plots import RowPoint, draw_perplexities
