@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import ceil, floor, sqrt
-from operator import itemgetter
 from pathlib import Path
 from statistics import mean, stdev
 
@@ -27,6 +26,7 @@ from transduce_paper.run_records import RunRecord, machines
 from transduce_paper.sizes import size_description
 from transduce_paper.table3_rows import (
     ROWS,
+    about_training,
     learning_rate_description,
     require_rows,
     row_at_scale,
@@ -34,7 +34,6 @@ from transduce_paper.table3_rows import (
     row_records,
 )  # fmt: skip
 from transduce_paper.table_plots import RowPoint, draw_perplexities
-from transduce_paper.training_curves import best_update, last_fall, training_curve
 
 __all__ = ["make_table3", "verdict", "vocabularies_that_fit"]
 
@@ -54,7 +53,7 @@ def make_table3(experiments: Experiments, request: Request) -> Report:
         "Table 3: variations on the Transformer",
         (
             _sizes({"base": records["base"]}),
-            *_about_training(experiments, records),
+            *about_training(experiments, records),
             _effects(records, records["base"]),
             picture("table3", "Perplexity of each row against base: ours with the interval of seeds, the paper's"),
             how_to_reproduce(
@@ -136,7 +135,7 @@ def _report_of_rows(experiments: Experiments, request: Request) -> Report:
     seeds = row_experiments(experiments, "base")
     has_base = all(experiments.record_path(each).exists() for each in seeds)
     base = [experiments.run(each) for each in seeds] if has_base else None
-    sections: list[str | Table] = [_sizes(records), *_about_training(experiments, records)]
+    sections: list[str | Table] = [_sizes(records), *about_training(experiments, records)]
     sections.append(_effects(records, base))
     if base is None:
         sections.append(
@@ -181,34 +180,6 @@ def _sizes(records: Mapping[str, Sequence[RunRecord]]) -> str:
             "with each other, only their differences from base.",
         )
     )
-
-
-# A row has converged if its dev perplexity fell by less than this share over the last tenth of its updates.
-CONVERGED = 0.005
-
-
-def _about_training(experiments: Experiments, records: Mapping[str, Sequence[RunRecord]]) -> list[str | Table]:
-    """Say which rows are trained to the end, where the dev perplexity was measured often enough; else nothing."""
-    if experiments.scale != "gpu":
-        return []
-    curves = {name: training_curve(experiments, row_experiments(experiments, name)[0]) for name in records}
-    past = {name: best_update(curve) for name, curve in curves.items() if last_fall(curve) < -CONVERGED}
-    falls = {name: last_fall(curve) for name, curve in curves.items() if name not in past}
-    n_learning = sum(fall >= CONVERGED for fall in falls.values())
-    slowest = [f"{name} ({100 * fall:.1f} %)" for name, fall in sorted(falls.items(), key=itemgetter(1))[:-3:-1]]
-    record = next(iter(records.values()))[0]
-    training = TABLE_3["base"]().training
-    sentences = [
-        f"Each row has {record.updates:,} updates of {record.tgt_tokens / record.updates:,.0f} target tokens (the"
-        f" paper: {training.max_updates:,} of about {training.max_tokens_per_batch:,}); big has no more."
-        f" In {n_learning} of {len(curves)} rows, the dev perplexity still fell by {100 * CONVERGED:g} % or more over"
-        f" the last tenth of the updates, most in {' and '.join(slowest)}: these are not trained to the end, and what"
-        " is slow to train looks worse than it is.",
-    ]
-    sentences += [
-        f"{name} overfits: its best checkpoint counts, of update {update:,}." for name, update in past.items()
-    ]
-    return [" ".join(sentences)]
 
 
 def _draw(records: Mapping[str, Sequence[RunRecord]], path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
+from operator import itemgetter
 from typing import Any, assert_never
 
 from transduce.config import RunConfig, nearest_name
@@ -14,10 +15,11 @@ from transduce_paper.at_once import train_at_once
 from transduce_paper.experiments import Experiments, Scale
 from transduce_paper.printed import PRINTED
 from transduce_paper.run_records import Experiment, RunRecord
+from transduce_paper.training_curves import best_update, last_fall, training_curve
 
 __all__ = [
-    "ROWS", "learning_rate_description", "require_rows", "row_at_scale", "row_experiment", "row_experiments",
-    "row_records",
+    "ROWS", "about_training", "learning_rate_description", "require_rows", "row_at_scale", "row_experiment",
+    "row_experiments", "row_records",
 ]  # fmt: skip
 
 ROWS = PRINTED.table3
@@ -139,3 +141,31 @@ def learning_rate_description(training: Mapping[str, Any]) -> str:
     decay = ", then linear decay to zero" if training["decay"] == "linear" else ""
     factor = training["lr_factor"]
     return decay if factor == 1 else f"{decay}, all rates times {factor:g}"
+
+
+# A row has converged if its dev perplexity fell by less than this share over the last tenth of its updates.
+CONVERGED = 0.005
+
+
+def about_training(experiments: Experiments, records: Mapping[str, Sequence[RunRecord]]) -> list[str]:
+    """Say which rows are trained to the end, where the dev perplexity was measured often enough; else nothing."""
+    if experiments.scale != "gpu":
+        return []
+    curves = {name: training_curve(experiments, row_experiments(experiments, name)[0]) for name in records}
+    past = {name: best_update(curve) for name, curve in curves.items() if last_fall(curve) < -CONVERGED}
+    falls = {name: last_fall(curve) for name, curve in curves.items() if name not in past}
+    n_learning = sum(fall >= CONVERGED for fall in falls.values())
+    slowest = [f"{name} ({100 * fall:.1f} %)" for name, fall in sorted(falls.items(), key=itemgetter(1))[:-3:-1]]
+    record = next(iter(records.values()))[0]
+    training = TABLE_3["base"]().training
+    sentences = [
+        f"Each row has {record.updates:,} updates of {record.tgt_tokens / record.updates:,.0f} target tokens (the"
+        f" paper: {training.max_updates:,} of about {training.max_tokens_per_batch:,}); big has no more."
+        f" In {n_learning} of {len(curves)} rows, the dev perplexity still fell by {100 * CONVERGED:g} % or more over"
+        f" the last tenth of the updates, most in {' and '.join(slowest)}: these are not trained to the end, and what"
+        " is slow to train looks worse than it is.",
+    ]
+    sentences += [
+        f"{name} overfits: its best checkpoint counts, of update {update:,}." for name, update in past.items()
+    ]
+    return [" ".join(sentences)]
