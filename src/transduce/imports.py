@@ -30,7 +30,7 @@ class _Package(ModuleType):
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         module, attribute = homes[name]
         is_outermost = "." not in self.__name__  # which names what was asked for
-        with without_collection(), needing_train_extra(f"transduce.{name}") if is_outermost else nullcontext():
+        with without_collection(), needing_train_extra(f"{self.__name__}.{name}") if is_outermost else nullcontext():
             value = getattr(import_module(module), attribute)
         super().__setattr__(name, value)
         return value

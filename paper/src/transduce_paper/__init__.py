@@ -5,12 +5,17 @@ Each module makes one ``Report``. ``Experiments`` trains the models that a repor
 
 from __future__ import annotations
 
-from transduce_paper.artefacts import ARTEFACTS, ON_REQUEST
-from transduce_paper.claims import write_claims
-from transduce_paper.experiments import Experiments, Scale, Stopped
-from transduce_paper.report import Report, Table, write_report
-from transduce_paper.request import Request
-from transduce_paper.run_records import Experiment, RunRecord
+from typing import TYPE_CHECKING
+
+from transduce.imports import imported_on_use
+
+if TYPE_CHECKING:
+    from transduce_paper.artefacts import ARTEFACTS, ON_REQUEST
+    from transduce_paper.claims import write_claims
+    from transduce_paper.experiments import Experiments, Scale, Stopped
+    from transduce_paper.report import Report, Table, write_report
+    from transduce_paper.request import Request
+    from transduce_paper.run_records import Experiment, RunRecord
 
 __all__ = [
     "ARTEFACTS",
@@ -26,3 +31,5 @@ __all__ = [
     "write_claims",
     "write_report",
 ]
+
+imported_on_use(__name__)
