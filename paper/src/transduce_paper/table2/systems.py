@@ -79,7 +79,10 @@ def config_at_scale(name: str, scale: Scale, *, seed: int = 1) -> RunConfig:
     row = "big" if system.is_big else "base"
     config = row_at_scale(row, scale, seed=seed)
     settings = [f"model.{key}={value}" for key, value in system.changes.items()]
-    settings.append(f"training.average_last={TABLE_3[row]().training.average_last}")  # as in section 6.1
+    training = TABLE_3[row]().training
+    settings += [f"training.{each}={getattr(training, each)}" for each in ("keep_checkpoints", "average_last")]
+    if config.training.averages_around_best:
+        settings.append("training.averaging=last")  # as in section 6.1
     if "n_experts" in system.changes and isinstance(
         config.model, TransformerConfig
     ):  # two experts are active per token
