@@ -132,7 +132,7 @@ class Case:
             if not c.src_vocab_size:  # it reads states of another front end
                 given["src_states"] = random.normal(size=(len(sources), c.d_model)).astype(np.float32)
         for name, array in given.items():
-            setattr(search, name, address(array, array.dtype))
+            setattr(search, name, address(array))
         search.max_length, search.no_repeat_ngram, search.min_length = (
             15,
             int(random.integers(0, 3)),
