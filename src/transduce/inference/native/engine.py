@@ -110,27 +110,31 @@ class NativeEngine:
     def _search(
         self, batch: Sequence[tuple[int, Request]], search: SearchConfig, run: Run
     ) -> list[tuple[Hypothesis, ...]]:
-        """Search for the outputs of a batch, each thread for those of some of it."""
-        is_alone = self.on_step is not None or (self._is_lm and not run.is_silent)
-        n_threads = 1 if is_alone else min(n_usable_threads(), len(batch))
+        """Search for the outputs of a batch, each thread for those of some of it; this one calls ``on_step``."""
+        n_threads = 1 if self._is_lm and not run.is_silent else min(n_usable_threads(), len(batch))
         if n_threads == 1:
-            return self._search_part(batch, search, run)
+            return self._search_part(batch, search, run, self.on_step)
         from concurrent.futures import ThreadPoolExecutor
 
-        parts = [batch[start::n_threads] for start in range(n_threads)]
-        with ThreadPoolExecutor(n_threads) as pool:
-            found = list(pool.map(lambda part: self._search_part(part, search, run), parts))
+        with ThreadPoolExecutor(n_threads - 1) as pool:
+            others = [pool.submit(self._search_part, batch[n::n_threads], search, run) for n in range(1, n_threads)]
+            own = self._search_part(batch[::n_threads], search, run, self.on_step)
+            found = [own, *(each.result() for each in others)]
         results: list[tuple[Hypothesis, ...]] = [()] * len(batch)
         for start, of_part in enumerate(found):
             results[start::n_threads] = of_part
         return results
 
     def _search_part(
-        self, part: Sequence[tuple[int, Request]], search: SearchConfig, run: Run
+        self,
+        part: Sequence[tuple[int, Request]],
+        search: SearchConfig,
+        run: Run,
+        on_step: Callable[[], object] | None = None,
     ) -> list[tuple[Hypothesis, ...]]:
         numbers, requests = zip(*part, strict=True)
         call = Call(self._model, self._settings, requests, search)
-        call.listen(run, numbers, self.on_step)
+        call.listen(run, numbers, on_step)
         draft = self._draft_for(requests, search)
         if draft is not None:
             drafter, length = draft
