@@ -304,7 +304,7 @@ def test_what_no_proper_client_sends_is_refused_and_the_connection_closed(
 def test_short_requests_are_quick_beside_a_long_one_and_neither_changes_the_other(server: RunningServer) -> None:
     """Their time is bounded loosely here; benchmarks/fairness.py measures it."""
     connection = Connection(server.url)
-    long = [f"{each}." for each in dict.fromkeys(sentences(300, seed=2))]
+    long = [f"{each}." for each in dict.fromkeys(sentences(1200, seed=2))]
 
     def ask(n: int) -> tuple[float, Any]:
         begun = time.monotonic()
