@@ -110,6 +110,8 @@ INLINE void tile(const enum precision precision, const int rows, const int panel
         int panel = begin;                                                                                           \
         for (; panel + PANELS_OF(rows) <= end; panel += PANELS_OF(rows), y += PANELS_OF(rows) * PANEL)               \
             tile(precision, rows, PANELS_OF(rows), m, x, row, panel, activation, y, y_stride);                       \
+        for (; (rows) <= 3 && PANELS_OF(rows) > 2 && panel + 2 <= end; panel += 2, y += 2 * PANEL)                    \
+            tile(precision, rows, 2, m, x, row, panel, activation, y, y_stride);                                     \
         for (; panel < end; panel++, y += PANEL) tile(precision, rows, 1, m, x, row, panel, activation, y, y_stride); \
     }
 #define EACH_ROW_COUNT(precision) \

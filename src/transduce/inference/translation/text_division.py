@@ -71,7 +71,7 @@ class TextDivider:
 
     def __call__(
         self,
-        texts: Sequence[str],
+        texts: Sequence[str | Unit],
         *,
         rules: MarkupRules | None = None,
         splitting: Splitting = "lines",
@@ -79,25 +79,30 @@ class TextDivider:
     ) -> list[DividedText]:
         """Divide texts, with tags if there are ``rules``. ``prefixes``: how their translations begin.
 
-        Plain text is cut at ``MAX_LINE_BYTES`` characters; lone surrogates become U+FFFD. A language code at the start
-        of a text (``>>deu<<``) begins each of its sentences.
+        A ``Unit``, such as a paragraph of a document, is divided into sentences only. Plain text is cut at
+        ``MAX_LINE_BYTES`` characters; lone surrogates become U+FFFD. A language code at the start of a text
+        (``>>deu<<``) begins each of its sentences.
         """
         limit = MAX_LINE_BYTES if rules is None else None
         prefixes = prefixes or [""] * len(texts)
-        coded = [self.tokenizers.src.split_language_code(without_surrogates(text[:limit])) for text in texts]
+        sources = [text.raw if isinstance(text, Unit) else text for text in texts]
+        coded = [self.tokenizers.src.split_language_code(without_surrogates(source[:limit])) for source in sources]
         parts_of = [
-            list(_parts(rest, rules, splitting, is_protected=not (self._has_masks or prefix)))
-            for (_, rest), prefix in zip(coded, prefixes, strict=True)
-        ]
+            [text] if isinstance(text, Unit)
+            else list(_parts(rest, rules, splitting, is_protected=not (self.has_masks or prefix)))
+            for text, (_, rest), prefix in zip(texts, coded, prefixes, strict=True)
+        ]  # fmt: skip
         units = [part for parts in parts_of for part in parts if isinstance(part, Unit)]
         segments = dict(zip(units, self._segments([unit.text for unit in units], splitting), strict=True))
         return [
-            self._divided(text, code, parts, segments, prefix, is_cut=len(text[:limit]) < len(text))
-            for text, (code, _), parts, prefix in zip(texts, coded, parts_of, prefixes, strict=True)
+            self._divided(
+                text, code, parts, segments, prefix, is_cut=isinstance(given, str) and len(text[:limit]) < len(text)
+            )
+            for given, text, (code, _), parts, prefix in zip(texts, sources, coded, parts_of, prefixes, strict=True)
         ]
 
     @property
-    def _has_masks(self) -> bool:
+    def has_masks(self) -> bool:
         """Whether the model itself copies URLs and placeholders."""
         return self.tokenizers.src.has_masks and self.tokenizers.tgt.has_masks
 

@@ -29,7 +29,7 @@ from transduce.inference.translation.text_division import Splitting, TextDivider
 from transduce.inference.translation.text_translation import Pair, TextTranslation, WordWeights
 from transduce.text import Segment, n_masks
 from transduce.text.chunks import chunks
-from transduce.text.markup import MarkupRules, rules_of
+from transduce.text.markup import MarkupRules, Unit, rules_of
 
 __all__ = [
     "CHUNK_LINES", "LineOptions", "MaskPredictTranslator", "Prefix", "ScoredText", "Translation", "Translator",
@@ -181,7 +181,7 @@ class Translator(SegmentTranslator):
 
     def translate_lines(
         self,
-        lines: Iterable[str],
+        lines: Iterable[str | Unit],
         *,
         search: SearchConfig | None = None,
         chunk_lines: int = CHUNK_LINES,
@@ -196,7 +196,8 @@ class Translator(SegmentTranslator):
         """Translate a stream of lines, in order; what has no words stays as it is.
 
         A chunk has fewer than ``chunk_lines`` if lines are long; plain text is truncated at ``MAX_LINE_BYTES``.
-        Without ``split``, a line is one sentence. ``format`` is that of ``translate``.
+        Without ``split``, a line is one sentence. ``format`` is that of ``translate``. A ``Unit``, such as a paragraph
+        of a document, is translated with its tags.
         ``rerank`` gets each sentence with its whole beam and returns its n-best. Without ``is_scored``, the scores of
         greedy search are NaN, which is faster. ``is_linked``: translations have the links between words. ``report``
         gets the number of lines done, also within a chunk, of whose sentences that share is done.
@@ -213,7 +214,7 @@ class Translator(SegmentTranslator):
 
         n_done = 0
 
-        def translated(chunk: Sequence[tuple[str, str]]) -> list[Translation]:
+        def translated(chunk: Sequence[tuple[str | Unit, str]]) -> list[Translation]:
             nonlocal n_done
             texts, beginnings = zip(*chunk, strict=True)
             splitting: Splitting = "lines" if split else "none"
@@ -234,18 +235,23 @@ class Translator(SegmentTranslator):
             return work.put_together(segments, self._aligned(pairs) if pairs else (), n_best=config.n_best)
 
         pairs = zip(lines, prefixes, strict=False)
-        return chain.from_iterable(map(translated, chunks(pairs, chunk_lines, lambda pair: len(pair[0]))))
+        return chain.from_iterable(
+            map(
+                translated,
+                chunks(pairs, chunk_lines, lambda pair: len(pair[0].raw if isinstance(pair[0], Unit) else pair[0])),
+            )
+        )
 
     def divided(
         self,
-        texts: Sequence[str],
+        texts: Sequence[str | Unit],
         *,
         rules: MarkupRules | None = None,
         splitting: Splitting = "lines",
         prefixes: Sequence[str] = (),
         is_linked: bool = False,
     ) -> TextTranslation:
-        """Divide texts into the sentences that are to be translated."""
+        """Divide texts, or units of documents, into the sentences that are to be translated."""
         divided = self._divider(texts, rules=rules, splitting=splitting, prefixes=prefixes)
         return TextTranslation(divided, tgt_language=self.tgt_language, is_linked=is_linked)
 
