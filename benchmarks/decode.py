@@ -16,10 +16,10 @@ generate monotonous text; the test of this program also compares probabilities, 
 
 The other systems (peers) are CTranslate2 and ``generate`` of transformers' MarianMTModel. ``ratio_to_best_peer`` is
 relative to the best of them with default settings (both fp32: CTranslate2's default compute type is that of the
-weights), ``ratio_to_best_tuned_peer`` also to every other compute type of CTranslate2, and ``fp32_ratio`` compares our
-fp32 with float32 of CTranslate2. In all, ours is the best of our precisions and engines: ``transduce_*`` is the one in
-C, ``pytorch_*`` that of PyTorch. ``transduce_int8_shortlist``, which is in no ratio, scores a random shortlist of the
-size that ``transduce shortlist`` makes.
+weights), ``ratio_to_best_tuned_peer`` also to every other compute type of CTranslate2 and to its workers, one a
+thread, and ``fp32_ratio`` compares our fp32 with float32 of CTranslate2. In all, ours is the best of our precisions and
+engines: ``transduce_*`` is the one in C, ``pytorch_*`` that of PyTorch. ``transduce_int8_shortlist``, which is in no
+ratio, scores a random shortlist of the size that ``transduce shortlist`` makes.
 
 On a machine that does other work, too, ``--cpu`` gives tokens per second of processor time in place of time.
 """
@@ -203,9 +203,11 @@ def make_decoders(config: TransformerConfig, folder: Path, *, n_threads: int) ->
         )
     for compute_type in COMPUTE_TYPES:
         if compute_type in supported:
-            makers[f"ctranslate2_{compute_type}"] = partial(
-                CTranslate2Decoder, folder, compute_type, vocab_size=config.src_vocab_size, n_threads=n_threads
-            )
+            for n_workers in sorted({1, n_threads}):
+                makers[f"ctranslate2_{compute_type}" + (f"_{n_workers}_workers" if n_workers > 1 else "")] = partial(
+                    CTranslate2Decoder, folder, compute_type, vocab_size=config.src_vocab_size, n_threads=n_threads,
+                    n_workers=n_workers,
+                )  # fmt: skip
     makers["transformers_float32"] = partial(make_marian_decoder, config, n_threads=n_threads)
     return makers
 

@@ -135,9 +135,9 @@ class OurDecoder:
 
 
 class CTranslate2Decoder:
-    """CTranslate2 with one translation at a time on all cores, like ours."""
+    """CTranslate2: one translation at a time on all cores, or a share of a batch on each (its workers)."""
 
-    def __init__(self, folder: Path, compute_type: str, *, vocab_size: int, n_threads: int) -> None:
+    def __init__(self, folder: Path, compute_type: str, *, vocab_size: int, n_threads: int, n_workers: int = 1) -> None:
         sys.modules["torch"] = None  # type: ignore[assignment]  # keep its converters from importing torch
         import ctranslate2
 
@@ -145,8 +145,9 @@ class CTranslate2Decoder:
         self.ids = {name: id for id, name in enumerate(self.names)}
         self.suppressed = [["<pad>"], ["<s>"]]  # as in ours
         self.translator = ctranslate2.Translator(
-            str(folder), compute_type=compute_type, inter_threads=1, intra_threads=n_threads
+            str(folder), compute_type=compute_type, inter_threads=n_workers, intra_threads=n_threads // n_workers
         )
+        self.n_workers = n_workers
 
     def write(self, sources: Sequence[Ids], *, n_tokens: int, beam_size: int) -> list[Ids]:
         """See ``Decoder``."""
@@ -156,6 +157,7 @@ class CTranslate2Decoder:
             min_decoding_length=n_tokens,
             max_decoding_length=n_tokens,
             suppress_sequences=self.suppressed,
+            max_batch_size=-(-len(sources) // self.n_workers),
         )
         return [[self.ids[name] for name in result.hypotheses[0]] for result in results]
 
