@@ -54,7 +54,7 @@ INLINE void sums_bf16(const int rows, const int panels, const struct input *x, i
     for (int i = 0; i < m->padded_inputs; i += 2) {
         lanes even[MAX_TILE_PANELS], odd[MAX_TILE_PANELS];
         UNROLL for (int c = 0; c < panels; c++) {
-            const lanes pair = load((const float *)(const void *)(w + (size_t)c * m->panel_stride + (size_t)i * PANEL));
+            const lanes pair = load((const float *)(const void *)(w + (size_t)c * m->panel_stride + (size_t)i * m->input_stride));
             EACH_PART {
                 even[c].v[p] = (part)((bits)pair.v[p] << 16);
                 odd[c].v[p] = (part)((bits)pair.v[p] & (int32_t)0xffff0000);
@@ -128,14 +128,8 @@ static const tiles TILES_BY[][MAX_ROWS + 1] = {TILES_OF(tiles_FP32), TILES_OF(ti
 
 enum { MIN_TILE_ROWS = 8 }; /* with fewer, tiles of int8 are slower; the sums are the same */
 
-static void product(const struct matrix *m, const struct input *x, int begin, int end, enum activation activation,
-                    float *y, size_t y_stride) {
-#if defined(__AMX_INT8__)
-    if (m->precision == BF16 || (m->precision == INT8 && x->n_rows >= MIN_TILE_ROWS)) {
-        product_in_tiles(m, x, begin, end, activation, y, y_stride);
-        return;
-    }
-#endif
+static void product_by_rows(const struct matrix *m, const struct input *x, int begin, int end, enum activation activation,
+                            float *y, size_t y_stride) {
     const int most_rows = m->precision != BF16 ? MAX_ROWS : PARTS > 1 ? 4 : 5; /* it has two registers of weights */
     for (int first = begin; first < end; first += GROUP) {
         const int last = first + GROUP < end ? first + GROUP : end;
@@ -147,6 +141,17 @@ static void product(const struct matrix *m, const struct input *x, int begin, in
             row += rows;
         }
     }
+}
+
+static void product(const struct matrix *m, const struct input *x, int begin, int end, enum activation activation,
+                    float *y, size_t y_stride) {
+#if defined(__AMX_INT8__)
+    if (m->precision == BF16 || (m->precision == INT8 && x->n_rows >= MIN_TILE_ROWS)) {
+        product_in_tiles(m, x, begin, end, activation, y, y_stride);
+        return;
+    }
+#endif
+    product_by_rows(m, x, begin, end, activation, y, y_stride);
 }
 
 /* ---- inputs ---- */
@@ -269,17 +274,19 @@ INLINE void softmax(float *scores, int n, lanes scale) {
 static void attend(const struct head *h, const float *q, size_t q_stride, int n_queries, int n_first,
                    const uint8_t *seen, size_t seen_stride, float *out, size_t out_stride, float *room) {
     const int n_panels = (h->n_positions + PANEL - 1) / PANEL, v_panels = (h->d_v + PANEL - 1) / PANEL;
+    const int group = h->precision == BF16 ? 2 : 1, d_k = (h->d_k + group - 1) / group * group;
     const size_t stride = (size_t)n_panels * PANEL, v_stride = (size_t)v_panels * PANEL;
-    const struct matrix keys = {.n_panels = n_panels, .padded_inputs = h->d_k, .panel_stride = (size_t)h->d_k * PANEL,
-                                .input_stride = PANEL, .weights = h->keys};
-    const struct matrix values = {.n_panels = v_panels, .padded_inputs = h->n_positions, .panel_stride = PANEL,
+    const struct matrix keys = {.n_panels = n_panels, .padded_inputs = d_k, .precision = h->precision,
+                                .panel_stride = (size_t)d_k * PANEL, .input_stride = PANEL, .weights = h->keys};
+    const struct matrix values = {.n_panels = v_panels, .padded_inputs = (h->n_positions + group - 1) / group * group,
+                                  .precision = h->precision, .panel_stride = (size_t)group * PANEL,
                                   .input_stride = h->value_stride, .weights = h->values};
     const int is_whole = h->d_v % PANEL == 0;
     float *sums = room + MAX_ROWS * stride; /* where outputs are not whole panels */
     for (int row = 0; row < n_queries; row += MAX_ROWS) {
         const int rows = n_queries - row < MAX_ROWS ? n_queries - row : MAX_ROWS;
         const struct input queries = {.n_rows = rows, .stride = q_stride, .fp32 = q + (size_t)row * q_stride};
-        product(&keys, &queries, 0, n_panels, LINEAR, room, stride);
+        product_by_rows(&keys, &queries, 0, n_panels, LINEAR, room, stride);
         for (int r = 0; r < rows; r++) {
             float *scores = room + (size_t)r * stride;
             int n = h->n_positions;
@@ -295,17 +302,27 @@ static void attend(const struct head *h, const float *q, size_t q_stride, int n_
             for (int i = 0; recorded && i < n; i++) recorded[i] += scores[i];
         }
         const struct input weights = {.n_rows = rows, .stride = stride, .fp32 = room};
-        product(&values, &weights, 0, v_panels, LINEAR, is_whole ? out : sums, is_whole ? out_stride : v_stride);
+        product_by_rows(&values, &weights, 0, v_panels, LINEAR, is_whole ? out : sums, is_whole ? out_stride : v_stride);
         for (int r = 0; r < rows; r++, out += out_stride)
             if (!is_whole) memcpy(out, sums + (size_t)r * v_stride, (size_t)h->d_v * sizeof(float));
     }
 }
 
-static void pack_keys(const float *x, size_t stride, int n_positions, int width, float *keys) {
-    for (int position = 0; position < n_positions; position++) {
-        float *to = keys + (size_t)(position / PANEL) * (size_t)width * PANEL + position % PANEL;
-        const float *from = x + (size_t)position * stride;
-        for (int i = 0; i < width; i++) to[(size_t)i * PANEL] = from[i];
+static void keep(const struct head *h, int first, int n, const float *k, const float *v, size_t stride) {
+    const int is_half = h->precision == BF16;
+    const size_t d_k = (size_t)(is_half ? (h->d_k + 1) / 2 : h->d_k); /* numbers of 4 bytes */
+    for (int position = first; position < first + n; position++, k += stride, v = v ? v + stride : NULL) {
+        const size_t key = (size_t)(position / PANEL) * d_k * PANEL + (size_t)(position % PANEL);
+        if (is_half) {
+            uint32_t *to = (uint32_t *)h->keys + key;
+            for (int i = 0; i < h->d_k; i += 2, to += PANEL) *to = to_bf16(k[i]) | (i + 1 < h->d_k ? (uint32_t)to_bf16(k[i + 1]) << 16 : 0);
+            uint16_t *values = (uint16_t *)h->values + (size_t)(position / 2 * 2) * h->value_stride + position % 2;
+            for (int i = 0; v && i < h->d_v; i++) values[2 * i] = to_bf16(v[i]);
+        } else {
+            float *to = (float *)h->keys + key;
+            for (int i = 0; i < h->d_k; i++, to += PANEL) *to = k[i];
+            if (v) memcpy((float *)h->values + (size_t)position * h->value_stride, v, (size_t)h->d_v * sizeof(float));
+        }
     }
 }
 
@@ -343,5 +360,5 @@ static void add_to_softmax(const float *logits, int n, float highest, float *max
 }
 
 const struct kernels JOIN(kernels_, ISA_NAME) = {
-    TEXT(ISA_NAME), prepare, product, norm, attend, largest, add_to_softmax, pack_keys,
+    TEXT(ISA_NAME), prepare, product, norm, attend, largest, add_to_softmax, keep,
 };

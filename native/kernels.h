@@ -22,7 +22,8 @@ struct matrix {
     int n_outputs, n_inputs, n_panels, padded_inputs;
     enum precision precision;
     size_t panel_stride;       /* from panel to panel, in elements */
-    size_t input_stride;       /* of fp32, from input to input: 16, or more where panels are side by side */
+    size_t input_stride;       /* from input to input: 16, or more where panels are side by side; for bf16, half of that
+                                  from pair to pair */
     const void *weights;
     const float *bias;         /* or NULL; as `step` and `offset` it has 16 n_panels numbers */
     const float *step;         /* of int8 */
@@ -40,9 +41,13 @@ struct input {
     float *step;               /* of each row, for int8 */
 };
 
-/* Keys and values of one head: keys [position / 16][d_k][16], values [position][value_stride]. */
+/* Keys and values of one head:
+
+       fp32 keys [position / 16][d_k][16],        values [position][value_stride]
+       bf16 keys [position / 16][d_k / 2][16][2], values [position / 2][value_stride][2] */
 struct head {
-    const float *keys, *values;
+    enum precision precision;  /* not int8 */
+    void *keys, *values;
     int n_positions, d_k, d_v;
     size_t value_stride;       /* a multiple of 16 */
     float *recorded;           /* the weights are added to it, (queries, n_positions); or NULL */
@@ -66,8 +71,17 @@ struct kernels {
     float (*largest)(const float *x, int n);
     /* Add logits, of which `highest` is the largest, to a row's maximum and sum of exponentials. */
     void (*add_to_softmax)(const float *logits, int n, float highest, float *maximum, float *sum);
-    void (*pack_keys)(const float *x, size_t stride, int n_positions, int width, float *keys);
+    /* Write keys and values of n positions from `first` on. Without `v`, keys only. */
+    void (*keep)(const struct head *, int first, int n, const float *k, const float *v, size_t stride);
 };
+
+/* Rounded to the nearest, ties to even. */
+static inline uint16_t to_bf16(float x) {
+    uint32_t bits;
+    __builtin_memcpy(&bits, &x, sizeof bits);
+    const uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+    return (uint16_t)(x != x ? 0x7fc0 : rounded);
+}
 
 static inline size_t input_bytes(const struct matrix *m, int n_rows) {
     return m->precision == FP32 ? 0 : (size_t)(n_rows + 32) * ((size_t)m->padded_inputs * 2 + sizeof(float)) + 128; /* rows of whole tiles */

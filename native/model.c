@@ -142,28 +142,37 @@ static void encoder_attention(const td_model *m, struct room *room, const struct
         float *keys = room->scores + attention_floats(n, c->d_v);
         for (int h = 0; h < c->n_heads; h++) {
             const float *q = room->wide + (size_t)first * wide + h * c->d_k;
-            m->kernels->pack_keys(q + c->n_heads * c->d_k, wide, n, c->d_k, keys);
-            const float *values = room->wide + (size_t)first * wide + 2 * c->n_heads * c->d_k + h * c->d_v;
-            const struct head head = {keys, values, n, c->d_k, c->d_v, wide, NULL};
+            float *values = room->wide + (size_t)first * wide + 2 * c->n_heads * c->d_k + h * c->d_v;
+            const struct head head = {FP32, keys, values, n, c->d_k, c->d_v, wide, NULL};
+            m->kernels->keep(&head, 0, n, q + c->n_heads * c->d_k, NULL, wide);
             m->kernels->attend(&head, q, wide, n, n, NULL, 0, room->heads + (size_t)first * heads + h * c->d_v, heads, room->scores);
         }
     }
     linear(m, room, &layer->w_o, room->heads, heads, n_rows, LINEAR, room->y, d);
 }
 
-/* Where the keys and the values of a head are in a sentence's memory. */
-static float *keys_of(const td_model *m, float *memory, int n_positions, int layer, int head) {
-    const struct td_config *c = &m->config;
-    return memory + (size_t)(layer * c->n_heads + head) * (size_t)padded(n_positions, PANEL) * ((size_t)c->d_k + row_stride(c->d_v));
+/* Bytes of the keys, or of the values, of a head in a sentence's memory for so many positions. */
+static size_t kept_bytes(const td_model *m, int n_positions, size_t width) {
+    return (size_t)padded(n_positions, PANEL) * width * (m->precision == FP32 ? sizeof(float) : sizeof(uint16_t));
 }
 
-static float *values_of(const td_model *m, float *memory, int n_positions, int layer, int head) {
-    return keys_of(m, memory, n_positions, layer, head) + (size_t)padded(n_positions, PANEL) * (size_t)m->config.d_k;
+static size_t key_bytes(const td_model *m, int n_positions) { return kept_bytes(m, n_positions, (size_t)padded(m->config.d_k, 2)); }
+
+static size_t value_bytes(const td_model *m, int n_positions) { return kept_bytes(m, n_positions, row_stride(m->config.d_v)); }
+
+static size_t memory_bytes(const td_model *m, int n_positions, int n_heads) {
+    return (size_t)n_heads * (key_bytes(m, n_positions) + value_bytes(m, n_positions));
 }
 
-static float *new_memory(const td_model *m, int n_positions) {
-    const size_t floats = (size_t)(keys_of(m, NULL, n_positions, m->decoder.n_layers, 0) - (float *)NULL);
-    return calloc(floats + PANEL, sizeof(float));
+/* A head's keys and values in a memory with room for `capacity` positions, of which n are in use. */
+static struct head head_in(const td_model *m, void *memory, int capacity, int n, int layer, int h) {
+    char *keys = (char *)memory + memory_bytes(m, capacity, layer * m->config.n_heads + h);
+    return (struct head){m->precision == FP32 ? FP32 : BF16, keys, keys + key_bytes(m, capacity), n, m->config.d_k, m->config.d_v,
+                         row_stride(m->config.d_v), NULL};
+}
+
+static void *new_memory(const td_model *m, int n_positions) {
+    return calloc(1, memory_bytes(m, n_positions, m->decoder.n_layers * m->config.n_heads) + 64);
 }
 
 /* The keys and values of cross-attention, from the encoder's output in room->x. */
@@ -180,13 +189,10 @@ static int keep_source(const td_model *m, struct room *room, const int32_t *offs
         linear(m, room, &m->decoder.layers[l].w_kv, room->x, d, n_rows, LINEAR, room->wide, wide);
         for (int s = 0; s < n_sentences; s++) {
             struct sentence *sentence = &sentences[s];
-            const float *from = room->wide + (size_t)(offsets[s] - offsets[0]) * wide;
-            for (int h = 0; h < c->n_heads; h++) {
-                m->kernels->pack_keys(from + h * c->d_k, wide, sentence->n_source, c->d_k, keys_of(m, sentence->source, sentence->n_source, l, h));
-                float *values = values_of(m, sentence->source, sentence->n_source, l, h);
-                for (int i = 0; i < sentence->n_source; i++)
-                    memcpy(values + (size_t)i * row_stride(c->d_v), from + (size_t)i * wide + c->n_heads * c->d_k + h * c->d_v,
-                           (size_t)c->d_v * sizeof(float));
+            const float *k = room->wide + (size_t)(offsets[s] - offsets[0]) * wide, *v = k + c->n_heads * c->d_k;
+            for (int h = 0; h < c->n_heads; h++, k += c->d_k, v += c->d_v) {
+                const struct head head = head_in(m, sentence->source, sentence->n_source, sentence->n_source, l, h);
+                m->kernels->keep(&head, 0, sentence->n_source, k, v, wide);
             }
         }
     }
@@ -236,14 +242,13 @@ int encode(const td_model *m, struct room *room, const int32_t *ids, const float
 int grow(const td_model *m, struct sentence *sentence, int n_slots) {
     if (n_slots <= sentence->capacity) return 1;
     const int capacity = padded(n_slots + n_slots / 2 + PANEL, PANEL);
-    float *slots = new_memory(m, capacity);
+    void *slots = new_memory(m, capacity);
     if (!slots) return 0;
-    const size_t d_k = (size_t)m->config.d_k, d_v = row_stride(m->config.d_v);
     for (int l = 0; l < m->decoder.n_layers && sentence->slots; l++)
         for (int h = 0; h < m->config.n_heads; h++) {
-            const int n = padded(sentence->n_slots, PANEL);
-            memcpy(keys_of(m, slots, capacity, l, h), keys_of(m, sentence->slots, sentence->capacity, l, h), (size_t)n * d_k * sizeof(float));
-            memcpy(values_of(m, slots, capacity, l, h), values_of(m, sentence->slots, sentence->capacity, l, h), (size_t)n * d_v * sizeof(float));
+            const struct head to = head_in(m, slots, capacity, 0, l, h), from = head_in(m, sentence->slots, sentence->capacity, 0, l, h);
+            memcpy(to.keys, from.keys, key_bytes(m, sentence->n_slots));
+            memcpy(to.values, from.values, value_bytes(m, sentence->n_slots));
         }
     free(sentence->slots);
     sentence->slots = slots;
@@ -269,16 +274,9 @@ static void decoder_attention(const td_model *m, struct room *room, int l, const
         struct sentence *sentence = g->sentence;
         const float *first = room->wide + row * wide;
         for (int h = 0; h < c->n_heads; h++) {
-            float *keys = keys_of(m, sentence->slots, sentence->capacity, l, h);
-            float *values = values_of(m, sentence->slots, sentence->capacity, l, h);
-            for (int r = 0; r < g->n_rows; r++) {
-                const int slot = g->slots[r];
-                const float *k = first + (size_t)r * wide + (c->n_heads + h) * c->d_k;
-                m->kernels->pack_keys(k, 0, 1, c->d_k, keys + (size_t)(slot / PANEL) * (size_t)c->d_k * PANEL + slot % PANEL);
-                memcpy(values + (size_t)slot * row_stride(c->d_v),
-                       first + (size_t)r * wide + 2 * c->n_heads * c->d_k + h * c->d_v, (size_t)c->d_v * sizeof(float));
-            }
-            const struct head head = {keys, values, sentence->n_slots, c->d_k, c->d_v, row_stride(c->d_v), NULL};
+            const struct head head = head_in(m, sentence->slots, sentence->capacity, sentence->n_slots, l, h);
+            const float *k = first + (c->n_heads + h) * c->d_k, *v = first + 2 * c->n_heads * c->d_k + h * c->d_v;
+            for (int r = 0; r < g->n_rows; r++) m->kernels->keep(&head, g->slots[r], 1, k + (size_t)r * wide, v + (size_t)r * wide, 0);
             m->kernels->attend(&head, first + h * c->d_k, wide, g->n_rows, g->slots[0] + 1, g->seen, g->seen_stride,
                                room->heads + row * heads + h * c->d_v, heads, room->scores);
         }
@@ -298,8 +296,8 @@ static void cross_attention(const td_model *m, struct room *room, int l, const f
     for (const struct group *g = groups; g < groups + n_groups; row += (size_t)g->n_rows, g++) {
         const struct sentence *s = g->sentence;
         for (int h = 0; h < c->n_heads; h++) {
-            const struct head head = {keys_of(m, s->source, s->n_source, l, h), values_of(m, s->source, s->n_source, l, h),
-                                      s->n_source, c->d_k, c->d_v, row_stride(c->d_v), recorded};
+            struct head head = head_in(m, s->source, s->n_source, s->n_source, l, h);
+            head.recorded = recorded;
             m->kernels->attend(&head, room->wide + row * wide + h * c->d_k, wide, g->n_rows, s->n_source, NULL, 0,
                                room->heads + row * heads + h * c->d_v, heads, room->scores);
         }

@@ -41,13 +41,13 @@ struct td_model {
     size_t n_bytes;
 };
 
-/* A sentence in the decoder: keys and values of its source and of what its beams have written. A token's keys and values
-   are in a slot; the beams of a sentence share slots. */
+/* A sentence in the decoder: keys and values of its source and of what its beams have written, in bf16 unless the weights
+   are fp32. A token's keys and values are in a slot; the beams of a sentence share slots. */
 struct sentence {
     int n_source;
-    float *source;                                /* NULL without a source */
+    void *source;                                 /* NULL without a source */
     int capacity, n_slots;                        /* slots in use are below n_slots */
-    float *slots;
+    void *slots;
 };
 
 /* New rows of a sentence: tokens of its beams, or several tokens of one. */

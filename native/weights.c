@@ -49,13 +49,6 @@ static struct td_tensor find(struct packer *p, const char *name, int64_t n_rows,
 
 /* ---- matrices ---- */
 
-static uint16_t to_bf16(float x) {
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    if (x != x) return 0x7fc0;
-    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16); /* ties to even */
-}
-
 /* The weights of an output, each to its place in the panel. */
 static void pack_output(const struct matrix *m, int o, const float *row, float *step, int32_t *offset) {
     const int group = m->precision == FP32 ? 1 : m->precision == BF16 ? 2 : 4; /* inputs that are side by side */

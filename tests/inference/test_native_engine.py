@@ -28,6 +28,7 @@ from transduce.inference.native.binding import library
 from transduce.inference.native.model import KNOWN, reason_against_config
 from transduce.inference.torch_engine import torch_engine
 from transduce.model import Transformer, TransformerLM, make_model
+from transduce.model.attention import MultiHeadAttention, SelfAttention
 from transduce.model.inference import int8_linear_reference
 from transduce.model.shortlist import Shortlist
 from transduce.model.word_positions import WordPositionFrontEnd
@@ -198,11 +199,17 @@ def test_int8_rounds_as_it_is_defined(monkeypatch: pytest.MonkeyPatch) -> None:
     def halved(ids: Tensor, weight: Tensor) -> Tensor:
         return embedding(ids, weight.half().float() if weight.requires_grad else weight)
 
-    model, linear, embedding = random_model(), F.linear, F.embedding
+    def kept(self: MultiHeadAttention, q: Tensor, k: Tensor, v: Tensor, **options: Any) -> Tensor:
+        """The decoder keeps keys and values in bf16."""
+        is_kept = not isinstance(self, SelfAttention) or self.is_causal
+        return attend(self, q, *((x.bfloat16().float() if is_kept else x) for x in (k, v)), **options)
+
+    model, linear, embedding, attend = random_model(), F.linear, F.embedding, MultiHeadAttention.attend
     pairs = [ForcedPair(each.source, [*each.source[::-1], EOS_ID]) for each in requests()]  # type: ignore[arg-type]
     got = native(model, "int8").forced_scores(pairs, max_tokens=100)
     monkeypatch.setattr(F, "linear", rounded)
     monkeypatch.setattr(F, "embedding", halved)
+    monkeypatch.setattr(MultiHeadAttention, "attend", kept)
     expected = torch_engine([model], EngineSettings()).forced_scores(pairs, max_tokens=1)
     differences = [np.abs(a.log_probs_T - b.log_probs_T).max() for a, b in zip(got, expected, strict=True)]
     assert np.median(differences) < 1e-5  # a sum that is rounded otherwise may move an input to another level
