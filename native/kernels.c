@@ -13,9 +13,11 @@
 
 /* Panels of a tile with so many rows: enough sums at once to hide the latency of an addition. */
 #if defined(__AVX512F__)
-#define PANELS_OF(rows) 4
+#define PANELS_OF(rows) ((rows) <= 6 ? 4 : 2)
+#define MAX_FP32_ROWS 12 /* more rows read the weights less often; of int8 and bf16, the sums alone take the registers */
 #else
 #define PANELS_OF(rows) ((rows) == 1 ? 4 : (rows) <= 3 ? 2 : 1)
+#define MAX_FP32_ROWS MAX_ROWS
 #endif
 
 static __attribute__((noinline)) lanes activate(enum activation activation, lanes x) {
@@ -33,13 +35,19 @@ static __attribute__((noinline)) lanes activate(enum activation activation, lane
 
 /* ---- tiles: the sums of a few rows with a few panels ---- */
 
+enum { PREFETCHED = 12 }; /* inputs ahead */
+
 /* Each sum is one chain over the inputs in order. */
 INLINE void sums_fp32(const int rows, const int panels, const struct input *x, int row, const struct matrix *m, int panel, lanes *sum) {
     const float *inputs = x->fp32 + (size_t)row * x->stride, *w = (const float *)m->weights + (size_t)panel * m->panel_stride;
     UNROLL for (int i = 0; i < rows * panels; i++) sum[i] = all(0);
     for (int i = 0; i < m->padded_inputs; i++) {
         lanes weight[MAX_TILE_PANELS];
-        UNROLL for (int c = 0; c < panels; c++) weight[c] = load(w + (size_t)c * m->panel_stride + (size_t)i * m->input_stride);
+        UNROLL for (int c = 0; c < panels; c++) {
+            const float *from = w + (size_t)c * m->panel_stride + (size_t)i * m->input_stride;
+            weight[c] = load(from);
+            if (rows > 1) __builtin_prefetch(from + PREFETCHED * m->input_stride);
+        }
         UNROLL for (int r = 0; r < rows; r++) {
             const lanes one = all(inputs[(size_t)r * x->stride + (size_t)i]);
             UNROLL for (int c = 0; c < panels; c++) sum[r * panels + c] = multiply_add(one, weight[c], sum[r * panels + c]);
@@ -117,10 +125,16 @@ INLINE void tile(const enum precision precision, const int rows, const int panel
 #define EACH_ROW_COUNT(precision) \
     TILES(precision, 1) TILES(precision, 2) TILES(precision, 3) TILES(precision, 4) TILES(precision, 5) TILES(precision, 6)
 EACH_ROW_COUNT(FP32) EACH_ROW_COUNT(BF16) EACH_ROW_COUNT(INT8)
+#if defined(__AVX512F__)
+TILES(FP32, 7) TILES(FP32, 8) TILES(FP32, 9) TILES(FP32, 10) TILES(FP32, 11) TILES(FP32, 12)
+#define MORE_FP32_TILES , tiles_FP32_7, tiles_FP32_8, tiles_FP32_9, tiles_FP32_10, tiles_FP32_11, tiles_FP32_12
+#else
+#define MORE_FP32_TILES
+#endif
 
 typedef void (*tiles)(const struct matrix *, const struct input *, int, int, int, enum activation, float *, size_t);
-#define TILES_OF(name) {NULL, name##_1, name##_2, name##_3, name##_4, name##_5, name##_6}
-static const tiles TILES_BY[][MAX_ROWS + 1] = {TILES_OF(tiles_FP32), TILES_OF(tiles_BF16), TILES_OF(tiles_INT8)};
+#define TILES_OF(name) NULL, name##_1, name##_2, name##_3, name##_4, name##_5, name##_6
+static const tiles TILES_BY[][MAX_FP32_ROWS + 1] = {{TILES_OF(tiles_FP32) MORE_FP32_TILES}, {TILES_OF(tiles_BF16)}, {TILES_OF(tiles_INT8)}};
 
 #if defined(__AMX_INT8__)
 #include "kernels_amx.h"
@@ -130,7 +144,7 @@ enum { MIN_TILE_ROWS = 8 }; /* with fewer, tiles of int8 are slower; the sums ar
 
 static void product_by_rows(const struct matrix *m, const struct input *x, int begin, int end, enum activation activation,
                             float *y, size_t y_stride) {
-    const int most_rows = m->precision != BF16 ? MAX_ROWS : PARTS > 1 ? 4 : 5; /* it has two registers of weights */
+    const int most_rows = m->precision == FP32 ? MAX_FP32_ROWS : m->precision == INT8 ? MAX_ROWS : PARTS > 1 ? 4 : 5; /* bf16 has two registers of weights */
     for (int first = begin; first < end; first += GROUP) {
         const int last = first + GROUP < end ? first + GROUP : end;
         float *to = y + (size_t)(first - begin) * PANEL;
