@@ -11,14 +11,17 @@ from pydantic.fields import FieldInfo
 from typer import Option
 
 from transduce.config.decoding import SEARCH_FIELDS, DecodingOptions
-from transduce.config.search import Flag
+from transduce.config.search import BeamSearchConfig, Flag
 from transduce.errors import ConfigError
 
-__all__ = ["decoding_options", "flags_of"]
+__all__ = ["SHARED_FIELDS", "decoding_options", "flags_of"]
 
 FLAGS: Mapping[str, Flag] = {
     name: flag for name, field in SEARCH_FIELDS.items() for flag in field.metadata if isinstance(flag, Flag)
 }
+
+# Those that suit any number of requests together: of beam search, one result for each.
+SHARED_FIELDS = tuple(name for name in FLAGS if name in BeamSearchConfig.model_fields.keys() - {"kind", "n_best"})
 
 
 def decoding_options(*fields: str, **help: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
