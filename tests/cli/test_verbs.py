@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from said import says
-from transduce.cli.decoding import FLAGS
+from transduce.cli.decoding import FLAGS, SHARED_FIELDS
 from transduce.config import SearchConfig
 from transduce.config.decoding import DecodingOptions
 from transduce.files import write_manifest
@@ -416,7 +416,7 @@ def test_the_overview_describes_verbs_as_they_do_themselves() -> None:
 def test_every_verb_and_flag_is_known() -> None:
     """The options of the command line are frozen: a change affects users and must be documented in the README.
 
-    Those of decoding are the fields of searches, which ``translate`` has all.
+    Those of decoding are the fields of searches, which ``translate`` has all, and ``serve`` those of beam search.
     """
     import typer
 
@@ -569,23 +569,25 @@ def test_every_verb_and_flag_is_known() -> None:
             "--store",
             "--treebank",
         ],
-        "serve": [
-            "--batch",
-            "--beam",
-            "--cors",
-            "--device",
-            "--drain-s",
-            "--engine",
-            "--host",
-            "--keys",
-            "--port",
-            "--precision",
-            "--prefix",
-            "--queue",
-            "--timeout-s",
-            "--wait-ms",
-            "--watch",
-        ],
+        "serve": sorted(
+            {FLAGS[name].name for name in SHARED_FIELDS}
+            | {
+                "--batch",
+                "--cors",
+                "--device",
+                "--drain-s",
+                "--engine",
+                "--host",
+                "--keys",
+                "--port",
+                "--precision",
+                "--prefix",
+                "--queue",
+                "--timeout-s",
+                "--wait-ms",
+                "--watch",
+            }
+        ),
         "transcribe": [
             "--alpha",
             "--beam",

@@ -141,7 +141,7 @@ def test_a_page_is_a_folder_without_other_hosts(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("no_engine")
-def test_what_a_page_cannot_run_is_refused_by_name(tmp_path: Path) -> None:
+def test_what_a_page_cannot_run_is_refused_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigError, match=naming("n_experts")):
         export_page(written(tmp_path / "experts", n_experts=2), tmp_path / "page")
     with pytest.raises(CheckpointError, match=naming("parsing")):
@@ -153,6 +153,10 @@ def test_what_a_page_cannot_run_is_refused_by_name(tmp_path: Path) -> None:
         ({"search": SampledSearchConfig()}, "search.kind = 'sampling'"),
     ):
         assert fact in str(browser._reason_against(replace(loaded, **changes)))
+    limited = replace(loaded, search=SearchConfig(min_length=2, max_tokens_per_batch=99))
+    assert browser._reason_against(limited) is None
+    monkeypatch.setattr(browser, "SEARCH_FIELDS", ("beam_size", "max_extra_tokens"))  # it was not told of a setting
+    assert "search.min_length" in str(browser._reason_against(limited))
 
 
 def test_it_needs_no_pytorch() -> None:

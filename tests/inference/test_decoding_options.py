@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated, Literal
 
 import pytest
-from typer import Typer
+from pydantic import BaseModel
+from typer import BadParameter, Typer
 
 from said import naming
 from transduce.bulk import TranslationJob
 from transduce.cli.decoding import FLAGS, decoding_options
 from transduce.config import BeamSearchConfig, GreedySearchConfig, SampledSearchConfig, SearchConfig
 from transduce.config.decoding import NO_CHANGES, SEARCH_FIELDS, DecodingOptions, LoadingOptions, sampling_like
-from transduce.config.search import SearchKeywords
+from transduce.config.search import Flag, SearchKeywords
 from transduce.errors import ConfigError
 from transduce.inference import Translator
 
@@ -97,3 +99,26 @@ def test_what_a_verb_gets() -> None:
         assert got[-1].changes == changes
     with pytest.raises(ConfigError, match=naming("--sample", "--n-best 2")):
         app(["a", "--sample", "--n-best", "2"], standalone_mode=False)
+
+
+def test_a_flag_may_have_choices(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Letters(BaseModel):
+        letter: Annotated[Literal["a", "b"] | None, Flag("--letter", "Choose.")] = None
+        other: Annotated[Literal["c", "d"], Flag("--other", "Choose.")] = "c"
+
+    for name, field in Letters.model_fields.items():
+        monkeypatch.setitem(SEARCH_FIELDS, name, field)
+        monkeypatch.setitem(FLAGS, name, field.metadata[0])  # type: ignore[arg-type]
+    got = list[DecodingOptions]()
+
+    @decoding_options("letter", "other")
+    def verb(decoding: DecodingOptions = NO_CHANGES) -> None:
+        got.append(decoding)
+
+    app = Typer()
+    app.command()(verb)
+    for words in ([], ["--letter", "b"], ["--other", "d"]):
+        app(words, standalone_mode=False)
+    assert [each.changes for each in got] == [{}, {"letter": "b"}, {"other": "d"}]
+    with pytest.raises(BadParameter, match=naming("'c'", "'d'")):
+        app(["--other", "a"], standalone_mode=False)

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from importlib.metadata import EntryPoint
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,7 +23,7 @@ import pytest
 from engine_answers import MODELS, ON_FILE, PROMPTS, SOURCES, V, answers
 from random_models import stored_model
 from said import naming
-from transduce.config import GreedySearchConfig, ModelConfig, SampledSearchConfig, SearchConfig
+from transduce.config import GreedySearchConfig, InferencePrecision, ModelConfig, SampledSearchConfig, SearchConfig
 from transduce.config.decoding import DecodingOptions
 from transduce.errors import ConfigError
 from transduce.inference import Translator
@@ -343,7 +346,7 @@ def test_an_engine_is_one_class_and_its_entry(tmp_path: Path) -> None:
     others = dict(ENGINES)
     ENGINES.clear()
     try:
-        ENGINES.update({"echo": make_echo, **others})
+        ENGINES.update({"the first": make_echo, **others})
         tokenizer = byte_tokenizer()
         config = ModelConfig(
             n_encoder_layers=1, n_decoder_layers=1, d_model=8, d_ff=8, n_heads=1, d_k=8, d_v=8,
@@ -361,3 +364,28 @@ def test_an_engine_is_one_class_and_its_entry(tmp_path: Path) -> None:
     finally:
         ENGINES.clear()
         ENGINES.update(others)
+
+
+def test_another_distribution_adds_an_engine_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = SimpleNamespace(
+        make=lambda models, settings: EchoEngine() if settings.precision == "fp32" else None,
+        reason_against=lambda models: "it is precise",
+    )
+    monkeypatch.setitem(sys.modules, "echoing", module)
+    added = [EntryPoint(name, name + "ing", "transduce.engines") for name in ("echo", "miss")]
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: added if group == added[0].group else [])
+    model = stored_model(MODELS["text"], tmp_path)
+
+    def made(engine: str, precision: InferencePrecision = "fp32") -> str:
+        return type(make_engine(model, settings=EngineSettings(precision, engine=engine))).__name__
+
+    assert made("echo") == "EchoEngine" != made("auto")
+    for refused, facts in (
+        (("echo", "bf16"), ["echo", "it is precise"]),
+        (("ecko",), ["auto", *ENGINES, "echo", "'ecko'"]),
+        (("miss",), ["'miss'", "missing"]),
+    ):
+        with pytest.raises(ConfigError, match=naming(*facts)):
+            made(*refused)
+    monkeypatch.setenv("TRANSDUCE_ENGINE", "echo")
+    assert made("auto") == "EchoEngine" != made("native")

@@ -21,10 +21,12 @@ from transduce.config import (
     SearchConfig,
     TransformerConfig,
 )
-from transduce.errors import SearchError
+from transduce.errors import ConfigError, SearchError
 from transduce.inference.engine import NO_CONSTRAINTS, Constraints, Engine, EngineSettings, ForcedPair, Request, Run
+from transduce.inference.engines import make_engine
 from transduce.inference.engines.native import make as native_engine
 from transduce.inference.native.binding import library
+from transduce.inference.native.call import KNOWN as KNOWN_OF_SEARCHES
 from transduce.inference.native.model import KNOWN, reason_against_config
 from transduce.inference.torch_engine import torch_engine
 from transduce.model import Transformer, TransformerLM, make_model
@@ -326,3 +328,21 @@ def test_what_it_does_not_know_is_refused_by_name(monkeypatch: pytest.MonkeyPatc
     assert reason_against_config(TransformerConfig(norm_eps=1e-5)) == "it does not know norm_eps = 1e-05"
     rotary = TransformerConfig().model_copy(update={"positions": "rotary", "norm": "both"})
     assert reason_against_config(rotary) == "it does not know positions = 'rotary' and norm = 'both'"
+
+
+def test_searches_that_it_does_not_know_are_left_to_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, smaller, steps = random_model(), random_model(n_decoder_layers=1), list[int]()
+    search, known = GreedySearchConfig(no_repeat_ngram=2), GreedySearchConfig()
+    asked = requests()
+    own, expected = native(model), torch_engine([model], EngineSettings()).hypotheses(asked, search)
+    monkeypatch.setattr("transduce.inference.native.call.KNOWN", KNOWN_OF_SEARCHES - {"no_repeat_ngram"})
+    own.on_step = lambda: steps.append(1)
+    assert own.hypotheses(asked, search) == expected
+    assert steps
+    assert own.hypotheses(asked, known) == native(model).hypotheses(asked, known)
+    assert own.with_draft(native(smaller), DraftLength(2)).hypotheses(asked, known) is not None
+    with pytest.raises(ConfigError, match=naming("no_repeat_ngram", "draft")):
+        own.with_draft(native(smaller), DraftLength(2)).hypotheses(requests(SampledSearchConfig()), search)
+    by_name = make_engine(model, settings=EngineSettings(engine="native"))
+    with pytest.raises(ConfigError, match=naming("the engine in C", "no_repeat_ngram = 2", "auto")):
+        by_name.hypotheses(asked, search)

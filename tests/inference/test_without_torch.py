@@ -153,6 +153,16 @@ def test_what_needs_it_says_so(small_runs: SmallRuns, arguments: tuple[str, ...]
     assert line.endswith("needs PyTorch: pip install 'transduce[train]'")
 
 
+def test_a_search_that_needs_it_says_so(small_runs: SmallRuns) -> None:
+    unknown = "from transduce.inference.native import call\ncall.KNOWN -= {'no_repeat_ngram'}\n"
+    done = without_torch(
+        unknown + CLI, "translate", small_runs["translation"].model, "--no-repeat-ngram", 2, text="A\n"
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    [line] = done.stderr.splitlines()
+    assert line.endswith("no_repeat_ngram = 2 of a search needs PyTorch: pip install 'transduce[train]'")
+
+
 def test_an_engine_that_cannot_be_used(small_runs: SmallRuns, monkeypatch: pytest.MonkeyPatch) -> None:
     stored = read_model_folder(small_runs["masked-lm"].model, device="cpu").stored
     with pytest.raises(ConfigError, match=naming("native", "is_causal = False", "torch")):

@@ -274,6 +274,16 @@ def test_mistakes_are_one_line(transduce: Callable[..., Any], translator_folder:
     assert transduce("serve", tmp_path).code == 1
     assert transduce("serve", translator_folder, "--host", "no.such.host.invalid").code == 1
     assert transduce("serve", translator_folder, "--keys", tmp_path / "none.toml").code == 1
+    contrary = transduce("serve", translator_folder, "--min-length", 9, "--max-length", 3)
+    assert (contrary.code, len(contrary.err.splitlines())) == (1, 1)
+    assert says(contrary.err, "min_length", "max_length", 9, 3)
+
+
+def test_limits_of_translations_are_those_of_the_server(run_server: RunServer, translator_folder: Path) -> None:
+    server, translator = run_server(translator_folder, "--max-length", 2), Translator.load(translator_folder)
+    [limited], [free] = translator.translate(["A cat"], max_length=2), translator.translate(["A cat"])
+    assert ask(server.url, "/translate", q="A cat", source="en", target="de") == {"translatedText": limited}
+    assert limited != free
 
 
 def test_the_client_of_deepl_for_node(running: RunningServer) -> None:

@@ -5,20 +5,24 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from functools import partial, wraps
-from typing import Annotated, Any, get_args
+from types import NoneType
+from typing import Annotated, Any, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 from typer import Option
 
 from transduce.config.decoding import SEARCH_FIELDS, DecodingOptions
-from transduce.config.search import Flag
+from transduce.config.search import BeamSearchConfig, Flag
 from transduce.errors import ConfigError
 
-__all__ = ["decoding_options", "flags_of"]
+__all__ = ["SHARED_FIELDS", "decoding_options", "flags_of"]
 
 FLAGS: Mapping[str, Flag] = {
     name: flag for name, field in SEARCH_FIELDS.items() for flag in field.metadata if isinstance(flag, Flag)
 }
+
+# Those that suit any number of requests together: of beam search, one result for each.
+SHARED_FIELDS = tuple(name for name in FLAGS if name in BeamSearchConfig.model_fields.keys() - {"kind", "n_best"})
 
 
 def decoding_options(*fields: str, **help: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -81,14 +85,13 @@ def _parameter(name: str, field: FieldInfo, help: str | None) -> inspect.Paramet
     return made(default=flag.default, annotation=annotation)
 
 
-def _bounds(field: FieldInfo) -> tuple[Any, Any, type]:
-    """Return the least and the greatest value of a field, and its type."""
+def _bounds(field: FieldInfo) -> tuple[Any, Any, Any]:
+    """Return the least and the greatest value of a field, and its type, which may be a ``Literal`` of choices."""
     constraints, kind = list(field.metadata), field.annotation
-    for each in get_args(field.annotation):  # a union with None
-        if each is not type(None):
-            kind, *inner = get_args(each)
-            constraints += [constraint for info in inner for constraint in getattr(info, "metadata", [info])]
+    [kind] = (each for each in get_args(kind) if each is not NoneType) if NoneType in get_args(kind) else [kind]
+    if get_origin(kind) is Annotated:
+        kind, *inner = get_args(kind)
+        constraints += [constraint for info in inner for constraint in getattr(info, "metadata", [info])]
     least = [getattr(each, name) for each in constraints for name in ("ge", "gt") if hasattr(each, name)]
     most = [each.le for each in constraints if hasattr(each, "le")]
-    assert isinstance(kind, type)
     return next(iter(least), None), next(iter(most), None), kind

@@ -11,7 +11,7 @@ from typing import Annotated
 from typer import Argument, BadParameter, Option
 
 from transduce.cli import options
-from transduce.cli.decoding import decoding_options
+from transduce.cli.decoding import SHARED_FIELDS, decoding_options
 from transduce.cli.imports import command_imports
 from transduce.cli.machine import chosen_device, chosen_precision
 from transduce.cli.model_folders import require_model_folders
@@ -25,7 +25,7 @@ __all__ = ["serve"]
 MAX_BATCH, MAX_QUEUE, MAX_WAIT_MS, MAX_SECONDS = 1024, 10**6, 10_000.0, 86_400.0
 
 
-@decoding_options("beam_size")
+@decoding_options(*SHARED_FIELDS)
 def serve(
     folders: Annotated[
         list[Path],

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Self, Unpack
+from typing import Any, Self, Unpack
 
 from transduce.config.record import config_from_mapping, nearest_name
 from transduce.config.search import (
@@ -27,8 +27,9 @@ __all__ = [
     "greedy_unless_sampled", "sampling_like",
 ]  # fmt: skip
 
-# What computes: auto is the engine in C for models on a CPU that it knows, else PyTorch.
-EngineName = Literal["auto", "native", "torch"]
+# What computes: auto is the engine in C for models on a CPU that it knows, else PyTorch. Or the name of an engine, of
+# the package or of another distribution.
+EngineName = str
 
 # The fields of all searches, by name.
 SEARCH_FIELDS = {name: field for kind in SearchConfig.members.values() for name, field in kind.model_fields.items()}

@@ -76,6 +76,12 @@ class SearchConfig(Tagged):
         def n_best(self) -> int:
             """The number of hypotheses returned per sentence."""
 
+    @property
+    def changed(self) -> frozenset[str]:
+        """The fields that have another value than their default."""
+        fields = type(self).model_fields
+        return frozenset(name for name, field in fields.items() if getattr(self, name) != field.default)
+
     def max_output_tokens(self, n_source_tokens: int) -> int:
         """Return the maximum length of an output, EOS included, for a source of so many tokens."""
         limit = n_source_tokens + self.max_extra_tokens

@@ -46,6 +46,9 @@ __all__ = ["PageReport", "export_page"]
 
 ENGINE_FILE, MODEL_FILE, SETTINGS_FILE = "engine.wasm", "model.bin", "model.json"
 FILES = {"browser.html": "index.html", "browser_translator.js": "translator.js"}  # beside this module, and exported
+# The settings of a search that a page reads, and those that change no translation of it.
+SEARCH_FIELDS = ("beam_size", "alpha", "max_extra_tokens", "max_length", "min_length", "no_repeat_ngram")
+OTHER_FIELDS = frozenset({"kind", "n_best", "block_size", "max_tokens_per_batch"})
 WASM_TARGET = "wasm32-wasi"
 
 
@@ -111,6 +114,8 @@ def _reason_against(loaded: ModelFolder) -> str | None:
         return "its tokenizer is a SentencePiece model; a page has byte-level ones only"
     if not isinstance(loaded.search, BeamSearchConfig | GreedySearchConfig):
         return f"search.kind = {loaded.search.kind!r}; a page searches with a beam, or greedily"
+    if unread := loaded.search.changed - OTHER_FIELDS - {*SEARCH_FIELDS}:
+        return f"a page does not read {' and '.join(f'search.{name}' for name in sorted(unread))}"
     if isinstance(loaded.config, TransformerConfig) and loaded.config.positions == "words":
         return "positions = 'words'; a page counts tokens"
     return reason_against([loaded.stored])
@@ -142,11 +147,10 @@ def _settings(loaded: ModelFolder) -> dict[str, Any]:
     quotes = None if lines is None else lines.quotes
     n_positions = config.n_positions if config.positions == "learned" else None
     longest = min(MAX_SOURCE_TOKENS, n_positions or MAX_SOURCE_TOKENS)
-    fields = ("beam_size", "alpha", "max_extra_tokens", "max_length", "min_length", "no_repeat_ngram")
     return {
         "source": source,
         "target": target,
-        "search": {name: getattr(search, name) for name in fields},
+        "search": {name: getattr(search, name) for name in SEARCH_FIELDS},
         "suppressed": [PAD_ID, BOS_ID, *tokenizers.tgt.suppressed_ids],
         "max_source": longest,
         "max_output": n_positions or MAX_SOURCE_TOKENS + search.max_extra_tokens,

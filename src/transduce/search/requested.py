@@ -99,8 +99,9 @@ def requested_processor(
     """
     processors: list[LogProbsProcessor] = []
     if isinstance(search, ProcessedSearchConfig):
-        changed = {name for name, field in type(search).model_fields.items() if getattr(search, name) != field.default}
-        processors += [each.of(search, eos_id=eos_id) for each in REQUESTED if not changed.isdisjoint(each.fields)]
+        processors += [
+            each.of(search, eos_id=eos_id) for each in REQUESTED if not search.changed.isdisjoint(each.fields)
+        ]
     if process is not None:
         processors.append(process)
     return Chain(processors) if processors else None

@@ -221,8 +221,10 @@ class ServedTranslator(Served[Translator, TranslatorJob]):
     """A translator; results are TranslatedSegment, list of ScoredText, and AlignedSentence."""
 
     def read(self) -> Translator:
-        """Read the model folder."""
-        return self.attentive(Translator)
+        """Read the model folder. Raises ConfigError for options of the server that do not suit its search."""
+        model = self.attentive(Translator)
+        self._search(model, 1)
+        return model
 
     def name_of(self, model: Translator) -> str:
         """Return the direction of a model."""

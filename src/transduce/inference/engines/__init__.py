@@ -1,9 +1,14 @@
-"""The engines, and which one a model gets. Each module here is one: its ``make`` makes it for a model."""
+"""The engines, and which one a model gets. Each module here is one: its ``make`` makes it for a model.
+
+A distribution adds engines by entry points of the group ``transduce.engines``: a name, and a module like those here.
+They are used by name only; ``auto`` does not ask them.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any
@@ -17,6 +22,7 @@ __all__ = ["ENGINES", "EngineMaker", "make_engine", "reason_against"]
 # A model is a module of PyTorch, or a ``StoredModel``.
 EngineMaker = Callable[[Sequence[Any], EngineSettings], Engine | None]
 
+GROUP = "transduce.engines"  # of entry points
 LAST = "torch"  # the one that supports every model
 
 
@@ -40,10 +46,10 @@ def make_engine(*models: Any, settings: EngineSettings | None = None) -> Engine:
     """
     settings = settings or EngineSettings()
     wanted = os.environ.get("TRANSDUCE_ENGINE", "auto") if settings.engine == "auto" else settings.engine
-    if wanted != "auto" and wanted not in ENGINES:
-        raise ConfigError(f"the engine should be auto or one of {', '.join(ENGINES)}, got {quoted(wanted)}")
-    for name in ENGINES if wanted == "auto" else [wanted]:
-        engine = ENGINES[name](models, settings)
+    settings = replace(settings, engine=wanted)
+    makers = ENGINES.values() if wanted == "auto" else [ENGINES.get(wanted) or _module(wanted).make]
+    for make in makers:
+        engine: Engine | None = make(models, settings)
         if engine is not None:
             return engine
     raise ConfigError(f"the engine {wanted} cannot be used: {reason_against(wanted, *models)}; use auto, or torch")
@@ -51,6 +57,20 @@ def make_engine(*models: Any, settings: EngineSettings | None = None) -> Engine:
 
 def reason_against(name: str, *models: Any) -> str | None:
     """Return why an engine does not support a model, or an ensemble; None if it does."""
-    module = import_module(f"{__name__}.{name}")
-    reason: str | None = module.reason_against(models)
+    reason: str | None = _module(name).reason_against(models)
     return reason
+
+
+def _module(name: str) -> Any:
+    """Return the module of an engine, here or of another distribution. Raises ConfigError if there is none."""
+    if name in ENGINES:
+        return import_module(f"{__name__}.{name}")
+    from importlib.metadata import entry_points
+
+    added = {each.name: each for each in entry_points(group=GROUP)}
+    if name not in added:
+        raise ConfigError(f"the engine should be auto or one of {', '.join([*ENGINES, *added])}, got {quoted(name)}")
+    try:
+        return added[name].load()
+    except ImportError as error:
+        raise ConfigError(f"the engine {quoted(name)} cannot be imported: {error}") from error

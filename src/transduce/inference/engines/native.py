@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from transduce.imports import numpy as np
 from transduce.inference.engine import Engine, EngineSettings
+from transduce.inference.engines import torch
 from transduce.inference.mapped_weights import MappedTensor
 from transduce.inference.native.binding import library
 from transduce.inference.native.engine import NativeEngine
@@ -29,22 +31,26 @@ __all__ = ["make", "packed", "reason_against"]
 
 
 def make(models: Sequence[Any], settings: EngineSettings) -> Engine | None:
-    """Make the engine of a model; None without the library, or for what it does not know."""
+    """Make the engine of a model; None without the library, or for what it does not know.
+
+    With ``auto``, PyTorch's runs the searches that have settings unknown to it.
+    """
     if reason_against(models) is not None:
         return None
     [model] = models
+    instead = partial(torch.make, models, settings) if settings.engine == "auto" else None
     if not isinstance(model, StoredModel):
-        return NativeEngine(packed(model, settings.precision), settings)
+        return NativeEngine(packed(model, settings.precision), settings, instead)
     assert isinstance(model.config, PlainConfig)
     file = model.weights_file
     with file.verified_while_read():
         if reads_media(model.config):
-            return NativeEngine(packed(model, settings.precision), settings)
+            return NativeEngine(packed(model, settings.precision), settings, instead)
         made = packed_once(
             model.config, settings.precision, file, begins_word=_begins_word(model),
             pack=lambda: packed(model, settings.precision),
         )  # fmt: skip
-    return NativeEngine(made, settings)
+    return NativeEngine(made, settings, instead)
 
 
 def packed(model: Any, precision: str) -> NativeModel:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from transduce.model.shortlist import Shortlist
     from transduce.search import DraftLength
 
-__all__ = ["Call", "Texts", "require_ids", "word_starts"]
+__all__ = ["Call", "Texts", "require_ids", "unknown_settings", "word_starts"]
 
 UNLIMITED = 2**31 - 1
 # The settings of searches that it reads, or that are read before it.
@@ -162,9 +162,8 @@ class Call(Texts):
         setattr(self.search, name, call)
 
     def _set_search(self, search: SearchConfig, batch: Sequence[Request]) -> None:
-        for name, field in type(search).model_fields.items():
-            if name not in KNOWN and getattr(search, name) != field.default:
-                raise ConfigError(f"the engine in C does not know the setting {name} of a search; use PyTorch's")
+        if names := unknown_settings(search):
+            raise ConfigError(f"the engine in C does not know {names} of a search; use PyTorch's (auto, or torch)")
         self.search.n_best, self.search.alpha = search.n_best, search.alpha
         if isinstance(search, SampledSearchConfig):
             self.search.is_sampled, self.search.temperature = 1, search.temperature
@@ -231,6 +230,11 @@ class Call(Texts):
                 ids = tuple(self._ids[start : start + n])
                 found[-1].append(Hypothesis(ids, log_prob, score, bool(self._flags[index])))
         return list(map(tuple, found))
+
+
+def unknown_settings(search: SearchConfig) -> str:
+    """Return the settings of a search that are not computed, in words; "" if all are."""
+    return " and ".join(f"{name} = {getattr(search, name)!r}" for name in sorted(search.changed - KNOWN))
 
 
 def require_ids(ids: array[int], vocab_size: int) -> None:

@@ -24,9 +24,11 @@ from transduce.config import (
     SearchConfig,
 )
 from transduce.errors import ConfigError
+from transduce.imports import needing_train_extra
 from transduce.imports import numpy as np
 from transduce.inference.engine import (
     PLAIN_RUN,
+    Engine,
     EngineSettings,
     ForcedPair,
     ForcedScores,
@@ -36,7 +38,7 @@ from transduce.inference.engine import (
     never,
 )
 from transduce.inference.native import binding as native
-from transduce.inference.native.call import Call, Texts, require_ids, word_starts
+from transduce.inference.native.call import Call, Texts, require_ids, unknown_settings, word_starts
 from transduce.inference.native.model import NativeModel
 from transduce.search import PassCounts
 from transduce.search.arguments import no_hypothesis_error
@@ -57,8 +59,11 @@ PROMPTS_PER_BATCH = 32
 class NativeEngine:
     """Decodes with a ``NativeModel``."""
 
-    def __init__(self, model: NativeModel, settings: EngineSettings) -> None:
-        self._model, self._settings = model, settings
+    def __init__(
+        self, model: NativeModel, settings: EngineSettings, instead: Callable[[], Engine] | None = None
+    ) -> None:
+        """``instead`` makes the engine of searches whose settings this one does not know; None: they are refused."""
+        self._model, self._settings, self._instead = model, settings, instead
         self._library = native.library()
         self.on_step: Callable[[], object] | None = None
         self.counts = PassCounts()
@@ -78,6 +83,17 @@ class NativeEngine:
             )
         other = copy.copy(self)
         other.counts, other._draft = PassCounts(), (draft, length)
+        other.__dict__.pop("_other", None)
+        return other
+
+    @cached_property
+    def _other(self) -> Engine:
+        """The engine of searches that this one does not know."""
+        assert self._instead is not None
+        other = self._instead()
+        if self._draft is not None and self._draft[0]._instead is not None:
+            other = other.with_draft(self._draft[0]._other, self._draft[1])
+        other.counts = self.counts
         return other
 
     def hypotheses(
@@ -86,6 +102,11 @@ class NativeEngine:
         """See ``Engine``."""
         if not isinstance(search, BeamSearchConfig | GreedySearchConfig | SampledSearchConfig):
             raise ConfigError(f"this model needs another search.kind, got search.kind = {search.kind!r}")
+        if (names := unknown_settings(search)) and self._instead is not None:
+            with needing_train_extra(f"{names} of a search"):
+                other = self._other
+            other.on_step = self.on_step
+            return other.hypotheses(requests, search, run)
         numbered = list(enumerate(requests))
         if not self._is_lm:
             return in_batches(
