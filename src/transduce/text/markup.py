@@ -42,7 +42,10 @@ from transduce.text.word_spans import word_spans
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["MarkupRules", "Span", "Unit", "divide", "html_rules", "plain_unit", "rules_of", "xml_rules"]
+__all__ = [
+    "MarkupRules", "Span", "Unit", "divide", "html_rules", "plain_unit", "protected", "rules_of", "unit_of",
+    "xml_rules",
+]  # fmt: skip
 
 BYTE_ORDER_MARK = "\ufeff"  # at the start of some documents
 MAX_DEPTH = 100  # of nested inline elements; deeper ones are placed as single tags
@@ -106,8 +109,8 @@ def plain_unit(text: str, *, is_protected: bool) -> Unit:
     >>> unit.text, unit.put_back("siehe jetzt", word_spans("siehe jetzt"), np.eye(2, dtype=np.float32))
     ('see now', ' siehe https://x.org jetzt ')
     """
-    tokens = list(_protected(Token("text", text))) if is_protected else [Token("text", text)]
-    return _unit(tokens, str, is_escaped=False)
+    tokens = list(protected(Token("text", text))) if is_protected else [Token("text", text)]
+    return unit_of(tokens, str, is_escaped=False)
 
 
 def divide(markup: str, rules: MarkupRules, *, is_protected: bool = False) -> list[str | Unit]:
@@ -134,7 +137,7 @@ def _divided(tokens: Sequence[Token], rules: MarkupRules, *, is_protected: bool)
         taken = inline.copy()
         inline.clear()
         if any(token.kind == "text" and token.raw.strip() for token in taken):
-            return _unit(taken, decode, is_escaped=True)
+            return unit_of(taken, decode, is_escaped=True)
         return "".join(token.raw for token in taken)
 
     keeps_lines_until = -1  # the index of the end of the outermost preformatted element
@@ -155,7 +158,7 @@ def _divided(tokens: Sequence[Token], rules: MarkupRules, *, is_protected: bool)
                     yield unit()
                     yield line
                 elif line:
-                    inline.extend(_protected(Token("text", line)) if is_protected else [Token("text", line)])
+                    inline.extend(protected(Token("text", line)) if is_protected else [Token("text", line)])
         else:
             inline.append(token)
     yield unit()
@@ -183,7 +186,7 @@ def _joined(parts: Iterable[str | Unit]) -> list[str | Unit]:
     return joined
 
 
-def _protected(token: Token) -> Iterator[Token]:
+def protected(token: Token) -> Iterator[Token]:
     """Yield a text with its URLs, addresses and placeholders as single tags."""
     position = 0
     for start, end in address_spans(token.raw):
@@ -195,8 +198,11 @@ def _protected(token: Token) -> Iterator[Token]:
         yield Token("text", token.raw[position:])
 
 
-def _unit(tokens: Sequence[Token], decode: Callable[[str], str], *, is_escaped: bool) -> Unit:
-    """Build a unit from text and inline tags."""
+def unit_of(tokens: Sequence[Token], decode: Callable[[str], str], *, is_escaped: bool) -> Unit:
+    """Build a unit from text and inline tags; each tag that has no partner is placed alone.
+
+    ``decode`` gives the characters of a text as it is in the source.
+    """
     texts = [composed(visible(decode(token.raw))) if token.kind == "text" else "" for token in tokens]
     ends = matching_ends(tokens)
     starts = {end: start for start, end in ends.items()}

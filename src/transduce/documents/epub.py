@@ -1,0 +1,91 @@
+"""Books of EPUB 2 and 3: chapters in the order of reading, tables of contents, title and description."""
+
+from __future__ import annotations
+
+import posixpath
+from urllib.parse import quote, unquote
+
+from transduce.documents.document import Document, Format, Reading
+from transduce.documents.office_xml import add_values
+from transduce.documents.package import Package
+from transduce.documents.package_document import PackageDocument, PartKind, read_part
+from transduce.documents.spliced import SplicedText
+from transduce.documents.xml_tree import Element, find_elements, xml_text
+from transduce.errors import DataError, shown
+from transduce.patterns import compiled_on_use
+from transduce.text.markup import divide, html_rules, xml_rules
+
+__all__ = ["FORMATS"]
+
+_NAMESPACES = {
+    "urn:oasis:names:tc:opendocument:xmlns:container": "container",
+    "http://www.idpf.org/2007/opf": "opf",
+    "http://purl.org/dc/elements/1.1/": "dc",
+}
+_CONTAINER, _ENCRYPTION = "META-INF/container.xml", "META-INF/encryption.xml"
+_CHAPTER, _CONTENTS = "application/xhtml+xml", "application/x-dtbncx+xml"
+_PROPERTIES = PartKind(("dc:title", "dc:description", "dc:subject"), add_values, "property")
+_LANGUAGES = tuple(
+    compiled_on_use(pattern)
+    for pattern in (
+        r"""<(?:html|ncx)\b[^<>]*?\slang\s*=\s*["']([^"']*)""",
+        r"""<(?:html|ncx)\b[^<>]*?\sxml:lang\s*=\s*["']([^"']*)""",
+        r"<dc:language[^<>]*>([^<>]*)",
+    )
+)
+
+
+def read(data: bytes, reading: Reading) -> Document:
+    """Read a book."""
+    package = Package(data)
+    book = _book(package)
+    members = _members(package, book)
+    encrypted = package.read(_ENCRYPTION).decode("utf-8", "replace") if _ENCRYPTION in package else ""
+    locked = next((name for name in members if quote(name) in encrypted or name in encrypted), None)
+    if locked is not None:
+        raise DataError(f"{shown(locked)} in it is encrypted; only a copy without protection can be translated")
+    parts: dict[str, Document] = {book: read_part(package, book, _PROPERTIES, _NAMESPACES, reading)}
+    for name, kind in members.items():
+        try:
+            text, encoding = xml_text(package.read(name))
+        except DataError as error:
+            raise DataError(f"{shown(name)} in it: {error}") from None
+        rules = html_rules() if kind == _CHAPTER else xml_rules(ignored=("docAuthor",))
+        pieces = divide(text, rules, is_protected=reading.is_protected)
+        parts[name] = SplicedText(pieces, encoding, errors="xmlcharrefreplace")
+    return PackageDocument(package, parts, dict.fromkeys(parts, _LANGUAGES))
+
+
+def _book(package: Package) -> str:
+    """Return the name of the member that lists the others."""
+    found = list[str]()
+    if _CONTAINER in package:
+        find_elements(
+            package.read(_CONTAINER),
+            ("container:rootfile",),
+            _NAMESPACES,
+            lambda element: found.append(element.attributes.get("full-path", "")),
+        )
+    if not found or found[0] not in package:
+        raise DataError(f"it has no {_CONTAINER} that names its book, so it is no EPUB; save it anew")
+    return found[0]
+
+
+def _members(package: Package, book: str) -> dict[str, str]:
+    """Return the members with text and their media types, in the order of reading."""
+    items, order = dict[str, tuple[str, str]](), list[str]()
+
+    def add(element: Element) -> None:
+        values = element.attributes
+        if element.name == "opf:itemref":
+            order.append(values.get("idref", ""))
+        else:
+            path = posixpath.join(posixpath.dirname(book), unquote(values.get("href", "")))
+            items[values.get("id", "")] = posixpath.normpath(path), values.get("media-type", "")
+
+    find_elements(package.read(book), ("opf:item", "opf:itemref"), _NAMESPACES, add)
+    ordered = [items[name] for name in [*order, *items] if name in items]
+    return {name: kind for name, kind in ordered if name in package and kind in (_CHAPTER, _CONTENTS)}
+
+
+FORMATS = (Format("epub", (".epub",), read, "application/epub+zip"),)
