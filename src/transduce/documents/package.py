@@ -121,12 +121,9 @@ class Package:
     def _read_directory(self) -> None:
         """Read the list of members, which stands at the end."""
         data = self._data
-        end = data.rfind(b"PK\x05\x06", max(0, len(data) - _END.size - 0xFFFF))
-        if end < 0:
-            reason = "it is cut off" if is_package(data) else "it is no zip archive"
-            raise DataError(f"{reason}, as a document of this format must be")
-        _, disk, first_disk, _, n_members, n_bytes, start, n_comment = _END.unpack_from(data, end)
-        self._comment = data[end + _END.size : end + _END.size + n_comment]
+        end = _end_of_archive(data)
+        _, disk, first_disk, _, n_members, n_bytes, start, _ = _END.unpack_from(data, end)
+        self._comment = data[end + _END.size :]
         if data[max(0, end - _LOCATOR_64.size) :].startswith(b"PK\x06\x07"):
             _, _, at, _ = _LOCATOR_64.unpack_from(data, end - _LOCATOR_64.size)
             if not data[at:].startswith(b"PK\x06\x06"):
@@ -144,8 +141,9 @@ class Package:
 
     def _read_member(self, position: int) -> int:
         """Read an entry of the list of members, and return the position after it."""
-        fields = _CENTRAL.unpack_from(self._data, position)
-        signature, _, _, flags, method, _, _, crc, compressed, full, n_name, n_extra, n_comment, *_, offset = fields
+        fields: list[int]
+        signature, _, _, *fields = _CENTRAL.unpack_from(self._data, position)
+        flags, method, _, _, crc, compressed, full, n_name, n_extra, n_comment, *_, offset = fields
         if signature != b"PK\x01\x02":
             raise _damaged("its list of members is not where its end says")
         name_start = position + _CENTRAL.size
@@ -167,8 +165,8 @@ class Package:
         offset = self._members[name].offset
         if not self._data.startswith(b"PK\x03\x04", offset) or offset + _LOCAL.size > len(self._data):
             raise _damaged(f"{shown(name)} is not where its list of members says")
-        n_name, n_extra = struct.unpack_from("<2H", self._data, offset + _LOCAL.size - 4)
-        return offset + _LOCAL.size + int(n_name) + int(n_extra)
+        lengths: tuple[int, int] = struct.unpack_from("<2H", self._data, offset + _LOCAL.size - 4)
+        return offset + _LOCAL.size + sum(lengths)
 
     def _compressed(self, name: str, content: bytes) -> tuple[bytes, _Member]:
         """Return the local record of a member with other bytes, and its entry, but for the offset."""
@@ -186,6 +184,16 @@ class Package:
         local = _LOCAL.pack(signature, version, flags, method, time, date, crc, *sizes, n_name, len(extra))
         changed = _Member(member.record, member.flags & ~_HAS_DESCRIPTOR, method, crc, *sizes, 0)
         return local + head[_LOCAL.size : _LOCAL.size + n_name] + extra + stored, changed
+
+
+def _end_of_archive(data: bytes) -> int:
+    """Return where the last record begins, after which there is only a comment."""
+    end = len(data)
+    while (end := data.rfind(b"PK\x05\x06", max(0, len(data) - _END.size - 0xFFFF), end)) >= 0:
+        record = data[end : end + _END.size]
+        if len(record) == _END.size and end + _END.size + _END.unpack(record)[-1] == len(data):
+            return end
+    raise _damaged("it is cut off") if is_package(data) else DataError("it is no zip archive; save it anew")
 
 
 def _damaged(reason: str) -> DataError:

@@ -20,6 +20,7 @@ from transduce.patterns import compiled_on_use
 from transduce.text import needs_translation
 from transduce.text.markup import Unit, protected, unit_of, xml_rules
 from transduce.text.markup_reading import Token, decoder, escaped, kept_whole
+from transduce.text.punctuation import COMMAS
 
 __all__ = ["NOTHING_OPEN", "Group", "MarkedPart", "Marker", "Piece", "Style", "Tags", "with_language"]
 
@@ -51,8 +52,7 @@ class Style:
 class Piece:
     """A part of a paragraph, at bytes of the document.
 
-    An ``atom`` stays as it is. A ``break`` parts units; so does a ``line``, unless the text after it goes on with a
-    small letter.
+    An ``atom`` stays as it is. A ``break`` parts units; so does the end of a ``line``, unless it is inside a clause.
     """
 
     kind: Literal["text", "atom", "line", "break"]
@@ -222,8 +222,9 @@ class Marker:
                 yield from self._text(part.text)
             else:
                 raw = closing + self._raw(part) + opening
-                if part.kind == "line":
-                    replaced[f"{raw} "] = raw
+                if part.kind == "line":  # it is between two words, and there is no space beside it
+                    yield Token("text", " ")
+                    replaced[f" {raw}"] = replaced[f"{raw} "] = raw
                 # A mark of a note has a name; "wbr" is that of a tag that shows nothing.
                 yield Token("single", raw, "note" if part.is_note else "" if part.is_shown else "wbr")
         if current is not base:
@@ -279,15 +280,16 @@ def _base(parts: Sequence[Piece | Group]) -> Style:
 
 
 def _settle_lines(parts: Sequence[Piece | Group]) -> None:
-    """Make a break of each line end after which the text does not go on with a small letter."""
-    ends = list[Piece]()
+    """Make a break of each line end that is none inside a clause: a letter or comma before it, a small letter after."""
+    ends, before = list[Piece](), ""
     for piece in _pieces(parts):
         if piece.kind == "line":
             ends.append(piece)
         elif text := piece.text.strip():
+            goes_on = text[0].islower() and (before.isalnum() or before in COMMAS)
             for end in ends:
-                end.kind = "line" if text[0].islower() else "break"
-            ends = []
+                end.kind = "line" if goes_on else "break"
+            ends, before = [], text[-1]
 
 
 def _sections(parts: Iterable[Piece | Group]) -> Iterator[list[Piece | Group]]:
