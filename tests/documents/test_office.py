@@ -10,8 +10,8 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from small_packages import NAMESPACES, docx, office, pptx, xlsx
-from transduce.documents import Reading, read_document
+from small_packages import NAMESPACES, docx, epub, odf, office, pptx, xlsx
+from transduce.documents import Reading, format_of, read_document
 from transduce.errors import DataError
 from transduce.text import word_spans
 
@@ -117,6 +117,14 @@ def test_the_mark_of_a_note_stays_at_its_word() -> None:
     assert body(data, {"The wind sings.": "Der Wind singt."}) == f"<w:p>{run('Der Wind')}{note}{run(' singt.')}</w:p>"
     notes = translated(data, {"A gale.": "Ein Sturm."}, "word/footnotes.xml")
     assert footnote.replace("A gale.", "Ein Sturm.") in notes
+
+
+def test_low_figures_are_text_and_high_ones_belong_to_their_word() -> None:
+    low, high = (f'<w:rPr><w:vertAlign w:val="{each}script"/></w:rPr>' for each in ("sub", "super"))
+    data = docx(f"<w:p>{run('All H')}{run('2', low)}{run('O is wet')}{run('3', high)}{run('.')}</w:p>")
+    assert texts(data)[0] == "All H2O is wet."
+    result = body(data, {"All H2O is wet.": "Alles H2O ist nass."})
+    assert result.endswith(f"{run(' ist nass')}{run('3', high)}{run('.')}</w:p>")
 
 
 def test_tabs_and_page_breaks_part_texts_and_lines_inside_a_clause_do_not() -> None:
@@ -258,10 +266,52 @@ def test_cells_have_plain_text_lines_and_runs() -> None:
     assert expected in result
 
 
-def test_names_of_columns_of_tables_stay() -> None:
-    strings = "<si><t>Wind</t></si><si><t>A gale</t></si>"
-    data = xlsx(strings, table='<tableColumns><tableColumn id="1" name="Wind"/></tableColumns>')
-    assert texts(data, "a.xlsx") == ["A gale"]
+COLUMNS = '<tableColumn id="1" name="Wind"/><tableColumn id="2" name="Rain"/><tableColumn id="3" name="A &quot;b"/>'
+CELLS = '<si><t>Wind</t></si><si><t>Rain</t></si><si><t>A "b</t></si>'
+
+
+@pytest.mark.parametrize(
+    ("targets", "columns"),
+    [
+        ({"Wind": "Luft", 'A "b': 'Ein "b'}, ["Luft", "Rain", "Ein &quot;b"]),
+        ({"Wind": "Wetter", "Rain": "wetter"}, ["Wind", "Rain", "A &quot;b"]),
+        ({"Wind": "Rain", "Rain": "Regen"}, ["Rain", "Regen", "A &quot;b"]),
+        ({"Wind": "Rain"}, ["Wind", "Rain", "A &quot;b"]),
+    ],
+)
+def test_columns_of_tables_are_named_as_their_cells(targets: Mapping[str, str], columns: list[str]) -> None:
+    data = xlsx(CELLS, table=COLUMNS)
+    table = translated(data, targets, "xl/tables/table1.xml", name="a.xlsx")
+    assert re.findall('name="(.*?)"', table) == columns
+    cells = translated(data, targets, "xl/sharedStrings.xml", name="a.xlsx")
+    assert re.findall("<t>(.*?)</t>", cells) == [each.replace("&quot;", '"') for each in columns]
+
+
+@pytest.mark.parametrize(
+    ("strings", "sheet", "name"),
+    [
+        ("<si><t>Wind</t></si>", "<f>SUM(Table1[Wind])</f>", "Wind"),
+        ("<si><t>Wind #</t></si>", "", "Wind #"),
+        ("<si><t>Wind\nspeed</t></si>", "", "Wind_x000a_speed"),
+    ],
+)
+def test_names_of_columns_that_formulas_know_stay(strings: str, sheet: str, name: str) -> None:
+    table = f'<tableColumn id="1" name="{name}"/>'
+    assert texts(xlsx(f"{strings}<si><t>A gale</t></si>", sheet, table), "a.xlsx") == ["A gale"]
+
+
+def test_headers_of_sheets_have_codes() -> None:
+    codes = '&amp;L&amp;"Arial,Bold"&amp;12Wind &amp;&amp; rain&amp;CPage &amp;P of &amp;N'
+    header = f"<headerFooter><oddHeader>{codes}</oddHeader></headerFooter>"
+    data = xlsx("", header)
+    assert texts(data, "a.xlsx") == ["Wind && rain", "Page of"]
+    result = translated(data, {"Page of": "Seite von"}, "xl/worksheets/sheet1.xml", name="a.xlsx")
+    assert header.replace("Page", "Seite").replace("of", "von") in result
+
+
+def test_formats_are_recognised_by_their_content() -> None:
+    samples = {"docx": docx(""), "pptx": pptx(""), "xlsx": xlsx(""), "odt": odf("text", ""), "epub": epub("")}
+    assert {name: format_of("-", data).name for name, data in samples.items()} == {name: name for name in samples}
 
 
 def test_a_document_of_another_format_is_refused() -> None:

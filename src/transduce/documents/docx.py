@@ -10,10 +10,13 @@ from transduce.documents.office_xml import (
     DRAWN,
     add_alternative_text,
     add_drawn,
-    read_office_document,
+    content_types,
+    has_main,
+    office_document,
     run_pieces,
     run_style,
 )
+from transduce.documents.package import Package
 from transduce.documents.package_document import PartKind
 from transduce.documents.runs import Group, Marker, Piece
 from transduce.documents.xml_tree import Element
@@ -21,6 +24,7 @@ from transduce.patterns import compiled_on_use
 
 __all__ = ["FORMATS"]
 
+_MAINS = ("wordprocessingml", "ms-word")
 _PARAGRAPHS = ("w:p", "a:p", "wp:docPr")
 _GROUPS = frozenset(("w:hyperlink", "w:smartTag", "w:customXml", "w:ins", "w:moveTo", "w:dir", "w:bdo"))
 _HIDDEN = frozenset(  # elements of a paragraph that show nothing where they stand
@@ -72,7 +76,7 @@ def _run_parts(run: Element, marker: Marker) -> Iterator[tuple[Piece, tuple[str,
     """Yield the contents of a run, each with what it does for a field."""
     properties = run.child("w:rPr")
     raised = None if properties is None else properties.child("w:vertAlign")
-    is_raised = raised is not None and raised.attributes.get("w:val") != "baseline"
+    is_raised = raised is not None and raised.attributes.get("w:val") == "superscript"
     tags, style = run_style(marker, run, properties, _UNSEEN, text_attributes=_TEXT_ATTRIBUTES, is_raised=is_raised)
     for each, piece in run_pieces(run, tags, [each for each in run.elements if each.name not in _DROPPED]):
         role = ("", "")
@@ -168,8 +172,9 @@ _KINDS = {  # by the end of their type, in the order of reading
 
 def read(data: bytes, reading: Reading) -> Document:
     """Read a document of Word."""
-    return read_office_document(data, reading, ("wordprocessingml", "ms-word"), _KINDS, _LANGUAGES)
+    package = Package(data)
+    return office_document(package, content_types(package, _MAINS), reading, _KINDS, _LANGUAGES)
 
 
 _MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
-FORMATS = (Format("docx", (".docx", ".docm", ".dotx", ".dotm"), read, _MEDIA_TYPE),)
+FORMATS = (Format("docx", (".docx", ".docm", ".dotx", ".dotm"), read, _MEDIA_TYPE, has_main(_MAINS)),)

@@ -7,13 +7,14 @@ from urllib.parse import quote, unquote
 
 from transduce.documents.document import Document, Format, Reading
 from transduce.documents.office_xml import add_values
-from transduce.documents.package import Package
+from transduce.documents.package import Package, has_type
 from transduce.documents.package_document import PackageDocument, PartKind, read_part
 from transduce.documents.spliced import SplicedText
 from transduce.documents.xml_tree import Element, find_elements, xml_text
 from transduce.errors import DataError, shown
 from transduce.patterns import compiled_on_use
-from transduce.text.markup import divide, html_rules, xml_rules
+from transduce.text import needs_translation
+from transduce.text.markup import Unit, divide, html_rules, xml_rules
 
 __all__ = ["FORMATS"]
 
@@ -51,7 +52,10 @@ def read(data: bytes, reading: Reading) -> Document:
         except DataError as error:
             raise DataError(f"{shown(name)} in it: {error}") from None
         rules = html_rules() if kind == _CHAPTER else xml_rules(ignored=("docAuthor",))
-        pieces = divide(text, rules, is_protected=reading.is_protected)
+        pieces = [
+            piece.raw if isinstance(piece, Unit) and not needs_translation(piece.text) else piece
+            for piece in divide(text, rules, is_protected=reading.is_protected)
+        ]
         parts[name] = SplicedText(pieces, encoding, errors="xmlcharrefreplace")
     return PackageDocument(package, parts, dict.fromkeys(parts, _LANGUAGES))
 
@@ -88,4 +92,5 @@ def _members(package: Package, book: str) -> dict[str, str]:
     return {name: kind for name, kind in ordered if name in package and kind in (_CHAPTER, _CONTENTS)}
 
 
-FORMATS = (Format("epub", (".epub",), read, "application/epub+zip"),)
+_MEDIA_TYPE = "application/epub+zip"
+FORMATS = (Format("epub", (".epub",), read, _MEDIA_TYPE, has_type(_MEDIA_TYPE)),)

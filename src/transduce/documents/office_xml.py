@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-from transduce.documents.document import Document, Reading
-from transduce.documents.package import Package
+from transduce.documents.document import Reading
+from transduce.documents.package import Package, is_package
 from transduce.documents.package_document import PackageDocument, PartKind, read_part
 from transduce.documents.runs import NOTHING_OPEN, Group, Marker, Piece, Style, Tags
 from transduce.documents.xml_tree import Element, find_elements
@@ -14,8 +14,8 @@ from transduce.errors import DataError
 from transduce.patterns import compiled_on_use
 
 __all__ = [
-    "ALTERNATIVE_TEXTS", "CHART", "DRAWN", "NAMESPACES", "RUN_LANGUAGE", "add_alternative_text", "add_drawn",
-    "add_values", "content_types", "read_office_document", "run_pieces", "run_style", "tag_name",
+    "ALTERNATIVE_TEXTS", "CHART", "DRAWN", "NAMESPACES", "RUN_LANGUAGE", "add_alternative_text", "add_attribute",
+    "add_drawn", "add_values", "content_types", "has_main", "office_document", "run_pieces", "run_style", "tag_name",
 ]  # fmt: skip
 
 _HOSTS = "http://schemas.openxmlformats.org/", "http://purl.oclc.org/ooxml/"  # the second in strict documents
@@ -43,7 +43,7 @@ RUN_LANGUAGE = compiled_on_use(r"""<(?:\w+:)?(?:rPr|defRPr|endParaRPr)\b[^<>]*?\
 ALTERNATIVE_TEXTS = ("wp:docPr", "p:cNvPr", "xdr:cNvPr")  # elements that describe a picture
 _CONTENT_TYPES = "[Content_Types].xml"
 _TAG_NAME = compiled_on_use(r"<([^\s/>]+)")
-_DESCRIPTION = compiled_on_use(r"""\sdescr\s*=\s*(["'])([^"']*)""")
+_ATTRIBUTE = compiled_on_use(r"""\s([^\s=]+)\s*=\s*(["'])((?:(?!\2).)*)\2""", re.DOTALL)
 # Of a run of a drawing, what makes no difference to be seen: languages, results of the spelling check, fine spacing.
 _UNSEEN = frozenset(("lang", "altLang", "dirty", "err", "noProof", "smtClean", "smtId", "kern", "spc", "bmk"))
 
@@ -59,20 +59,18 @@ CORE_PROPERTIES = PartKind(
 )
 
 
-def read_office_document(
-    data: bytes,
+def office_document(
+    package: Package,
+    types: Mapping[str, str],
     reading: Reading,
-    mains: tuple[str, str],
     kinds: Mapping[str, PartKind],
     languages: Mapping[str, re.Pattern[str]],
-) -> Document:
-    """Read a document whose main part has one of ``mains`` in its type.
+) -> PackageDocument:
+    """Read the parts of a package, whose ``content_types`` are given.
 
     ``kinds`` of parts are found by the end of their type. ``languages`` are, by kind as well, the patterns of what
     names the language of texts; "" is that of translated runs.
     """
-    package = Package(data)
-    types = content_types(package, mains)
     kinds = {**kinds, "core-properties+xml": CORE_PROPERTIES}
     order = list(kinds)
     found = list[tuple[int, list[int | str], str]]()
@@ -108,6 +106,20 @@ def content_types(package: Package, mains: tuple[str, str]) -> dict[str, str]:
     if not any(each.endswith("main+xml") and main in each for main in mains for each in types.values()):
         raise DataError(f"it has no part of the type {mains[0]}, so it is a document of another format")
     return types
+
+
+def has_main(mains: tuple[str, str]) -> Callable[[bytes], bool]:
+    """Return what tells by its bytes whether a file is a package whose main part has one of the types."""
+
+    def recognises(data: bytes) -> bool:
+        if not is_package(data):
+            return False
+        try:
+            return bool(content_types(Package(data), mains))
+        except DataError:
+            return False
+
+    return recognises
 
 
 def _natural(name: str) -> list[int | str]:
@@ -162,11 +174,17 @@ def run_pieces(run: Element, tags: Tags, contents: Sequence[Element]) -> Iterato
 
 def add_alternative_text(element: Element, marker: Marker) -> None:
     """Add the text that describes a picture."""
+    add_attribute(element, "descr", marker)
+
+
+def add_attribute(element: Element, name: str, marker: Marker) -> None:
+    """Add the value of an attribute, if the element has it."""
     tag = marker.source(element.start, element.inner)
-    if "descr" in element.attributes and (match := _DESCRIPTION.search(tag)):
-        start = element.start + len(tag[: match.start(2)].encode())
-        end = start + len(match[2].encode())
-        marker.add_value(start, end, element.attributes["descr"], quote=match[1])
+    match = next((each for each in _ATTRIBUTE.finditer(tag) if each[1] == name), None)
+    if match is not None and name in element.attributes:
+        start = element.start + len(tag[: match.start(3)].encode())
+        end = start + len(match[3].encode())
+        marker.add_value(start, end, element.attributes[name], quote=match[2])
 
 
 def add_drawn(paragraph: Element, marker: Marker) -> None:
@@ -175,7 +193,7 @@ def add_drawn(paragraph: Element, marker: Marker) -> None:
     for child in paragraph.elements:
         if child.name == "a:r":
             properties = child.child("a:rPr")
-            raised = properties is not None and properties.attributes.get("baseline", "0") != "0"
+            raised = properties is not None and properties.attributes.get("baseline", "0")[:1] not in ("0", "-")
             tags, style = run_style(marker, child, properties, _UNSEEN, is_raised=raised)
             contents = [each for each in child.elements if each.name == "a:t"]
             for text, piece in run_pieces(child, tags, contents):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from transduce.documents.document import Document, Format, Reading
 from transduce.documents.office_xml import add_values, canonical
-from transduce.documents.package import Package
+from transduce.documents.package import Package, has_type
 from transduce.documents.package_document import PackageDocument, PartKind, read_part
 from transduce.documents.runs import NOTHING_OPEN, Group, Marker, Piece, Style, Tags
 from transduce.documents.xml_tree import Element, Text
@@ -172,8 +172,12 @@ def read(data: bytes, reading: Reading) -> Document:
 
 
 _MEDIA_TYPE = "application/vnd.oasis.opendocument."
-FORMATS = (
-    Format("odt", (".odt", ".ott"), read, f"{_MEDIA_TYPE}text"),
-    Format("ods", (".ods", ".ots"), read, f"{_MEDIA_TYPE}spreadsheet"),
-    Format("odp", (".odp", ".otp", ".odg", ".otg"), read, f"{_MEDIA_TYPE}presentation"),
+FORMATS = tuple(
+    Format(endings[0][1:], endings, read, _MEDIA_TYPE + kind, has_type(_MEDIA_TYPE + kind))
+    for kind, endings in {
+        "text": (".odt", ".ott"),
+        "spreadsheet": (".ods", ".ots"),
+        "presentation": (".odp", ".otp"),
+        "graphics": (".odg", ".otg"),
+    }.items()
 )

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from transduce.errors import DataError, quoted, shown
 
-__all__ = ["Package", "is_package"]
+__all__ = ["Package", "has_type", "is_package"]
 
 MAX_MEMBER_BYTES = 256 << 20  # of a member that is read, and of all of them
 MAX_READ_BYTES = 1 << 30
@@ -46,6 +46,11 @@ class _Member:
 def is_package(data: bytes) -> bool:
     """Whether bytes begin as a zip archive does."""
     return data.startswith(b"PK\x03\x04")
+
+
+def has_type(media_type: str) -> Callable[[bytes], bool]:
+    """Return what tells whether an archive begins with a member that names a type, as OpenDocument and EPUB have it."""
+    return lambda data: is_package(data) and data.startswith(b"mimetype" + media_type.encode(), 30)
 
 
 class Package:

@@ -22,7 +22,7 @@ class PartKind:
     names: Collection[str]  # of the outermost elements with text
     add: Callable[[Element, Marker], object]  # adds the texts of one
     place: str = "paragraph"  # what people call a text of it
-    only_with: bytes = b""  # a member without these bytes has no text
+    only_with: tuple[bytes, ...] = (b"",)  # a member without one of these has no text
 
 
 def read_part(
@@ -41,7 +41,7 @@ def read_part(
     try:
         text, encoding = xml_text(data)
         marker = Marker(text, encoding, data, reading.is_protected, kind.place, language)
-        if kind.only_with in data:
+        if any(each in data for each in kind.only_with):
             find_elements(marker.utf8, kind.names, namespaces, lambda element: kind.add(element, marker))
     except DataError as error:
         raise DataError(f"{shown(name)} in it: {error}") from None
@@ -67,6 +67,10 @@ class PackageDocument:
 
     def written(self, targets: Sequence[str | None], *, tgt_language: str = "") -> bytes:
         """Return the archive with translations; of members without one, and of other files in it, no byte changes."""
+        return self.package.written(self.replaced(targets, tgt_language=tgt_language))
+
+    def replaced(self, targets: Sequence[str | None], *, tgt_language: str = "") -> dict[str, bytes]:
+        """Return the members with translations."""
         replaced, position = dict[str, bytes](), 0
         for name, part in self.parts.items():
             of_part = targets[position : position + len(part.segments)]
@@ -80,4 +84,4 @@ class PackageDocument:
                 for pattern in patterns:
                     text = with_language(text, pattern, tgt_language)
                 replaced[name] = text.encode(encoding)
-        return self.package.written(replaced)
+        return replaced

@@ -8,13 +8,18 @@ from transduce.documents.office_xml import (
     DRAWN,
     RUN_LANGUAGE,
     add_values,
-    read_office_document,
+    content_types,
+    has_main,
+    office_document,
 )
+from transduce.documents.package import Package
 from transduce.documents.package_document import PartKind
 from transduce.documents.runs import Marker
 from transduce.documents.xml_tree import Element
 
 __all__ = ["FORMATS"]
+
+_MAINS = ("presentationml", "ms-powerpoint")
 
 
 def _add_fixed(shape: Element, marker: Marker) -> None:
@@ -40,8 +45,9 @@ _KINDS = {  # by the end of their type, in the order of reading
 def read(data: bytes, reading: Reading) -> Document:
     """Read a presentation."""
     languages = {"": RUN_LANGUAGE, "presentation.main+xml": RUN_LANGUAGE}
-    return read_office_document(data, reading, ("presentationml", "ms-powerpoint"), _KINDS, languages)
+    package = Package(data)
+    return office_document(package, content_types(package, _MAINS), reading, _KINDS, languages)
 
 
 _MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
-FORMATS = (Format("pptx", (".pptx", ".pptm", ".ppsx", ".ppsm", ".potx", ".potm"), read, _MEDIA_TYPE),)
+FORMATS = (Format("pptx", (".pptx", ".pptm", ".ppsx", ".ppsm", ".potx", ".potm"), read, _MEDIA_TYPE, has_main(_MAINS)),)

@@ -45,7 +45,7 @@ class Style:
 
     key: Hashable  # equal for runs that are one
     tags: Tags
-    is_raised: bool = False  # superscript or subscript
+    is_raised: bool = False  # superscript
 
 
 @dataclass(slots=True)
