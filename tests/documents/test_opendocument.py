@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import io
+import re
 import zipfile
 from collections.abc import Mapping
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from small_packages import epub, odf, zipped
 from transduce.documents import read_document
@@ -72,6 +75,40 @@ def test_links_notes_and_marks_are_tags() -> None:
     result = translated(data, {"The wind sings here": "Der Wind singt hier", "A gale": "Ein Sturm"})
     note = note.replace("A gale", "Ein Sturm")
     assert f"<text:h>Der Wind{note} {mark}singt {link.format('hier')} <text:page-number>3" in result
+
+
+SPANS = ("<text:span text:style-name='T1'>{}</text:span>", "<text:span text:style-name='T2'>{}</text:span>")
+AROUND = st.sampled_from([*SPANS, "<text:a>{}</text:a>"])
+WORDS = ("wind ", "Rain", " ", "a&lt;b", ". ", "2", "<!-- -->")
+ATOMS = ("s text:c='2'", "line-break", "tab", "bookmark", "soft-page-break", "page-number")
+NOTE = "<text:note><text:p>A gale</text:p></text:note>"
+LEAVES = st.sampled_from([*WORDS, *(f"<text:{each}/>" for each in ATOMS), NOTE])
+
+
+@given(
+    st.recursive(
+        LEAVES,
+        lambda inner: st.builds(lambda tag, parts: tag.format("".join(parts)), AROUND, st.lists(inner, max_size=4)),
+        max_leaves=12,
+    ),
+    st.integers(0, 2**16),
+)
+def test_whatever_a_paragraph_has_stays(paragraph: str, seed: int) -> None:
+    data = odf("text", f"<text:p>A{paragraph}z</text:p>", automatic_styles=BOLD + NOTHING)
+    document, random = read_document(data, "a.odt"), np.random.default_rng(seed)
+    assert document.written([None] * len(document.segments)) == data
+    results = list[str]()
+    for segment in document.segments:
+        target = " ".join(random.choice(["Wort", "<x>", "1", "."], random.integers(0, 6)))
+        words = word_spans(target)
+        weights_XY = random.random((len(words), len(word_spans(segment.unit.text))), np.float32)
+        results.append(segment.unit.put_back(target, words, weights_XY))
+    written = document.written(results)
+    before, after = (zipfile.ZipFile(io.BytesIO(each)).read("content.xml") for each in (data, written))
+    kept = ("a", "line-break", "tab", "note", "bookmark", "page-number")
+    counts = [[len(re.findall(rb"<\w+:%s\b" % name.encode(), each)) for name in kept] for each in (before, after)]
+    assert counts[0] == counts[1]
+    read_document(written, "a.odt")  # it is well-formed
 
 
 def test_tabs_and_lines_part_texts_and_deleted_text_stays() -> None:

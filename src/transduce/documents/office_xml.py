@@ -157,7 +157,7 @@ def run_style(
     name = tag_name(marker, run)
     text_name = name.removesuffix("r") + "t"
     raw = "" if properties is None else marker.source(properties.start, properties.end)
-    tags = Tags(marker.source(run.start, run.inner) + raw, f"</{name}>")
+    tags = Tags(f"<{name}>{raw}", f"</{name}>")
     opened = Tags(f"{tags.opening}<{text_name}{text_attributes}>", f"</{text_name}>{tags.closing}")
     key = () if properties is None else canonical(properties, unseen)[1:]
     return tags, Style(key, opened, is_raised)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from transduce.documents.document import Document, Format, Reading
 from transduce.documents.office_xml import add_values, canonical
@@ -28,6 +28,7 @@ _PARAGRAPHS = ("text:p", "text:h")
 _VALUES = ("svg:title", "svg:desc", "presentation:header-decl", "presentation:footer-decl", "text:index-title-template")
 _DELETED = ("text:tracked-changes", "table:tracked-changes")
 _TEXTS = (*_PARAGRAPHS, *_VALUES, *_DELETED, "table:table-cell")
+_CHART_TEXTS = (*_PARAGRAPHS, "table:table-cell")  # descriptions name cells there
 _HIDDEN = frozenset(  # elements of a paragraph that show nothing where they stand
     "text:bookmark text:bookmark-start text:bookmark-end text:reference-mark text:reference-mark-start"
     " text:reference-mark-end text:change text:change-start text:change-end office:annotation office:annotation-end"
@@ -51,7 +52,8 @@ _PROPERTIES = PartKind(("dc:title", "dc:subject", "dc:description", "meta:keywor
 class _Reader:
     """Reads a part whose automatic styles stand before its texts."""
 
-    def __init__(self) -> None:
+    def __init__(self, texts: Collection[str]) -> None:
+        self._texts = texts  # the elements with text
         self._styles: dict[str, object] = {}  # by name, () for one that shows nothing
 
     def add(self, element: Element, marker: Marker) -> None:
@@ -71,7 +73,7 @@ class _Reader:
                 add_values(element, marker)
 
     def _add_within(self, element: Element, marker: Marker) -> None:
-        for inner in element.within(_TEXTS):
+        for inner in element.within(self._texts):
             self.add(inner, marker)
 
     def _is_computed(self, cell: Element) -> bool:
@@ -151,10 +153,11 @@ def _nested(tags: list[Tags]) -> Tags:
 
 def _text_members(package: Package) -> Iterator[tuple[str, PartKind]]:
     """Yield the members with text: the document, its headers and footers, charts in it, and its properties."""
-    names = ["content.xml", "styles.xml", *(name for name in package.names if name.endswith("/content.xml"))]
-    for name in names:
+    charts = [name for name in package.names if name.endswith("/content.xml")]
+    for name in ["content.xml", "styles.xml", *charts]:
+        texts = _CHART_TEXTS if name in charts else _TEXTS
         if name in package:
-            yield name, PartKind((*_TEXTS, "style:style"), _Reader().add)
+            yield name, PartKind((*texts, "style:style"), _Reader(texts).add)
     if "meta.xml" in package:
         yield "meta.xml", _PROPERTIES
 

@@ -163,7 +163,7 @@ class Marker:
         """Add the units of a paragraph."""
         self._n_paragraphs += 1
         _settle_lines(parts)
-        for unit_parts in _sections(parts):
+        for unit_parts in _sections(_whole(parts)):
             if needs_translation("".join(piece.text for piece in _pieces(unit_parts))):
                 self._add_runs(unit_parts)
 
@@ -292,6 +292,20 @@ def _settle_lines(parts: Sequence[Piece | Group]) -> None:
             ends, before = [], text[-1]
 
 
+def _whole(parts: Iterable[Piece | Group]) -> list[Piece | Group]:
+    """Return the parts; groups without text are atoms."""
+    whole: list[Piece | Group] = []
+    for part in parts:
+        if isinstance(part, Piece):
+            whole.append(part)
+        elif _has_text(part):
+            whole.append(Group(part.opening, _whole(part.parts), part.closing))
+        else:
+            opening, closing = part.opening, part.closing
+            whole.append(Piece("atom", opening.start, closing.end, opening.before, closing.after))
+    return whole
+
+
 def _sections(parts: Iterable[Piece | Group]) -> Iterator[list[Piece | Group]]:
     """Yield what is between breaks, without atoms and space at its ends, and without a group around all of it."""
     section: list[Piece | Group] = []
@@ -302,9 +316,6 @@ def _sections(parts: Iterable[Piece | Group]) -> Iterator[list[Piece | Group]]:
             section = []
             if is_parted and isinstance(part, Group):
                 yield from _sections(part.parts)
-        elif isinstance(part, Group) and not _has_text(part):
-            opening, closing = part.opening, part.closing
-            section.append(Piece("atom", opening.start, closing.end, opening.before, closing.after))
         else:
             section.append(part)
 

@@ -15,7 +15,7 @@ from transduce.patterns import compiled_on_use
 
 __all__ = ["MAX_DEPTH", "Element", "Text", "find_elements", "xml_text"]
 
-MAX_DEPTH = 500  # of elements in each other
+MAX_DEPTH = 250  # of elements in each other
 _DECLARED = compiled_on_use(r"""<\?xml\s[^>]*?encoding\s*=\s*["']([\w.:-]+)["']""")
 
 
