@@ -37,6 +37,10 @@ _MESSAGES = {
         "has a number, URL, placeholder or tag that the model did not keep; it was put in afterwards",
         "where a number, URL, placeholder or tag was put in afterwards",
     ),
+    "guessed": (
+        "has a tag whose words were not found in the translation; its place is a guess",
+        "with a tag whose words were not found in the translation; its place is a guess",
+    ),
     "long": (
         "has a sentence longer than any source of the training text; expect a poor translation",
         "with a sentence longer than any source of the training text",

@@ -10,6 +10,7 @@ Shapes: X target words, Y source words.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, groupby
@@ -77,13 +78,36 @@ class Unit:
         target word belongs to each source word. Longer pieces, such as sentences, may take the place of words. Time and
         memory grow with X times Y.
         """
+        return self.placed(target, target_words, weights_XY, source_words=source_words)[0]
+
+    def placed(
+        self,
+        target: str,
+        target_words: Sequence[Span] = (),
+        weights_XY: NDArray[np.float32] | None = None,
+        *,
+        source_words: Sequence[Span] | None = None,
+    ) -> tuple[str, int]:
+        """Return what ``put_back`` returns, and how many tags have a place that was guessed."""
         escape = escaped if self.is_escaped else str
         if not self.nodes:
-            return self.before + escape(target) + self.after
+            return self.before + escape(target) + self.after, 0
         assert weights_XY is not None
         words = word_spans(self.text) if source_words is None else source_words
         placing = Placing.of(self.text, words, target, target_words, weights_XY)
-        return self.before + placing.render(self.nodes, 0, len(target_words), escape, is_whole=True) + self.after
+        rendered = placing.render(self.nodes, 0, len(target_words), escape, is_whole=True)
+        return self.before + rendered + self.after, len(placing.guessed)
+
+    def lost_tags(self, rendered: str) -> list[str]:
+        """Return the tags of which a translation with tags has fewer than the source."""
+        counts = Counter(chain.from_iterable(map(_tags_of, self.nodes)))
+        return [tag for tag, n in counts.items() if rendered.count(tag) < n]
+
+
+def _tags_of(node: Node) -> Iterator[str]:
+    yield from filter(None, (node.opening, node.closing))
+    for child in node.children:
+        yield from _tags_of(child)
 
 
 def rules_of(format: str) -> MarkupRules | None:
