@@ -43,10 +43,8 @@ def test_without_an_alignment_places_are_guessed(markup: str, target: str, expec
     [unit] = divide(markup, html_rules())
     assert isinstance(unit, Unit)
     n_source, words = len(word_spans(unit.text)), word_spans(target)
-    assert unit.placed(target, words, np.full((len(words), n_source), 1 / n_source, np.float32)) == (
-        expected,
-        n_guessed,
-    )
+    uniform = np.full((len(words), n_source), 1 / n_source, np.float32)
+    assert unit.placed(target, words, uniform) == (expected, n_guessed)
     assert unit.lost_tags(expected) == []
     assert unit.lost_tags(expected.replace("<b>", "", 1)) == (["<b>"] if "<b>" in expected else [])
 

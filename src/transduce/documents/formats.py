@@ -47,9 +47,9 @@ def format_named(format: str) -> Format:
 
 
 def read_document(data: bytes, name: str, reading: Reading | None = None, *, format: str = "") -> Document:
-    """Read a document, in the ``format`` of that name if there is one. Raises DataError, with its name, if it cannot be.
+    """Read a document, in the ``format`` of that name if there is one.
 
-    Raises ConfigError for an unknown ``format``.
+    Raises DataError, with the name of the document, if it cannot be read; ConfigError for an unknown ``format``.
     """
     found = format_named(format) if format else format_of(name, data)
     try:

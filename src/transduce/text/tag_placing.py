@@ -3,8 +3,8 @@
 A pair of tags surrounds the run of target words that belongs to the words between them in the source; a single tag, or
 an element that is not translated, goes where the fewest words change sides. The result is nested as the source is.
 
-Where no target word belongs to the words of a pair more than chance gives it, its place is guessed: around all words, or
-beside other pairs by its position in the source.
+Where no target word belongs to the words of a pair more than it would by chance, its place is guessed: around all
+words, or beside other pairs by its position in the source.
 
 Shapes: X target words, Y source words.
 """

@@ -124,7 +124,7 @@ class TextTranslation:
         return word_links(text.source, target, blocks)
 
     def _version(self, text: DividedText, choice: Sequence[ScoredText], weights: _Weights) -> tuple[str, int]:
-        """Return one of the translations of a text, from those of its sentences, and how many tags have no sure place."""
+        """Return one of the translations of a text, from those of its sentences; and how many tags are guessed."""
         chosen = iter(choice)
         written = [
             (part, 0) if isinstance(part, str) else self._unit(part, _targets(part, chosen), weights)
@@ -133,7 +133,7 @@ class TextTranslation:
         return "".join(part for part, _ in written), sum(n for _, n in written)
 
     def _unit(self, part: DividedUnit, targets: Sequence[str], weights: _Weights) -> tuple[str, int]:
-        """Return the translation of a unit from those of its segments, and how many tags have no sure place."""
+        """Return the translation of a unit from those of its segments, and how many places of tags are guessed."""
         spaces = spaces_between(targets, part.segments, self._tgt_language)
         target = "".join(chain.from_iterable(zip(targets, spaces, strict=True)))
         if not part.unit.nodes:
