@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path, PurePath
 from typing import IO, TYPE_CHECKING, Unpack
 
 from transduce.config import SearchConfig
+from transduce.documents import all_formats
 from transduce.errors import ConfigError, DataError
 from transduce.files import READ_ERRORS, atomic_write, compressing, open_binary
 from transduce.inference.translation.document_translation import (
@@ -22,9 +24,12 @@ if TYPE_CHECKING:
     from transduce.inference.translation.translator import Translator
 
 __all__ = [
-    "document_name", "output_path", "read_bytes", "translate_document", "translate_file", "write_bytes",
+    "document_name", "format_of_file", "output_path", "read_bytes", "translate_document", "translate_file", "write_bytes",
 ]  # fmt: skip
 
+LINES = "txt"  # the format that is translated line by line
+ZIP = b"PK\x03\x04"
+N_BEGINNING = 1 << 16  # bytes by which a format is recognised, except those of zip files
 MAX_DOCUMENT_BYTES = 256 << 20
 CHUNK_UNITS = 2000  # that are translated together: texts of equal length share a batch
 
@@ -89,6 +94,22 @@ def document_name(path: PurePath) -> str:
     'in/page.html'
     """
     return str(path.with_suffix("") if path.suffix in (".gz", ".xz") else path)
+
+
+def format_of_file(path: Path) -> str:
+    """Return the document format of a file, by its name or its content; "" for plain text and what is unknown.
+
+    Raises MissingFileError if there is no such file.
+    """
+    name = document_name(path)
+    ending = PurePath(name).suffix.lower()
+    known = next((each for each in all_formats() if ending in each.endings), None)
+    if known is None and path.is_file():
+        with open_binary(path) as stream, suppress(*READ_ERRORS):
+            beginning = stream.read(N_BEGINNING)
+            data = beginning + (stream.read(MAX_DOCUMENT_BYTES) if beginning.startswith(ZIP) else b"")
+            known = next((each for each in all_formats() if each.recognises(data)), None)
+    return "" if known is None or known.name == LINES else known.name
 
 
 def output_path(source: Path, out: Path) -> Path:
