@@ -16,7 +16,7 @@ from transduce.documents.spliced import SplicedText
 from transduce.errors import ConfigError, DataError
 from transduce.inference import Translator
 from transduce.inference.translation.document_files import translate_document, translate_file
-from transduce.inference.translation.document_translation import DocumentReport, DocumentTranslation
+from transduce.inference.translation.document_translation import DocumentReport, DocumentTranslation, held
 from transduce.inference.translation.parts import Flag, ScoredText, Translation
 from transduce.text import word_spans
 from transduce.text.markup import Unit, divide, html_rules
@@ -157,3 +157,28 @@ def test_a_model_translates_files(micro_model: Path, tmp_path: Path) -> None:
     translator.translate_file(tmp_path / "a.txt", tmp_path / "b.txt")
     lines = translator.translate(["a dog sleeps", "the cat"])
     assert (tmp_path / "b.txt").read_bytes().decode() == f"\ufeff{lines[0]}\r\n\r\n2024\t{lines[1]}"
+
+
+def test_what_a_document_refuses_is_left_out() -> None:
+    targets = [None if n % 10 == 0 else str(n) for n in range(60)]
+    n_calls = 0
+
+    def written(chosen: Sequence[str | None]) -> bytes:
+        nonlocal n_calls
+        n_calls += 1
+        for each in chosen:
+            if each in refused:
+                raise DataError(f"it has {each}")
+        return ",".join(each or "-" for each in chosen).encode()
+
+    refused = ["7", "13", "59"]
+    data, reasons = held(written, targets)
+    assert data == ",".join("-" if each in (None, *refused) else each for each in targets).encode()
+    assert reasons == {int(each): f"it has {each}" for each in refused}
+    assert n_calls < 40
+    refused = [each for each in targets if each]
+    with pytest.raises(DataError, match="it has"):
+        held(written, targets)
+    assert held(written, [None, None]) == (b"-,-", {})
+    with pytest.raises(DataError, match="never"):
+        held(lambda chosen: (_ for _ in ()).throw(DataError("never")), [None])

@@ -21,7 +21,7 @@ from transduce.files import open_binary, write_json
 if TYPE_CHECKING:
     from transduce.inference.translation.document_translation import DocumentOptions
 
-__all__ = ["AUTO", "LINES", "document_format", "translate_document"]
+__all__ = ["AUTO", "LINES", "document_format", "output_file", "translate_document"]
 
 AUTO, LINES = "auto", "text"  # what --format may be besides the names of formats
 
@@ -44,6 +44,15 @@ def document_format(format: str, source: Path | None) -> str:
     if format not in known:
         raise ConfigError(f"--format should be {AUTO}, {LINES}, {', '.join(known)}, got {format!r}")
     return format
+
+
+def output_file(source: Path | None, out: Path | None) -> Path | None:
+    """Return the file that is written: of the name of the source, if a folder is named."""
+    if source is None or source == STANDARD or out is None:
+        return out
+    from transduce.inference.translation.document_files import output_path
+
+    return output_path(source, out)
 
 
 def translate_document(

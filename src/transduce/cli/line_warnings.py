@@ -55,6 +55,10 @@ _MESSAGES = {
         "stays as it was, since its translation lacks tags",
         "that stay as they were, since their translations lack tags",
     ),
+    "refused": (
+        "stays as it was, since the document cannot hold its translation",
+        "that stay as they were, since the document cannot hold their translations",
+    ),
     "short": (
         "has a translation far shorter than those of the training text; part of it may be missing",
         "with a translation far shorter than those of the training text",

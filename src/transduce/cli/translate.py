@@ -13,7 +13,7 @@ from typer import Option
 from transduce.cli import options
 from transduce.cli.bulk import is_pattern, translate_pattern
 from transduce.cli.decoding import decoding_options, flags_of
-from transduce.cli.documents import AUTO, document_format, translate_document
+from transduce.cli.documents import AUTO, document_format, output_file, translate_document
 from transduce.cli.line_warnings import LineWarnings
 from transduce.cli.model_folders import require_model_folders
 from transduce.cli.models import load_translator
@@ -48,8 +48,8 @@ def translate(
         Path | None,
         Option(
             "--in",
-            help="Translate this document (report.docx), or this text line by line (plain, .gz or .xz), or all files of "
-            "a folder or of a pattern such as 'shards/*.gz' to a folder. Default: stdin.",
+            help="Translate this document (report.docx), or this text line by line (plain, .gz or .xz), or all files "
+            "of a folder or of a pattern such as 'shards/*.gz' to a folder. Default: stdin.",
         ),
     ] = None,
     format: Annotated[
@@ -194,7 +194,7 @@ def translate(
 
         return TranslationJob(loading, decoding, prefix, not no_split, **settings)
 
-    if ray is not None or (source is not None and is_pattern(source)):
+    if ray is not None or (source is not None and (is_pattern(source) or source.is_dir())):
         options.require_alone(
             "files of a pattern are translated by themselves",
             flags_of(decoding, "kind", "n_best", "n_iterations")
@@ -206,7 +206,7 @@ def translate(
         of_files = job(format=format, wanted=wanted, is_trusted=trust)
         translate_pattern(of_files, source, out, n_workers=workers, ray=ray, report=report)
         return
-    out = output_path(source, out)
+    out = output_file(source, out)
     document = document_format(format, source)
     if document:
         options.require_alone(

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from transduce.inference.translation.translator import Translator
 
 __all__ = [
-    "document_name", "format_of_file", "output_path", "read_bytes", "translate_document", "translate_file", "write_bytes",
+    "document_name", "format_of_file", "output_path", "read_bytes", "translate_document", "translate_file",
+    "write_bytes",
 ]  # fmt: skip
 
 LINES = "txt"  # the format that is translated line by line

@@ -7,13 +7,14 @@ model: its caller passes the translations. Where a text is not translated, it st
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, TypedDict, get_args
 
 from transduce.documents import Reading, Segment, format_named, format_of, read_document
 from transduce.documents.document import Wanted
+from transduce.errors import DataError
 from transduce.imports import numpy as np
 from transduce.inference.translation.parts import FLAGS, Flag
 from transduce.text import needs_translation, word_spans
@@ -33,9 +34,11 @@ Kept = Literal[
     "untranslated",  # the model found no words
     "placeholders",  # the translation has other placeholders than the text
     "tags",  # the translation lacks tags
+    "refused",  # the document cannot hold the translation
 ]
-REMARKED: tuple[Kept, ...] = ("untranslated", "placeholders", "tags")  # those that a person should look at
+REMARKED: tuple[Kept, ...] = ("untranslated", "placeholders", "tags", "refused")  # those that a person should look at
 MAX_COMPARED = 1000  # words of a text with tags that is compared with its translation
+MAX_REFUSED = 100  # translations that a document cannot hold; with more, it is not written
 MAX_SHOWN = 200  # characters of a text in a report
 
 # From a memory: what stands in the place of each segment, as ``Document.written`` takes it; None where it has nothing.
@@ -180,7 +183,9 @@ class DocumentTranslation:
         assert len(translations) == len(self.units)
         for index, number in self._indices.items():
             self._results[index] = self._judged(self.segments[index], *translations[number])
-        data = self._written([each.target for each in self._results])
+        data, refused = held(self._written, [each.target for each in self._results])
+        for index, reason in refused.items():
+            self._results[index] = _Result(kept="refused", detail=reason)
         return TranslatedDocument(data, self._report())
 
     def _judged(self, segment: Segment, target: str, flags: Sequence[Flag]) -> _Result:
@@ -210,6 +215,37 @@ class DocumentTranslation:
         )  # fmt: skip
 
 
+def held(
+    written: Callable[[Sequence[str | None]], bytes], targets: Sequence[str | None]
+) -> tuple[bytes, dict[int, str]]:
+    """Return a document with all translations that it can hold, and why it refuses which of the others.
+
+    ``written`` raises DataError if one of its translations is refused. Raises it, too, if all or many are.
+    """
+    fitting, refused = set[int](), dict[int, str]()
+
+    def with_only(indices: Collection[int]) -> bytes:
+        return written([target if index in indices else None for index, target in enumerate(targets)])
+
+    groups = [[index for index, target in enumerate(targets) if target is not None]]
+    while groups:
+        group = groups.pop()
+        try:
+            data = with_only(fitting | {*group})
+        except DataError as error:
+            middle = len(group) // 2
+            if middle == 0:
+                refused |= dict.fromkeys(group, str(error))
+            if len(group) == 0 or len(refused) > MAX_REFUSED:
+                raise
+            groups += [each for each in (group[middle:], group[:middle]) if middle]
+        else:
+            fitting |= {*group}
+    if refused and not fitting:
+        with_only(refused)  # raises
+    return data if not refused else with_only(fitting), refused
+
+
 def _is_equal(unit: Unit, target: str) -> bool:
     """Whether a translation with its tags is the text of the unit."""
     if target == unit.raw:
@@ -224,7 +260,7 @@ def _is_equal(unit: Unit, target: str) -> bool:
 
 def _key(unit: Unit) -> object:
     """Return what equal units share: their text and their tags."""
-    return unit.text, unit.before, unit.after, unit.is_escaped, tuple(map(_shape, unit.nodes))
+    return unit.text, unit.before, unit.after, unit.is_escaped, unit.escape, tuple(map(_shape, unit.nodes))
 
 
 def _shape(node: Node) -> tuple[object, ...]:
