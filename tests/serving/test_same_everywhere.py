@@ -161,7 +161,8 @@ def test_documents_in_bulk_and_as_a_stream(folder: Path, transduce: Callable[...
 
 def test_a_folder_of_documents_and_texts(folder: Path, transduce: Callable[..., Any], tmp_path: Path) -> None:
     files = {
-        "a.html": b"<p>the <b>dog</b> sleeps</p>", "bad.xml": b"<p>the dog", "c.txt": b"the dog\r\n", "d.en": b"the cat\n",
+        "a.html": b"<p>the <b>dog</b> sleeps</p>", "bad.xml": b"<p>the dog", "c.txt": b"the dog\r\n",
+        "d.en": b"the cat\n",
     }  # fmt: skip
     source, out, report = tmp_path / "in", tmp_path / "out", tmp_path / "report.json"
     (source / "deeper").mkdir(parents=True)
