@@ -41,7 +41,9 @@ _META_NAMES = frozenset(
     "description keywords application-name apple-mobile-web-app-title twitter:title twitter:description "
     "twitter:image:alt og:title og:description og:site_name og:image:alt".split()
 )
-_CHARSET = compiled_on_use(r"""(?i)<meta\b[^>]{0,200}?\bcharset\s*=\s*["']?\s*([\w.:-]+)|<\?xml[^>]*\bencoding\s*=\s*["']([\w.:-]+)""")
+_CHARSET = compiled_on_use(
+    r"""(?i)<meta\b[^>]{0,200}?\bcharset\s*=\s*["']?\s*([\w.:-]+)|<\?xml[^>]*\bencoding\s*=\s*["']([\w.:-]+)"""
+)
 _N_BYTES_WITH_CHARSET = 4096
 # What browsers read under other names: the supersets that people use.
 _READ_AS = {
@@ -100,7 +102,10 @@ def marked_tag(token: Token, embedded: Embedded, *, is_protected: bool) -> str:
             if not needs_translation(decode(match[group])):
                 continue
             unit = unit_of(text_tokens(match[group], is_protected=is_protected), decode, is_escaped=True)
-            pieces += token.raw[position : match.start(group)], embedded.mark(Region(match[group], [unit], _QUOTED[group]))
+            pieces += (
+                token.raw[position : match.start(group)],
+                embedded.mark(Region(match[group], [unit], _QUOTED[group])),
+            )
             position = match.end(group)
     return "".join([*pieces, token.raw[position:]])
 

@@ -1,12 +1,14 @@
 """Markdown: the texts of paragraphs, headings, items and cells; code, targets, definitions and front matter stay.
 
-CommonMark with GitHub's tables, struck text, notes and task lists. A paragraph that is wrapped over lines is one text and
-its translation one line. Blocks of HTML are read as HTML.
+CommonMark with GitHub's tables, struck text, notes and task lists. A paragraph that is wrapped over lines is one text
+and its translation one line. Blocks of HTML are read as HTML.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from transduce.documents.document import Document, Format, Reading
@@ -23,11 +25,15 @@ if TYPE_CHECKING:
 __all__ = ["FORMATS"]
 
 _LINE_END = compiled_on_use(r"\r\n|[\r\n]")
-_FRONT_MATTER = compiled_on_use(r"\ufeff?(---|\+\+\+)[ \t]*(?:\r\n|[\r\n]).*?(?:\r\n|[\r\n])(?:\1|\.\.\.)[ \t]*(?=[\r\n]|\Z)", 16)
+_FRONT_MATTER = compiled_on_use(
+    r"\ufeff?(---|\+\+\+)[ \t]*(?:\r\n|[\r\n]).*?(?:\r\n|[\r\n])(?:\1|\.\.\.)[ \t]*(?=[\r\n]|\Z)", re.DOTALL
+)
 _PIPE = compiled_on_use(r"(?<!\\)\|")
 _PREFIX = compiled_on_use(r"[\s>]*(?:(?:[-+*]|\d{1,9}[.)])[\s>]+)*")
 _HEADING = compiled_on_use(r"[^#]*#{1,6}")
-_BLOCK_START = compiled_on_use(r"(?:#{1,6}(?=\s|\Z)|[-+](?=\s|\Z)|>|=+\s*\Z|-{2,}|~{3}|:(?=\s))|(\d{1,9})(?=[.)](?:\s|\Z))")
+_BLOCK_START = compiled_on_use(
+    r"(?:#{1,6}(?=\s|\Z)|[-+](?=\s|\Z)|>|=+\s*\Z|-{2,}|~{3}|:(?=\s))|(\d{1,9})(?=[.)](?:\s|\Z))"
+)
 
 
 def read(data: bytes, reading: Reading) -> Document:
@@ -89,7 +95,9 @@ class _Blocks:
                 if is_cell:
                     located = self._cell(token.content, cells, n_cells - 1)
                 else:
-                    located = self._lines(token, is_heading=previous == "heading_open" and token.map[1] - token.map[0] == 1)
+                    located = self._lines(
+                        token, is_heading=previous == "heading_open" and token.map[1] - token.map[0] == 1
+                    )
                 if located is not None:
                     write = _at_line_start if previous == "paragraph_open" else str
                     pieces = list(self._inline.pieces(located, token.children, write, is_cell=is_cell))
@@ -105,7 +113,9 @@ class _Blocks:
             raw, words = self._text[start:end], line.strip()
             marker = _HEADING.match(raw) if is_heading else None
             place = raw.find(words, marker.end()) if marker else len(raw.rstrip()) - len(words)
-            if not raw.startswith(words.replace("\ufffd", raw[place : place + 1] if len(words) == 1 else "\ufffd"), place):
+            if not raw.startswith(
+                words.replace("\ufffd", raw[place : place + 1] if len(words) == 1 else "\ufffd"), place
+            ):
                 return None
             first = start + place - (len(line) - len(line.lstrip()))
             offsets += (max(start, min(end, first + index)) for index in range(len(line)))
@@ -116,7 +126,7 @@ class _Blocks:
         """Yield the start and end of each cell of a row of a table."""
         start, end = self._starts[line], self._ends[line]
         bounds = [start, *(match.end() for match in _PIPE.finditer(self._text, start, end)), end + 1]
-        pieces = [(low, high - 1) for low, high in zip(bounds, bounds[1:], strict=False)]
+        pieces = [(low, high - 1) for low, high in pairwise(bounds)]
         if _PREFIX.fullmatch(self._text, *pieces[0]) and len(pieces) > 1:
             pieces.pop(0)
         yield from pieces

@@ -5,6 +5,7 @@ The parser is markdown-it-py's; its rules are wrapped to note where each token s
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -30,12 +31,13 @@ _ACTIVE = compiled_on_use(  # characters that would be markup
     r"|(?<![\w$])\$(?=[^\s$])"
 )
 _LABEL = compiled_on_use(r"\[([^\[\]]+)\]")
-_TITLE = compiled_on_use(r"""\]\(.*\s(["'(])(.*)["')]\s*\)""", 16)
+_TITLE = compiled_on_use(r"""\]\(.*\s(["'(])(.*)["')]\s*\)""", re.DOTALL)
 _FOOTNOTE = compiled_on_use(r"\[\^[^\]\s]+\]:?")
 _TASK = compiled_on_use(r"\[[ xX]\](?=\s)")
 _ALERT = compiled_on_use(r"\[!\w+\][ \t]*\n")
 _ATTRIBUTES = compiled_on_use(r"\{[#.:][^{}\n]*\}")
 _MATHS = compiled_on_use(r"\$\$[^$]+\$\$|(?<![\w$])\$(?=[^\s$])[^$\n]*(?<=[^\s$])\$(?![\w$])")
+_BREAK = compiled_on_use(r"(?i)<br\s*/?>")
 _IN_TITLE = compiled_on_use(r"""["'()\\]|&(?=#?\w+;)""")
 
 
@@ -121,7 +123,12 @@ class Inline:
         self._entities = decoder(RULES)
 
     def pieces(
-        self, located: Located, parsed: Sequence[ParsedToken], write: Callable[[str], str] = str, *, is_cell: bool = False
+        self,
+        located: Located,
+        parsed: Sequence[ParsedToken],
+        write: Callable[[str], str] = str,
+        *,
+        is_cell: bool = False,
     ) -> Iterator[str | Region]:
         """Yield regions, with a unit each, and the hard breaks between them. ``write`` is that of the regions."""
         tokens, start, position = list[Token](), 0, 0
@@ -139,7 +146,7 @@ class Inline:
                 continue
             if each.markup == "autolink":
                 autolink_end = span[1]
-            if each.type == "hardbreak":
+            if each.type == "hardbreak" or _BREAK.fullmatch(located.text, *span):
                 end = len(located.text[: span[0]].rstrip(" "))
                 yield region(end)
                 yield self._raw(located, end, span[1])
@@ -181,7 +188,8 @@ class Inline:
                 is_protected = self._is_protected
                 tags = list(read_tokens(raw, RULES))
                 return [
-                    Token(tag.kind, marked_tag(tag, self._embedded, is_protected=is_protected), tag.name) for tag in tags
+                    Token(tag.kind, marked_tag(tag, self._embedded, is_protected=is_protected), tag.name)
+                    for tag in tags
                 ]
             case _ if parsed.nesting and parsed.markup != "autolink":
                 return [Token("start" if parsed.nesting > 0 else "end", raw, parsed.tag + parsed.markup)]
@@ -193,7 +201,7 @@ class Inline:
         start, end = span
         tail = located.text[start:end]
         if tail in ("]", "][]"):
-            label = located.text[: start][self._label_start(located.text, start) :]
+            label = located.text[:start][self._label_start(located.text, start) :]
             return f"][{' '.join(label.split())}]"
         title = _TITLE.fullmatch(tail)
         if title is None or not title[2].strip():
