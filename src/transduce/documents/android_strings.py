@@ -2,18 +2,19 @@ r"""Android's string resources: XML with escapes such as ``\'`` of its own. Name
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 
 from transduce.documents.document import Reading
 from transduce.documents.spliced import Part, Region, with_words
 from transduce.patterns import compiled_on_use
-from transduce.text.markup import divide, xml_rules
+from transduce.text.markup import divide, html_rules, xml_rules
 from transduce.text.markup_reading import CDATA, Token, attributes, matching_ends, read_tokens
 
 __all__ = ["android_parts", "is_android"]
 
 _RULES = xml_rules(ignored=("xliff:g",), non_splitting=("xliff:g",))
-_ESCAPE = compiled_on_use(r"\\(?:u([0-9A-Fa-f]{4})|(.))", 16)
+_ESCAPE = compiled_on_use(r"\\(?:u([0-9A-Fa-f]{4})|(.))", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t"}
 _WRITTEN = {"\n": "\\n", "\t": "\\t", "'": "\\'", '"': '\\"', "\\": "\\\\"}
 _SPECIAL = compiled_on_use(r"[\n\t'\"\\]")
@@ -91,7 +92,8 @@ def _line(raw: str, context: str, reading: Reading) -> Part:
 def _of_text(token: Token, change: Callable[[str], str]) -> str:
     """Return a token with its text changed, also that of a section."""
     if token.kind == "cdata":
-        return CDATA[0] + change(token.content) + CDATA[1]
+        opening, closing = CDATA
+        return opening + "".join(_of_text(each, change) for each in read_tokens(token.content, html_rules())) + closing
     return change(token.raw) if token.kind == "text" else token.raw
 
 

@@ -2,6 +2,8 @@ r"""Apple's tables of strings: ``"key" = "text";`` with comments, and property l
 
 from __future__ import annotations
 
+import re
+
 from transduce.documents.document import Document, Format, Reading
 from transduce.documents.encodings import decoded
 from transduce.documents.messages import message_parts
@@ -17,9 +19,9 @@ __all__ = ["FORMATS"]
 
 _STRING = r'"((?:[^"\\]|\\.)*+)"'
 _COMMENT = r"/\*.*?\*/|//[^\n]*+"
-_PAIR = compiled_on_use(rf'(?:\s|{_COMMENT})*+(?:{_STRING}|([\w.$-]++))\s*+=\s*+{_STRING}\s*+;', 16)
-_REST = compiled_on_use(rf"\ufeff?(?:\s|{_COMMENT})*+", 16)
-_ESCAPE = compiled_on_use(r"\\(?:[uU]([0-9A-Fa-f]{4})|(.))", 16)
+_PAIR = compiled_on_use(rf"(?:\s|{_COMMENT})*+(?:{_STRING}|([\w.$-]++))\s*+=\s*+{_STRING}\s*+;", re.DOTALL)
+_REST = compiled_on_use(rf"\ufeff?(?:\s|{_COMMENT})*+", re.DOTALL)
+_ESCAPE = compiled_on_use(r"\\(?:[uU]([0-9A-Fa-f]{4})|(.))", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 _WRITTEN = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 _SPECIAL = compiled_on_use(r'[\\"\n\t\r]')

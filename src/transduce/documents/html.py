@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from html import escape
 
 from transduce.documents.document import Document, Format, Reading
@@ -23,7 +22,7 @@ from transduce.text.markup_reading import (
     untranslated_whole,
 )
 
-__all__ = ["FORMATS", "html_parts", "with_language"]
+__all__ = ["FORMATS", "RULES", "html_parts", "marked_tag", "with_language"]
 
 RULES = html_rules(ignored=("pre", "listing", "xmp", "plaintext"))
 _KNOWN = frozenset(
@@ -42,7 +41,9 @@ _META_NAMES = frozenset(
     "description keywords application-name apple-mobile-web-app-title twitter:title twitter:description "
     "twitter:image:alt og:title og:description og:site_name og:image:alt".split()
 )
-_CHARSET = compiled_on_use(r"""(?i)<meta\b[^>]{0,200}?\bcharset\s*=\s*["']?\s*([\w.:-]+)|<\?xml[^>]*\bencoding\s*=\s*["']([\w.:-]+)""")
+_CHARSET = compiled_on_use(
+    r"""(?i)<meta\b[^>]{0,200}?\bcharset\s*=\s*["']?\s*([\w.:-]+)|<\?xml[^>]*\bencoding\s*=\s*["']([\w.:-]+)"""
+)
 _N_BYTES_WITH_CHARSET = 4096
 # What browsers read under other names: the supersets that people use.
 _READ_AS = {
@@ -86,13 +87,13 @@ def html_parts(markup: str, embedded: Embedded, *, is_protected: bool) -> list[P
     """Divide HTML into its units and what stands between them; texts of attributes are embedded."""
     mark = "\ufeff" * markup.startswith("\ufeff")
     tokens = untranslated_whole(list(read_tokens(markup.removeprefix(mark), RULES)), RULES)
-    marked = mark + "".join("".join(_marked(token, embedded, is_protected=is_protected)) for token in tokens)
+    marked = mark + "".join(marked_tag(token, embedded, is_protected=is_protected) for token in tokens)
     return [with_words(part) for part in divide(marked, RULES, is_protected=is_protected)]
 
 
-def _marked(token: Token, embedded: Embedded, *, is_protected: bool) -> Iterator[str]:
-    """Yield the pieces of a token, with marks in place of the texts of its attributes."""
-    position = 0
+def marked_tag(token: Token, embedded: Embedded, *, is_protected: bool) -> str:
+    """Return a token with marks in place of the texts of its attributes."""
+    pieces, position = list[str](), 0
     is_tag = token.kind in ("start", "single") and token.name and "</" not in token.raw and "=" in token.raw
     for match in attributes_of(token) if is_tag and not is_untranslated(token) else ():
         group = match.lastindex or 1
@@ -101,10 +102,12 @@ def _marked(token: Token, embedded: Embedded, *, is_protected: bool) -> Iterator
             if not needs_translation(decode(match[group])):
                 continue
             unit = unit_of(text_tokens(match[group], is_protected=is_protected), decode, is_escaped=True)
-            yield token.raw[position : match.start(group)]
-            yield embedded.mark(Region(match[group], [unit], _QUOTED[group]))
+            pieces += (
+                token.raw[position : match.start(group)],
+                embedded.mark(Region(match[group], [unit], _QUOTED[group])),
+            )
             position = match.end(group)
-    yield token.raw[position:]
+    return "".join([*pieces, token.raw[position:]])
 
 
 _QUOTED = {  # by the group of ``attributes_of``

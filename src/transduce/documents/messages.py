@@ -56,7 +56,9 @@ class _Message:
             if depth > MAX_DEPTH:
                 raise _NoMessageError
             if argument := _ARGUMENT.match(self._text, self._position):
-                tokens.append(Token("single", "".join(self._cases(argument[0], depth, is_plural=argument[1] != "select"))))
+                tokens.append(
+                    Token("single", "".join(self._cases(argument[0], depth, is_plural=argument[1] != "select")))
+                )
             elif simple := _SIMPLE_ARGUMENT.match(self._text, self._position):
                 tokens.append(Token("single", simple[0]))
                 self._position = simple.end()

@@ -2,6 +2,8 @@ r"""Java properties: keys and texts, with escapes such as ``\u00e4`` and lines t
 
 from __future__ import annotations
 
+import re
+
 from transduce.documents.document import Document, Format, Reading
 from transduce.documents.encodings import decoded
 from transduce.documents.messages import message_parts
@@ -14,7 +16,8 @@ __all__ = ["FORMATS"]
 
 _LINE = compiled_on_use(  # a comment, or a key, what separates it, and its value over all its lines
     r"[ \t\f]*+(?:[#!][^\r\n]*+|((?:[^\\\s:=]|\\[^\r\n])++)"
-    r"(?:[ \t\f]*+[:=]?[ \t\f]*+(?:\\(?:\r\n|[\r\n])[ \t\f]*+)*+)((?:[^\\\r\n]|\\(?:\r\n|[\s\S]))*+))?(?:\r\n|[\r\n]|\\?\Z|\\)"
+    r"(?:[ \t\f]*+[:=]?[ \t\f]*+(?:\\(?:\r\n|[\r\n])[ \t\f]*+)*+)"
+    r"((?:[^\\\r\n]|\\(?:\r\n|[\s\S]))*+))?(?:\r\n|[\r\n]|\\?\Z|\\)"
 )
 _ESCAPE = compiled_on_use(r"\\(?:u([0-9A-Fa-f]{4})|(\r\n|[\r\n])[ \t\f]*|(.))")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
@@ -60,13 +63,13 @@ def _region(
     return Region(raw, message_parts(value, embedded, reading), written, key)
 
 
-def _unicode_escape(match) -> str:
+def _unicode_escape(match: re.Match[str]) -> str:
     units = match[0].encode("utf-16-be", "surrogatepass").hex()
     return "".join(f"\\u{units[start : start + 4]}" for start in range(0, len(units), 4))
 
 
 def _decoded(text: str) -> str:
-    def character(match) -> str:
+    def character(match: re.Match[str]) -> str:
         if match[1]:
             return chr(int(match[1], 16))
         return "" if match[2] else _ESCAPES.get(match[3], match[3])

@@ -1,8 +1,8 @@
 """A text in which some spans are replaced.
 
-Its parts are strings that stay, units, and regions: parts with rules of their own, such as a string of JSON with escapes.
-Texts inside tags, such as the alternative text of an image, are embedded: a mark holds their place, so that a tag can move
-in a translation with its texts.
+Its parts are strings that stay, units, and regions: parts with rules of their own, such as a string of JSON with
+escapes. Texts inside tags, such as the alternative text of an image, are embedded: a mark holds their place, so that a
+tag can move in a translation with its texts.
 """
 
 from __future__ import annotations

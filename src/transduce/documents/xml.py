@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from xml.parsers import expat
 
 from transduce.documents.android_strings import android_parts, is_android
@@ -17,8 +18,10 @@ __all__ = ["FORMATS", "decoded_xml"]
 
 _RULES = xml_rules(ignored=("script", "style", "code", "programlisting", "screen"))
 _ENCODING = compiled_on_use(r"""<\?xml[^>]{0,200}?\bencoding\s*=\s*["']([\w.:-]+)["']""")
-_PROLOG = compiled_on_use(r"\ufeff?(?:\s+|<\?.*?\?>|<!--.*?-->)*+(<!DOCTYPE\b(?:[^\[\]>\"']|\"[^\"]*\"|'[^']*')*+)(\[)?", 16)
-_SUBSET_PART = compiled_on_use(r"""<!--.*?-->|<\?.*?\?>|"[^"]*"|'[^']*'|[^]"'<]+|<""", 16)
+_PROLOG = compiled_on_use(
+    r"\ufeff?(?:\s+|<\?.*?\?>|<!--.*?-->)*+(<!DOCTYPE\b(?:[^\[\]>\"']|\"[^\"]*\"|'[^']*')*+)(\[)?", re.DOTALL
+)
+_SUBSET_PART = compiled_on_use(r"""<!--.*?-->|<\?.*?\?>|"[^"]*"|'[^']*'|[^]"'<]+|<""", re.DOTALL)
 
 
 def read(data: bytes, reading: Reading) -> Document:
@@ -38,7 +41,7 @@ def read(data: bytes, reading: Reading) -> Document:
 
 
 def decoded_xml(data: bytes) -> tuple[str, str]:
-    """Return the text of an XML document and its encoding. Raises DataError, with the line, if it is not well-formed."""
+    """Return the text of an XML document and its encoding. Raises DataError if it is not well-formed."""
     match = _ENCODING.match(data[:1024].decode("latin-1"))
     text, encoding = decoded(data, match[1] if match else None)
     parser = expat.ParserCreate("utf-8")  # whatever it declares

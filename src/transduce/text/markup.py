@@ -66,7 +66,9 @@ class Unit:
     after: str
     raw: str  # the whole unit as it is in the source
     is_escaped: bool  # the result has entities
-    escape: Callable[[str], str] | None = None  # how words are written, where neither as plain text nor as HTML has them
+    escape: Callable[[str], str] | None = (
+        None  # how words are written, where neither as plain text nor as HTML has them
+    )
 
     def put_back(
         self,
@@ -183,7 +185,9 @@ def _divided(tokens: Sequence[Token], rules: MarkupRules, *, is_protected: bool)
                     yield unit()
                     yield line
                 elif line:
-                    for piece in _without_unknown_entities(line, decode) if rules.kind == "xml" else [Token("text", line)]:
+                    for piece in (
+                        _without_unknown_entities(line, decode) if rules.kind == "xml" else [Token("text", line)]
+                    ):
                         inline += text_tokens(piece.raw, is_protected=is_protected) if piece.kind == "text" else [piece]
         else:
             inline.append(token)
@@ -224,7 +228,9 @@ def text_tokens(text: str, *, is_protected: bool) -> list[Token]:
 
 def _without_unknown_entities(text: str, decode: Callable[[str], str]) -> Iterator[Token]:
     """Yield a text of XML; entities that only its own declarations explain are single tags."""
-    spans = [match.span() for match in _NAMED_ENTITY.finditer(text) if decode(match[0]) == match[0]] if "&" in text else []
+    spans = (
+        [match.span() for match in _NAMED_ENTITY.finditer(text) if decode(match[0]) == match[0]] if "&" in text else []
+    )
     return _cut(text, spans)
 
 
