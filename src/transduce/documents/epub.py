@@ -5,16 +5,17 @@ from __future__ import annotations
 import posixpath
 from urllib.parse import quote, unquote
 
+from transduce.documents import html
 from transduce.documents.document import Document, Format, Reading
+from transduce.documents.html import with_language
 from transduce.documents.office_xml import add_values
 from transduce.documents.package import Package, has_type
 from transduce.documents.package_document import PackageDocument, PartKind, read_part
-from transduce.documents.spliced import SplicedText
+from transduce.documents.spliced import SplicedText, with_words
 from transduce.documents.xml_tree import Element, find_elements, xml_text
 from transduce.errors import DataError, shown
 from transduce.patterns import compiled_on_use
-from transduce.text import needs_translation
-from transduce.text.markup import Unit, divide, html_rules, xml_rules
+from transduce.text.markup import divide, xml_rules
 
 __all__ = ["FORMATS"]
 
@@ -24,16 +25,9 @@ _NAMESPACES = {
     "http://purl.org/dc/elements/1.1/": "dc",
 }
 _CONTAINER, _ENCRYPTION = "META-INF/container.xml", "META-INF/encryption.xml"
-_CHAPTER, _CONTENTS = "application/xhtml+xml", "application/x-dtbncx+xml"
 _PROPERTIES = PartKind(("dc:title", "dc:description", "dc:subject"), add_values, "property")
-_LANGUAGES = tuple(
-    compiled_on_use(pattern)
-    for pattern in (
-        r"""<(?:html|ncx)\b[^<>]*?\slang\s*=\s*["']([^"']*)""",
-        r"""<(?:html|ncx)\b[^<>]*?\sxml:lang\s*=\s*["']([^"']*)""",
-        r"<dc:language[^<>]*>([^<>]*)",
-    )
-)
+_LANGUAGE = compiled_on_use(r"<dc:language[^<>]*>([^<>]*)")
+_CONTENTS_RULES = xml_rules(ignored=("docAuthor",))
 
 
 def read(data: bytes, reading: Reading) -> Document:
@@ -48,16 +42,24 @@ def read(data: bytes, reading: Reading) -> Document:
     parts: dict[str, Document] = {book: read_part(package, book, _PROPERTIES, _NAMESPACES, reading)}
     for name, kind in members.items():
         try:
-            text, encoding = xml_text(package.read(name))
+            parts[name] = _READERS[kind](package.read(name), reading)
         except DataError as error:
             raise DataError(f"{shown(name)} in it: {error}") from None
-        rules = html_rules() if kind == _CHAPTER else xml_rules(ignored=("docAuthor",))
-        pieces = [
-            piece.raw if isinstance(piece, Unit) and not needs_translation(piece.text) else piece
-            for piece in divide(text, rules, is_protected=reading.is_protected)
-        ]
-        parts[name] = SplicedText(pieces, encoding, errors="xmlcharrefreplace")
-    return PackageDocument(package, parts, dict.fromkeys(parts, _LANGUAGES))
+    return PackageDocument(package, parts, {book: (_LANGUAGE,)})
+
+
+def _read_contents(data: bytes, reading: Reading) -> Document:
+    """Read a table of contents of EPUB 2."""
+    text, encoding = xml_text(data)
+    parts = [with_words(part) for part in divide(text, _CONTENTS_RULES, is_protected=reading.is_protected)]
+
+    def translated(text: str, language: str) -> str:
+        return with_language(text, _CONTENTS_RULES, language)
+
+    return SplicedText(parts, encoding, "xmlcharrefreplace", with_language=translated)
+
+
+_READERS = {"application/xhtml+xml": html.read, "application/x-dtbncx+xml": _read_contents}
 
 
 def _book(package: Package) -> str:
@@ -89,7 +91,7 @@ def _members(package: Package, book: str) -> dict[str, str]:
 
     find_elements(package.read(book), ("opf:item", "opf:itemref"), _NAMESPACES, add)
     ordered = [items[name] for name in [*order, *items] if name in items]
-    return {name: kind for name, kind in ordered if name in package and kind in (_CHAPTER, _CONTENTS)}
+    return {name: kind for name, kind in ordered if name in package and kind in _READERS}
 
 
 _MEDIA_TYPE = "application/epub+zip"

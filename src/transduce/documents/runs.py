@@ -18,7 +18,7 @@ from transduce.documents.document import Segment
 from transduce.documents.encodings import encoded
 from transduce.patterns import compiled_on_use
 from transduce.text import needs_translation
-from transduce.text.markup import Unit, protected, unit_of, xml_rules
+from transduce.text.markup import Unit, text_tokens, unit_of, xml_rules
 from transduce.text.markup_reading import Token, decoder, escaped, kept_whole
 from transduce.text.punctuation import COMMAS
 
@@ -191,8 +191,7 @@ class Marker:
         self._units[start] = _Marked(unit, f"{self.name} {self._n_paragraphs:,}", tuple(replaced))
 
     def _text(self, text: str) -> list[Token]:
-        tokens = protected(Token("text", text)) if self.is_protected else [Token("text", text)]
-        return [Token(token.kind, escaped(token.raw)) for token in tokens]
+        return [Token(each.kind, escaped(each.raw)) for each in text_tokens(text, is_protected=self.is_protected)]
 
     def _raw(self, piece: Piece) -> str:
         """Return a piece as it may stand beside runs."""
