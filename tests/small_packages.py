@@ -41,7 +41,7 @@ def zipped(members: Mapping[str, str | bytes]) -> bytes:
     return buffer.getvalue()
 
 
-def office(types: Mapping[str, str], parts: Mapping[str, str]) -> bytes:
+def office(types: Mapping[str, str], parts: Mapping[str, str | bytes]) -> bytes:
     """A package of Office Open XML; types end as those of their parts do."""
     overrides = "".join(f'<Override PartName="/{name}" ContentType="{OFFICE}.{kind}"/>' for name, kind in types.items())
     names = f'<Types xmlns="{_SCHEMAS}/package/2006/content-types">{overrides}</Types>'

@@ -140,6 +140,13 @@ def test_a_bomb_is_refused_before_it_is_decompressed(monkeypatch: pytest.MonkeyP
     package.read("a")
     with pytest.raises(DataError, match="b in it has 45,000 bytes: too many"):
         package.read("b")
+    monkeypatch.setattr(package_module, "MAX_MEMBER_BYTES", 1 << 30)
+    monkeypatch.setattr(package_module, "MAX_READ_BYTES", 1 << 30)
+    monkeypatch.setattr(package_module, "SMALL_BYTES", 50_000)
+    assert len(Package(data).read("a")) == 45_000
+    with pytest.raises(DataError, match="large in it has 60,000 bytes: too many"):
+        Package(data).read("large")
+    monkeypatch.undo()
     lying = tampered(data, struct.pack("<I", 60_000), struct.pack("<I", 10))
     with pytest.raises(DataError, match="damaged: large has other bytes"):
         Package(lying).read("large")

@@ -44,7 +44,7 @@ def read(data: bytes, reading: Reading) -> Document:
         try:
             parts[name] = _READERS[kind](package.read(name), reading)
         except DataError as error:
-            raise DataError(f"{shown(name)} in it: {error}") from None
+            raise DataError(f"{shown(name)}: {error}") from None
     return PackageDocument(package, parts, {book: (_LANGUAGE,)})
 
 

@@ -17,6 +17,7 @@ __all__ = ["Package", "has_type", "is_package"]
 
 MAX_MEMBER_BYTES = 256 << 20  # of a member that is read, and of all of them
 MAX_READ_BYTES = 1 << 30
+MAX_RATIO, SMALL_BYTES = 250, 4 << 20  # of a member above some size: the XML of large tables has about 50
 MAX_ARCHIVE_BYTES = 0xFFFFFFFE  # sizes and offsets have 32 bits
 
 _LOCAL = struct.Struct("<4s5H3I2H")  # signature, version, flags, method, time, date, crc, sizes, lengths
@@ -80,9 +81,10 @@ class Package:
         member = self._members[name]
         if member.flags & _ENCRYPTED:
             raise DataError(f"{shown(name)} in it is encrypted; save the document without a password")
-        self._n_read += min(member.n_bytes, MAX_MEMBER_BYTES + 1)
-        if member.n_bytes > MAX_MEMBER_BYTES or self._n_read > MAX_READ_BYTES:
-            raise DataError(f"{shown(name)} in it has {member.n_bytes:,} bytes: too many texts for one document")
+        self._n_read += member.n_bytes
+        is_bomb = member.n_bytes > max(SMALL_BYTES, MAX_RATIO * member.compressed_bytes)
+        if is_bomb or member.n_bytes > MAX_MEMBER_BYTES or self._n_read > MAX_READ_BYTES:
+            raise DataError(f"{shown(name)} in it has {member.n_bytes:,} bytes: too many for the texts of a document")
         start = self._data_start(name)
         stored = self._data[start : start + member.compressed_bytes]
         if member.method == _DEFLATED:

@@ -40,11 +40,11 @@ def read_part(
     data = package.read(name)
     try:
         text, encoding = xml_text(data)
-        marker = Marker(text, encoding, data, reading.is_protected, kind.place, language)
+        marker = Marker(data, text, encoding, reading.is_protected, kind.place, language)
         if any(each in data for each in kind.only_with):
             find_elements(marker.utf8, kind.names, namespaces, lambda element: kind.add(element, marker))
     except DataError as error:
-        raise DataError(f"{shown(name)} in it: {error}") from None
+        raise DataError(f"{shown(name)}: {error}") from None
     return marker.part()
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import InitVar, dataclass, field, replace
 from itertools import accumulate
 from typing import Literal, NamedTuple
 
@@ -122,11 +122,11 @@ class MarkedPart:
 class Marker:
     """Puts marks at the places of units; of paragraphs in each other, the inner come first."""
 
-    text: str
-    encoding: str
     data: bytes
+    text: InitVar[str]
+    encoding: str
     is_protected: bool
-    name: str = "paragraph"  # of a unit's place, for people
+    name: str  # of a unit's place, for people
     language: re.Pattern[str] | None = None
     utf8: bytes = field(init=False)
     _starts: list[int] = field(default_factory=list)  # of the units that are not inside others
@@ -134,8 +134,8 @@ class Marker:
     _units: dict[int, _Marked] = field(default_factory=dict)
     _n_paragraphs: int = 0
 
-    def __post_init__(self) -> None:
-        self.utf8 = self.text.encode()
+    def __post_init__(self, text: str) -> None:
+        self.utf8 = self.data if self.encoding == "utf-8" else text.encode()
 
     def source(self, start: int, end: int) -> str:
         """Return the text from one byte to another, with the marks in it."""

@@ -111,7 +111,7 @@ class _Reader:
             self._utf8 = utf8
             self._parser.Parse(utf8, True)
         except self._error as error:
-            raise DataError(f"is not well-formed XML: {str(error).replace(': line', ' in line')}") from None
+            raise DataError(f"it is not well-formed XML: {str(error).replace(': line', ' in line')}") from None
 
     def _close(self) -> int:
         """End the start tag, or text, before the position of the parser, and return the position."""
@@ -129,7 +129,7 @@ class _Reader:
         position = self._close()
         self._depth += 1
         if self._depth > MAX_DEPTH:
-            raise DataError(f"has more than {MAX_DEPTH} elements in each other")
+            raise DataError(f"it has more than {MAX_DEPTH} elements in each other; save it anew")
         short = self._shortened(name)
         if self._stack or short in self._names:
             element = Element(short, {self._shortened(key): value for key, value in attributes.items()}, position)
@@ -162,7 +162,7 @@ class _Reader:
         self._close()
 
     def _doctype(self, *_: object) -> None:
-        raise DataError("has a document type, which a document of this format has not; save it anew")
+        raise DataError("it has a document type, which a document of this format has not; save it anew")
 
     def _shortened(self, name: str) -> str:
         found = self._short.get(name)
