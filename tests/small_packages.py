@@ -1,10 +1,15 @@
-"""Small documents that are zip archives, from the XML of their texts."""
+"""Small documents that are zip archives, from the XML of their texts; and their translations."""
 
 from __future__ import annotations
 
 import io
 import zipfile
 from collections.abc import Mapping
+
+import numpy as np
+
+from transduce.documents import read_document
+from transduce.text import word_spans
 
 OFFICE = "application/vnd.openxmlformats-officedocument"
 _SCHEMAS = "http://schemas.openxmlformats.org"
@@ -30,6 +35,24 @@ _ODF = " ".join(
         "fo": "xsl-fo-compatible", "svg": "svg-compatible",
     }.items()
 ) + ' xmlns:dc="http://purl.org/dc/elements/1.1/" xmlns:officeooo="http://openoffice.org/2009/office"'  # fmt: skip
+
+
+def translated(data: bytes, targets: Mapping[str, str], part: str, *, name: str, tgt_language: str = "") -> str:
+    """Translate texts of a document word by word, and return a part."""
+    document = read_document(data, name)
+    results = list[str | None]()
+    for segment in document.segments:
+        target, unit = targets.get(segment.unit.text), segment.unit
+        if target is not None:
+            words = word_spans(target)
+            weights_XY = np.eye(len(words), len(word_spans(unit.text)), dtype=np.float32)
+            results.append(unit.put_back(target, words, weights_XY))
+        else:
+            results.append(None)
+    assert set(targets) <= {segment.unit.text for segment in document.segments}
+    written = zipfile.ZipFile(io.BytesIO(document.written(results, tgt_language=tgt_language)))
+    assert written.testzip() is None
+    return written.read(part).decode()
 
 
 def zipped(members: Mapping[str, str | bytes]) -> bytes:

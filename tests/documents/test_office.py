@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from small_packages import NAMESPACES, docx, epub, odf, office, pptx, xlsx
+from small_packages import NAMESPACES, docx, epub, odf, office, pptx, translated, xlsx
 from transduce.documents import Reading, format_of, read_document
 from transduce.errors import DataError
 from transduce.text import word_spans
@@ -26,28 +26,8 @@ def texts(data: bytes, name: str = "a.docx", reading: Reading | None = None) -> 
     return [each.unit.text for each in read_document(data, name, reading).segments]
 
 
-def translated(
-    data: bytes, targets: Mapping[str, str], part: str, *, name: str = "a.docx", tgt_language: str = ""
-) -> str:
-    """Translate texts word by word, and return a part."""
-    document = read_document(data, name)
-    results = list[str | None]()
-    for segment in document.segments:
-        target, unit = targets.get(segment.unit.text), segment.unit
-        if target is not None:
-            words = word_spans(target)
-            weights_XY = np.eye(len(words), len(word_spans(unit.text)), dtype=np.float32)
-            results.append(unit.put_back(target, words, weights_XY))
-        else:
-            results.append(None)
-    assert set(targets) <= {segment.unit.text for segment in document.segments}
-    written = zipfile.ZipFile(io.BytesIO(document.written(results, tgt_language=tgt_language)))
-    assert written.testzip() is None
-    return written.read(part).decode()
-
-
 def body(data: bytes, targets: Mapping[str, str], **options: str) -> str:
-    text = translated(data, targets, "word/document.xml", **options)
+    text = translated(data, targets, "word/document.xml", name="a.docx", **options)
     return text[text.index("<w:body>") + len("<w:body>") : text.index("</w:body>")]
 
 
@@ -118,7 +98,7 @@ def test_the_mark_of_a_note_stays_at_its_word() -> None:
     data = docx(f"<w:p>{run('The wind')}{note}{run(' sings.')}</w:p>", footnotes=footnote)
     assert texts(data) == ["The wind sings.", "A gale.", "A report", "wind, water"]
     assert body(data, {"The wind sings.": "Der Wind singt."}) == f"<w:p>{run('Der Wind')}{note}{run(' singt.')}</w:p>"
-    notes = translated(data, {"A gale.": "Ein Sturm."}, "word/footnotes.xml")
+    notes = translated(data, {"A gale.": "Ein Sturm."}, "word/footnotes.xml", name="a.docx")
     assert footnote.replace("A gale.", "Ein Sturm.") in notes
 
 
@@ -191,7 +171,7 @@ def test_the_language_is_that_of_the_translation() -> None:
     data = docx(f"<w:p>{run('The wind', english)}</w:p><w:p>{run('The rain', english)}</w:p>", styles=english)
     result = body(data, {"The wind": "Der Wind"}, tgt_language="de-AT")
     assert re.findall('w:val="(.*?)"', result) == ["de-AT", "en-US"]
-    styles = translated(data, {"The wind": "Der Wind"}, "word/styles.xml", tgt_language="de-AT")
+    styles = translated(data, {"The wind": "Der Wind"}, "word/styles.xml", name="a.docx", tgt_language="de-AT")
     assert 'w:val="de-AT" w:eastAsia="ja-JP"' in styles
     assert read_document(data, "a.docx").written([None] * 4, tgt_language="de") == data
 
@@ -200,7 +180,7 @@ def test_any_prefix_will_do() -> None:
     main = "http://purl.oclc.org/ooxml/wordprocessingml/main"
     document = f'<x:document xmlns:x="{main}"><x:p><x:r><x:t>The wind</x:t></x:r></x:p></x:document>'
     data = office({"d.xml": "wordprocessingml.document.main+xml"}, {"d.xml": document})
-    result = translated(data, {"The wind": "Der Wind"}, "d.xml")
+    result = translated(data, {"The wind": "Der Wind"}, "d.xml", name="a.docx")
     assert '<x:p><x:r><x:t xml:space="preserve">Der Wind</x:t></x:r></x:p>' in result
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import io
 import re
 import zipfile
-from collections.abc import Mapping
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from small_packages import epub, odf, zipped
+from small_packages import epub, odf, translated, zipped
 from transduce.documents import read_document
 from transduce.errors import DataError
 from transduce.text import word_spans
@@ -29,26 +28,6 @@ def texts(data: bytes, name: str = "a.odt") -> list[str]:
     return [each.unit.text for each in read_document(data, name).segments]
 
 
-def translated(
-    data: bytes, targets: Mapping[str, str], part: str = "content.xml", *, name: str = "a.odt", tgt_language: str = ""
-) -> str:
-    """Translate texts word by word, and return a part."""
-    document = read_document(data, name)
-    results = list[str | None]()
-    for segment in document.segments:
-        target, unit = targets.get(segment.unit.text), segment.unit
-        if target is not None:
-            words = word_spans(target)
-            weights_XY = np.eye(len(words), len(word_spans(unit.text)), dtype=np.float32)
-            results.append(unit.put_back(target, words, weights_XY))
-        else:
-            results.append(None)
-    assert set(targets) <= {segment.unit.text for segment in document.segments}
-    written = zipfile.ZipFile(io.BytesIO(document.written(results, tgt_language=tgt_language)))
-    assert written.testzip() is None
-    return written.read(part).decode()
-
-
 def test_spans_that_look_alike_are_one() -> None:
     body = (
         "<text:p>The <text:span text:style-name='T2'>wi</text:span><text:span text:style-name='T3'>nd</text:span>\n"
@@ -56,7 +35,7 @@ def test_spans_that_look_alike_are_one() -> None:
     )
     data = odf("text", body, automatic_styles=BOLD + NOTHING)
     assert texts(data) == ["The wind is loud."]
-    result = translated(data, {"The wind is loud.": "Der Wind ist laut."})
+    result = translated(data, {"The wind is loud.": "Der Wind ist laut."}, "content.xml", name="a.odt")
     assert "<text:p>Der Wind <text:span text:style-name='T1'>ist laut</text:span>.</text:p>" in result
 
 
@@ -72,7 +51,9 @@ def test_links_notes_and_marks_are_tags() -> None:
         f"<text:h>The wind{note} {mark}sings {link.format('here')} <text:page-number>3</text:page-number></text:h>",
     )
     assert texts(data) == ["The wind sings here", "A gale"]
-    result = translated(data, {"The wind sings here": "Der Wind singt hier", "A gale": "Ein Sturm"})
+    result = translated(
+        data, {"The wind sings here": "Der Wind singt hier", "A gale": "Ein Sturm"}, "content.xml", name="a.odt"
+    )
     note = note.replace("A gale", "Ein Sturm")
     assert f"<text:h>Der Wind{note} {mark}singt {link.format('hier')} <text:page-number>3" in result
 
@@ -120,7 +101,9 @@ def test_tabs_and_lines_part_texts_and_deleted_text_stays() -> None:
     )
     data = odf("text", body, automatic_styles=BOLD)
     assert texts(data) == ["Name:", "The wind, that sings", "Rest"]
-    result = translated(data, {"The wind, that sings": "Der Wind, der singt", "Name:": "Name :"})
+    result = translated(
+        data, {"The wind, that sings": "Der Wind, der singt", "Name:": "Name :"}, "content.xml", name="a.odt"
+    )
     span = "<text:span text:style-name='T1'>"
     assert f"<text:p>Name :<text:tab/>{span}Der Wind,</text:span>" in result
     assert f"{span}der singt</text:span>{span}<text:line-break/>Rest</text:span></text:p>" in result
