@@ -151,6 +151,12 @@ def test_paragraphs_in_text_boxes_are_texts_of_their_own() -> None:
     assert alone == data_body(data).replace("A box", "Ein Kasten")
 
 
+def test_a_comment_may_look_like_a_mark() -> None:
+    comments = "".join(f"<!-- <?{number}-{place}?> -->" for number in range(3) for place in range(0, 900, 7))
+    data = docx(f"{comments}<w:p>{run('The')}{comments}{run(' wind')}</w:p>")
+    assert body(data, {"The wind": "Der Wind"}) == f"{comments}<w:p>{run('Der Wind')}</w:p>"
+
+
 def test_forms_with_choices_stay() -> None:
     choice = f"<w:sdt><w:sdtPr><w:dropDownList/></w:sdtPr><w:sdtContent>{run('red')}</w:sdtContent></w:sdt>"
     text = f"<w:sdt><w:sdtPr/><w:sdtContent>{run('wind')}</w:sdtContent></w:sdt>"

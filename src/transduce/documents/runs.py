@@ -11,7 +11,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import InitVar, dataclass, field, replace
-from itertools import accumulate
+from itertools import accumulate, count
 from typing import Literal, NamedTuple
 
 from transduce.documents.document import Segment
@@ -24,8 +24,7 @@ from transduce.text.punctuation import COMMAS
 
 __all__ = ["NOTHING_OPEN", "Group", "MarkedPart", "Marker", "Piece", "Style", "Tags", "with_language"]
 
-_MARK = compiled_on_use(r"<\?(\d+)\?>")
-_FORBIDDEN = compiled_on_use("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")  # in XML
+_FORBIDDEN = compiled_on_use("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")  # in XML
 _BLANK_FIELD = 3  # so many spaces with properties of their own are something to see, such as a line to write on
 
 
@@ -91,6 +90,7 @@ class MarkedPart:
     data: bytes
     encoding: str
     marked: str
+    mark: str  # what marks begin with
     units: dict[int, _Marked]  # by their places, in order
     language: re.Pattern[str] | None = None  # of translated runs
 
@@ -112,9 +112,9 @@ class MarkedPart:
                 if tgt_language and self.language is not None:
                     target = with_language(target, self.language, tgt_language)
             texts[str(place)] = each.unit.raw if target is None else target
-        text = self.marked
-        while _MARK.search(text):  # once more for each level of paragraphs in paragraphs
-            text = _MARK.sub(lambda mark: texts[mark[1]], text)
+        text, pattern = self.marked, re.compile(rf"{re.escape(self.mark)}(\d+)\?>")
+        while self.mark in text:  # once more for each level of paragraphs in paragraphs
+            text = pattern.sub(lambda match: texts[match[1]], text)
         return encoded(text, self.encoding, errors="xmlcharrefreplace")
 
 
@@ -129,6 +129,7 @@ class Marker:
     name: str  # of a unit's place, for people
     language: re.Pattern[str] | None = None
     utf8: bytes = field(init=False)
+    _mark: str = field(init=False)
     _starts: list[int] = field(default_factory=list)  # of the units that are not inside others
     _ends: list[int] = field(default_factory=list)
     _units: dict[int, _Marked] = field(default_factory=dict)
@@ -136,19 +137,21 @@ class Marker:
 
     def __post_init__(self, text: str) -> None:
         self.utf8 = self.data if self.encoding == "utf-8" else text.encode()
+        # As no tag begins, and as no comment or CDATA section of the document has it.
+        self._mark = next(mark for mark in (f"<?{number}-" for number in count()) if mark not in text)
 
     def source(self, start: int, end: int) -> str:
         """Return the text from one byte to another, with the marks in it."""
         pieces, position = list[str](), start
         for index in range(bisect_left(self._starts, start), bisect_left(self._starts, end)):
-            pieces += [self.utf8[position : self._starts[index]].decode(), f"<?{self._starts[index]}?>"]
+            pieces += [self.utf8[position : self._starts[index]].decode(), f"{self._mark}{self._starts[index]}?>"]
             position = self._ends[index]
         return "".join([*pieces, self.utf8[position:end].decode()])
 
     def part(self) -> MarkedPart:
         """Return the document with all marks."""
         units = dict(sorted(self._units.items()))
-        return MarkedPart(self.data, self.encoding, self.source(0, len(self.utf8)), units, self.language)
+        return MarkedPart(self.data, self.encoding, self.source(0, len(self.utf8)), self._mark, units, self.language)
 
     def add_value(self, start: int, end: int, value: str, *, quote: str = "") -> None:
         """Add a text that is plain: all of an element or, in quotation marks, of an attribute."""
