@@ -81,11 +81,29 @@ def test_markdown(source: str) -> None:
         ("a_b_c", "a_b_c"),
         ("[ref] [x](y)", "\\[ref] [x\\](y)"),
         ("a <b> & &amp;", "a \\<b> & \\&amp;"),
+        ("[x] ja [^1]", "\\[x] ja \\[^1]"),
         ("`x` \\*", "\\`x\\` \\\\\\*"),
     ],
 )
 def test_what_would_be_markdown_is_escaped(target: str, written: str) -> None:
     assert translated("a.md", "One\n\n[ref]: x\n", target) == f"{written}\n\n[ref]: x\n"
+
+
+@pytest.mark.parametrize(
+    ("target", "written"),
+    [
+        ("**„A“**b *c*", "<strong>„A“</strong>b *c*"),
+        ("重*「要」*文 **a**", "重<em>「要」</em>文 **a**"),
+        ("**a** *b* 5 * 3", "**a** *b* 5 * 3"),
+        ("**„A“**b *c", "**„A“**b *c"),
+    ],
+)
+def test_emphasis_that_would_be_none_is_html(target: str, written: str) -> None:
+    assert read_document(b"**One** *two*", "a.md").written([target]).decode() == written
+
+
+def test_a_line_is_no_front_matter() -> None:
+    assert texts("a.md", "---\n\none\n\n---\n") == ["one"]
 
 
 def test_pages() -> None:
