@@ -25,21 +25,20 @@ __all__ = ["Inline", "Located", "parser"]
 
 _Rule = Callable[["StateInline", bool], bool]
 _ESCAPED = compiled_on_use(r"\\([!-/:-@\[-`{-~])")
-_WRAP = compiled_on_use(r"[ \t]*\n[ \t]*")
+_WRAP = compiled_on_use(r"(?<![ \t])[ \t]*+\n[ \t]*+")
 _ACTIVE = compiled_on_use(  # characters that would be markup
     r"\\(?=[!-/:-@\[-`{-~])|`|(?<!\s)\*|\*(?!\s)|(?<![\s\w])_|_(?![\s\w])|<(?=[A-Za-z/!?])|&(?=#?\w+;)|~(?=~)"
     r"|\](?=[(\[])|\[(?=\^|[ xX]\](?:\s|\Z)|!\w)"
     r"|(?<![\w$])\$(?=[^\s$])"
 )
 _LABEL = compiled_on_use(r"\[([^\[\]]+)\]")
-_TITLE = compiled_on_use(r"""\]\(.*\s(["'(])(.*)["')]\s*\)""", re.DOTALL)
+_TITLE = compiled_on_use(r"""\]\(\s*+(?:<[^<>]*+>|\S*+)\s++(["'(])(.*)["')]\s*\)""", re.DOTALL)
 _FOOTNOTE = compiled_on_use(r"\[\^[^\]\s]+\]:?")
 _TASK = compiled_on_use(r"\[[ xX]\](?=\s)")
 _ALERT = compiled_on_use(r"\[!\w+\][ \t]*\n")
 _ATTRIBUTES = compiled_on_use(r"\{[#.:][^{}\n]*\}")
 _MATHS = compiled_on_use(r"\$\$[^$]+\$\$|(?<![\w$])\$(?=[^\s$])[^$\n]*(?<=[^\s$])\$(?![\w$])")
 _BREAK = compiled_on_use(r"(?i)<br\s*/?>")
-_IN_TITLE = compiled_on_use(r"""["'()\\]|&(?=#?\w+;)""")
 
 
 def parser() -> MarkdownIt:
@@ -239,7 +238,12 @@ class Inline:
             return self._raw(located, start, end)
         part = located.part(start + title.start(2), start + title.end(2))
         tokens = self._tokens_of_text(part.text)
-        unit = with_words(unit_of(tokens, self._decoded, is_escaped=False, escape=_in_title))
+        special = compiled_on_use(rf"\\|[{'()' if title[1] == '(' else title[1]}]|&(?=#?\w+;)")
+
+        def escape(text: str) -> str:
+            return special.sub(r"\\\g<0>", text)
+
+        unit = with_words(unit_of(tokens, self._decoded, is_escaped=False, escape=escape))
         if isinstance(unit, str):
             return self._raw(located, start, end)
         mark = self._embedded.mark(Region(self._raw(part, 0, len(part.text)), [unit]))
@@ -287,7 +291,3 @@ class Inline:
 
     def _cell_escaped(self, text: str) -> str:
         return self._escaped(text).replace("|", "\\|")
-
-
-def _in_title(text: str) -> str:
-    return _IN_TITLE.sub(r"\\\g<0>", text)
