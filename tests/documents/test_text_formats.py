@@ -156,7 +156,8 @@ def test_strings_of_android() -> None:
         '<resources><string name="a">don\\\'t <b>go</b>\\nto &lt;x&gt; %1$s <xliff:g id="x">%2$s</xliff:g></string>'
         '<string name="b" translatable="false">no</string><string name="c">@string/a</string>'
         '<plurals name="d"><item quantity="one">a file</item></plurals>'
-        '<string-array name="e"><item>x</item><item>"y\\nz "</item></string-array><string name="f"><![CDATA[it\\\'s <a href="x">here</a>]]></string></resources>'
+        '<string-array name="e"><item>x</item><item>"y\\nz "</item></string-array>'
+        '<string name="f"><![CDATA[it\\\'s <a href="x">here</a>]]></string></resources>'
     )
     document = read_document(source.encode(), "strings.xml")
     assert [each.context for each in document.segments] == ["a", "a", "d/one", "e/0", "e/1", "e/1", "f"]
@@ -164,7 +165,8 @@ def test_strings_of_android() -> None:
         '<resources><string name="a">DON\\\'T <b>GO</b>\\nTO &lt;X&gt; %1$s <xliff:g id="x">%2$s</xliff:g></string>'
         '<string name="b" translatable="false">no</string><string name="c">@string/a</string>'
         '<plurals name="d"><item quantity="one">A FILE</item></plurals>'
-        '<string-array name="e"><item>X</item><item>"Y\\nZ "</item></string-array><string name="f"><![CDATA[IT\\\'S <a href="x">HERE</a>]]></string></resources>'
+        '<string-array name="e"><item>X</item><item>"Y\\nZ "</item></string-array>'
+        '<string name="f"><![CDATA[IT\\\'S <a href="x">HERE</a>]]></string></resources>'
     )
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from transduce.documents import Reading, read_document
 from transduce.errors import DataError
 
+NAMES = ["a.html", "a.json", "a.md", "a.properties", "a.srt", "a.strings", "a.vtt", "a.xml"]
 WORDS = (
     "a word. A é 字 ... , - * ** _ ~~ ` ``` [ ] ( ) ! ![ ][ ](x) < > </ <b> </b> <i> <br> <!-- --> <p> & &amp; &#13; "
     "\\ \\n \\' \\u00e4 \\ufdd1 \" ' '' # > 1. | |-|-| --- === $ {x} { } {a,plural,one{ {a,select,b{ %s : = 12 @ ? ♪ "
