@@ -76,11 +76,12 @@ class SplicedText:
     errors: str = "strict"  # of ``encoded``
     embedded: Embedded = field(default_factory=lambda: Embedded(""))
     with_language: Callable[[str, str], str] = lambda text, _language: text  # names the language of the text
+    first_line: int = 1  # its number, for people
 
     @cached_property
     def segments(self) -> list[Segment]:
         """Its units, in order; the texts inside tags before the unit that has them."""
-        segments, n_lines = list[Segment](), 1
+        segments, n_lines = list[Segment](), self.first_line
         for part in self.parts:
             n_lines += self._gather(part, n_lines, "", segments)
         return segments
