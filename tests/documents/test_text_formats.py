@@ -43,6 +43,7 @@ MARKDOWN = {
     "one  \n  two\\\nthree": "ONE  \n  TWO\\\nTHREE",
     "- a\n\n  b\n- [x] c": "- A\n\n  B\n- [x] C",
     "See [a link](<x y> 'Its title').": "SEE [A LINK](<x y> 'ITS TITLE').",
+    "See [a link](x \"Its 'own' title\").": "SEE [A LINK](x \"ITS 'OWN' TITLE\").",
     "See [a link][ref].\n\n[ref]: x": "SEE [A LINK][ref].\n\n[ref]: x",
     "See [ref] and [ref][].\n\n[ref]: x": "SEE [REF][ref] AND [REF][ref].\n\n[ref]: x",
     "![a *b*](x.png) ![ref]\n\n[ref]: x": "![A *B*](x.png) ![REF][ref]\n\n[ref]: x",
@@ -81,11 +82,29 @@ def test_markdown(source: str) -> None:
         ("a_b_c", "a_b_c"),
         ("[ref] [x](y)", "\\[ref] [x\\](y)"),
         ("a <b> & &amp;", "a \\<b> & \\&amp;"),
+        ("[x] ja [^1]", "\\[x] ja \\[^1]"),
         ("`x` \\*", "\\`x\\` \\\\\\*"),
     ],
 )
 def test_what_would_be_markdown_is_escaped(target: str, written: str) -> None:
     assert translated("a.md", "One\n\n[ref]: x\n", target) == f"{written}\n\n[ref]: x\n"
+
+
+@pytest.mark.parametrize(
+    ("target", "written"),
+    [
+        ("**„A“**b *c*", "<strong>„A“</strong>b *c*"),
+        ("重*「要」*文 **a**", "重<em>「要」</em>文 **a**"),
+        ("**a** *b* 5 * 3", "**a** *b* 5 * 3"),
+        ("**„A“**b *c", "**„A“**b *c"),
+    ],
+)
+def test_emphasis_that_would_be_none_is_html(target: str, written: str) -> None:
+    assert read_document(b"**One** *two*", "a.md").written([target]).decode() == written
+
+
+def test_a_line_is_no_front_matter() -> None:
+    assert texts("a.md", "---\n\none\n\n---\n") == ["one"]
 
 
 def test_pages() -> None:
@@ -136,16 +155,18 @@ def test_strings_of_android() -> None:
     source = (
         '<resources><string name="a">don\\\'t <b>go</b>\\nto &lt;x&gt; %1$s <xliff:g id="x">%2$s</xliff:g></string>'
         '<string name="b" translatable="false">no</string><string name="c">@string/a</string>'
-        '<plurals name="d"><item quantity="one">a file</item></plurals><string-array name="e"><item>x</item><item>"y "'
-        '</item></string-array><string name="f"><![CDATA[it\\\'s <a href="x">here</a>]]></string></resources>'
+        '<plurals name="d"><item quantity="one">a file</item></plurals>'
+        '<string-array name="e"><item>x</item><item>"y\\nz "</item></string-array>'
+        '<string name="f"><![CDATA[it\\\'s <a href="x">here</a>]]></string></resources>'
     )
     document = read_document(source.encode(), "strings.xml")
-    assert [each.context for each in document.segments] == ["a", "a", "d/one", "e/0", "e/1", "f"]
+    assert [each.context for each in document.segments] == ["a", "a", "d/one", "e/0", "e/1", "e/1", "f"]
     assert in_capitals("strings.xml", source, is_protected=True) == (
         '<resources><string name="a">DON\\\'T <b>GO</b>\\nTO &lt;X&gt; %1$s <xliff:g id="x">%2$s</xliff:g></string>'
         '<string name="b" translatable="false">no</string><string name="c">@string/a</string>'
-        '<plurals name="d"><item quantity="one">A FILE</item></plurals><string-array name="e"><item>X</item><item>"Y "'
-        '</item></string-array><string name="f"><![CDATA[IT\\\'S <a href="x">HERE</a>]]></string></resources>'
+        '<plurals name="d"><item quantity="one">A FILE</item></plurals>'
+        '<string-array name="e"><item>X</item><item>"Y\\nZ "</item></string-array>'
+        '<string name="f"><![CDATA[IT\\\'S <a href="x">HERE</a>]]></string></resources>'
     )
 
 
@@ -162,6 +183,13 @@ def test_json_of_i18next_and_icu() -> None:
       "icu": "IT''S {n, plural, =0 {NO} one {# FILE FROM {who}} other {{x, select, a {HER} other {HIS}} FILES}}!",
       "@icu": {"description": "no"}, "@@locale": "de", "path": "no.txt", "raw": "{N, PLURAL, ONE {CUT"}"""
     )
+
+
+def test_a_message_may_be_all_cases() -> None:
+    message = "{n, plural, one {a file} other {files}}"
+    assert texts("a.json", f'{{"a": "{message}"}}') == ["a file", "files"]
+    assert texts("a.properties", f"a={message}") == ["a file", "files"]
+    assert texts("a.strings", f'a = "{message}";') == ["a file", "files"]
 
 
 def test_json_is_escaped_as_it_was() -> None:

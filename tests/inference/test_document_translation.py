@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,16 @@ class Loud:
             rendered = unit.put_back(text, words, np.eye(len(words), dtype=np.float32))
             flags: Sequence[Flag] = ("lost",) if "dog" in unit.text else ()
             yield Translation(unit.raw, (ScoredText(rendered, 0.0),), tuple(flags))
+
+
+class Quick(Loud):
+    """One that says how far it is."""
+
+    def translate_lines(
+        self, lines: Sequence[Unit], *, report: Callable[[int], object], **_: object
+    ) -> Iterator[Translation]:  # type: ignore[override]
+        yield from super().translate_lines(lines)
+        report(len(lines))
 
 
 def test_texts_are_translated_once_and_the_rest_stays() -> None:
@@ -182,3 +193,24 @@ def test_what_a_document_refuses_is_left_out() -> None:
     assert held(written, [None, None]) == (b"-,-", {})
     with pytest.raises(DataError, match="never"):
         held(lambda chosen: (_ for _ in ()).throw(DataError("never")), [None])
+
+
+def test_a_long_text_is_translated_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("transduce.inference.translation.document_files.PIECE_BYTES", 30)
+    source, out = tmp_path / "a.txt", tmp_path / "b.txt"
+    for text in ("", "\n", "a dog\r\n\n" * 20 + "a cat", "\u2028x\n" * 40, "long " * 20):
+        for encoding in ("utf-8", "utf-8-sig", "utf-16"):
+            source.write_bytes(text.encode(encoding))
+            report = translate_file(Loud(), source, out)  # type: ignore[arg-type]
+            assert out.read_bytes() == text.upper().encode(encoding)
+            assert report.segments == report.translated == len(re.findall(r"\w[ \w]*", text))
+    source.write_bytes(b"a dog\n" * 20)
+    seen = list[tuple[int, int]]()
+    report = translate_file(Quick(), source, out, progress=lambda *done: seen.append(done))  # type: ignore[arg-type]
+    assert seen == [(5, 20), (10, 20), (15, 20), (20, 20)]
+    assert [each.place for each in report.remarks] == [f"line {n}" for n in range(1, 21)]
+    assert (report.name, report.warnings, report.segments) == (str(source), {"lost": 20}, 20)
+    source.write_bytes(b"a dog\n" * 20 + b"\xff\n")
+    with pytest.raises(DataError, match=naming(source, "line 21", "byte 0")):
+        translate_file(Loud(), source, tmp_path / "c.txt")  # type: ignore[arg-type]
+    assert not (tmp_path / "c.txt").exists()

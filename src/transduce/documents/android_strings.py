@@ -18,7 +18,8 @@ _ESCAPE = compiled_on_use(r"\\(?:u([0-9A-Fa-f]{4})|(.))", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t"}
 _WRITTEN = {"\n": "\\n", "\t": "\\t", "'": "\\'", '"': '\\"', "\\": "\\\\"}
 _SPECIAL = compiled_on_use(r"[\n\t'\"\\]")
-_BREAK = compiled_on_use(r"(\s*(?<!\\)\\n\s*)")
+_BREAK = compiled_on_use(r"(?<!\\)\\n")
+_QUOTED = compiled_on_use(r'(\s*+")([^"]*+)("\s*+)')
 _REFERENCE = compiled_on_use(r"\s*[@?](?:\+?[\w.:]+/)?[\w.:]+\s*")  # to another resource
 
 
@@ -56,18 +57,20 @@ def android_parts(markup: str, reading: Reading) -> list[Part]:
 
 
 def _string(tokens: list[Token], context: str, reading: Reading) -> Iterator[Part]:
-    """Yield the parts of a string: its lines, which ``\\n`` divides."""
+    """Yield the parts of a string: its lines, which ``\\n`` divides, without quotation marks around it."""
     raw = "".join(token.raw for token in tokens)
     if _REFERENCE.fullmatch(raw):
         yield raw
         return
-    if not any(token.kind == "cdata" for token in tokens) and any("\\n" in token.raw for token in tokens):
-        pieces = _BREAK.split(raw)
-        if all(_is_balanced(piece) for piece in pieces[::2]):
-            for number, piece in enumerate(pieces):
-                yield piece if number % 2 or not piece else _line(piece, context, reading)
-            return
-    yield _line(raw, context, reading)
+    quoted = _QUOTED.fullmatch(raw)
+    opening, content, closing = quoted.groups() if quoted else ("", raw, "")
+    lines = _BREAK.split(content)
+    is_whole = any(token.kind == "cdata" for token in tokens) or not all(map(_is_balanced, lines))
+    yield opening
+    for number, line in enumerate([content] if is_whole else lines):
+        yield "\\n" * (number > 0)
+        yield _line(line, context, reading, is_first=number == 0)
+    yield closing
 
 
 def _is_balanced(markup: str) -> bool:
@@ -75,16 +78,13 @@ def _is_balanced(markup: str) -> bool:
     return 2 * len(matching_ends(tokens)) == sum(token.kind in ("start", "end") for token in tokens)
 
 
-def _line(raw: str, context: str, reading: Reading) -> Part:
-    quotes = '"' if len(raw.strip()) > 1 and raw.strip()[0] == raw.strip()[-1] == '"' else ""
+def _line(raw: str, context: str, reading: Reading, *, is_first: bool) -> Part:
     plain = "".join(_of_text(token, _decoded) for token in read_tokens(raw, _RULES))
-    if quotes:
-        plain = plain.strip().replace('"', "")
     parts = [with_words(part) for part in divide(plain, _RULES, is_protected=reading.is_protected)]
 
     def written(text: str) -> str:
         text = "".join(_of_text(token, _encoded) for token in read_tokens(text, _RULES))
-        return quotes + "\\" * text.startswith(("@", "?")) + text + quotes
+        return "\\" * (is_first and text.startswith(("@", "?"))) + text
 
     return Region(raw, parts, written, context)
 

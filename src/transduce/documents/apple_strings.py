@@ -11,7 +11,6 @@ from transduce.documents.spliced import Embedded, Part, Region, SplicedText, wit
 from transduce.documents.xml import decoded_xml
 from transduce.errors import DataError
 from transduce.patterns import compiled_on_use
-from transduce.text import needs_translation
 from transduce.text.markup import text_tokens, unit_of, xml_rules
 from transduce.text.markup_reading import decoder, read_tokens
 
@@ -36,11 +35,10 @@ def read(data: bytes, reading: Reading) -> Document:
     while match := _PAIR.match(text, end):
         end = match.end()
         value = _decoded(match[3])
-        if needs_translation(value):
-            parts.append(text[position : match.start(3)])
-            context = _decoded(match[1]) if match[1] is not None else match[2]
-            parts.append(Region(match[3], message_parts(value, embedded, reading), _encoded, context))
-            position = match.end(3)
+        context = _decoded(match[1]) if match[1] is not None else match[2]
+        parts.append(text[position : match.start(3)])
+        parts.append(Region(match[3], message_parts(value, embedded, reading), _encoded, context))
+        position = match.end(3)
     rest = _REST.match(text, end)
     if rest is None or rest.end() < len(text):
         n_lines = 1 + text.count("\n", 0, rest.end() if rest else end)

@@ -12,7 +12,6 @@ from transduce.documents.messages import message_parts
 from transduce.documents.spliced import Embedded, Part, Region, SplicedText
 from transduce.errors import DataError
 from transduce.patterns import compiled_on_use
-from transduce.text import needs_translation
 
 __all__ = ["FORMATS"]
 
@@ -38,7 +37,7 @@ def read(data: bytes, reading: Reading) -> Document:
         decoded_string = json.loads(string.raw)
         if is_extension and string.path[1:] != ("message",):
             continue
-        if any(key.startswith("@") for key in string.path) or not needs_translation(decoded_string):
+        if any(key.startswith("@") for key in string.path):
             continue  # "@key" describes a message of ARB, "@type" an object of JSON-LD
         context = ".".join(string.path)
         parts.append(text[position : string.start])

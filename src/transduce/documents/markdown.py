@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from transduce.documents.document import Document, Format, Reading
 from transduce.documents.encodings import decoded
@@ -26,7 +26,9 @@ __all__ = ["FORMATS"]
 
 _LINE_END = compiled_on_use(r"\r\n|[\r\n]")
 _FRONT_MATTER = compiled_on_use(
-    r"\ufeff?(---|\+\+\+)[ \t]*(?:\r\n|[\r\n]).*?(?:\r\n|[\r\n])(?:\1|\.\.\.)[ \t]*(?=[\r\n]|\Z)", re.DOTALL
+    r"\ufeff?(---|\+\+\+)[ \t]*(?:\r\n|[\r\n])(?=\s*[\"'\w.-]+[ \t]*[:=]|\s*#)"
+    r".*?(?:\r\n|[\r\n])(?:\1|\.\.\.)[ \t]*(?=[\r\n]|\Z)",
+    re.DOTALL,
 )
 _PIPE = compiled_on_use(r"(?<!\\)\|")
 _PREFIX = compiled_on_use(r"[\s>]*(?:(?:[-+*]|\d{1,9}[.)])[\s>]+)*")
@@ -72,13 +74,12 @@ class _Blocks:
             self._text[start:end] if start >= n_kept else ""
             for start, end in zip(self._starts, self._ends, strict=True)
         ]
-        environment: dict[str, dict[str, object]] = {}
+        markdown, environment = parser(), dict[str, Any]()
         try:
-            tokens = parser().parse("\n".join(lines), environment)
+            tokens = markdown.parse("\n".join(lines), environment)
         except RecursionError:
             raise DataError("it is nested too deeply to be a document; at most some hundred levels are read") from None
-        references = list(environment.get("references", ()))
-        self._inline = Inline(self._text, self._embedded, references, is_protected=self._is_protected)
+        self._inline = Inline(self._text, self._embedded, markdown, environment, is_protected=self._is_protected)
         yield from self._texts(tokens)
 
     def _texts(self, tokens: Sequence[ParsedToken]) -> Iterator[tuple[int, int, Sequence[Part]]]:

@@ -25,20 +25,20 @@ __all__ = ["Inline", "Located", "parser"]
 
 _Rule = Callable[["StateInline", bool], bool]
 _ESCAPED = compiled_on_use(r"\\([!-/:-@\[-`{-~])")
-_WRAP = compiled_on_use(r"[ \t]*\n[ \t]*")
+_WRAP = compiled_on_use(r"(?<![ \t])[ \t]*+\n[ \t]*+")
 _ACTIVE = compiled_on_use(  # characters that would be markup
-    r"\\(?=[!-/:-@\[-`{-~])|`|(?<!\s)\*|\*(?!\s)|(?<![\s\w])_|_(?![\s\w])|<(?=[A-Za-z/!?])|&(?=#?\w+;)|~(?=~)|\](?=[(\[])"
+    r"\\(?=[!-/:-@\[-`{-~])|`|(?<!\s)\*|\*(?!\s)|(?<![\s\w])_|_(?![\s\w])|<(?=[A-Za-z/!?])|&(?=#?\w+;)|~(?=~)"
+    r"|\](?=[(\[])|\[(?=\^|[ xX]\](?:\s|\Z)|!\w)"
     r"|(?<![\w$])\$(?=[^\s$])"
 )
 _LABEL = compiled_on_use(r"\[([^\[\]]+)\]")
-_TITLE = compiled_on_use(r"""\]\(.*\s(["'(])(.*)["')]\s*\)""", re.DOTALL)
+_TITLE = compiled_on_use(r"""\]\(\s*+(?:<[^<>]*+>|\S*+)\s++(["'(])(.*)["')]\s*\)""", re.DOTALL)
 _FOOTNOTE = compiled_on_use(r"\[\^[^\]\s]+\]:?")
 _TASK = compiled_on_use(r"\[[ xX]\](?=\s)")
 _ALERT = compiled_on_use(r"\[!\w+\][ \t]*\n")
 _ATTRIBUTES = compiled_on_use(r"\{[#.:][^{}\n]*\}")
 _MATHS = compiled_on_use(r"\$\$[^$]+\$\$|(?<![\w$])\$(?=[^\s$])[^$\n]*(?<=[^\s$])\$(?![\w$])")
 _BREAK = compiled_on_use(r"(?i)<br\s*/?>")
-_IN_TITLE = compiled_on_use(r"""["'()\\]|&(?=#?\w+;)""")
 
 
 def parser() -> MarkdownIt:
@@ -57,6 +57,8 @@ def parser() -> MarkdownIt:
         ruler.before(before, name, _kept(pattern, "hardbreak" if name == "alert" else "kept", is_first=is_first))
     for name, rule in zip(ruler.get_active_rules(), ruler.getRules(""), strict=True):
         ruler.at(name, _placed(rule))
+    markdown.inline.ruler2.disable("fragments_join")  # what joins texts loses places
+    markdown.core.ruler.disable("text_join")
     return markdown
 
 
@@ -116,10 +118,13 @@ class Located:
 class Inline:
     """The reader of the inline Markdown of one document."""
 
-    def __init__(self, source: str, embedded: Embedded, references: Sequence[str], *, is_protected: bool) -> None:
-        """``references`` are the labels for which a link is defined, as the parser normalises them."""
-        self._source, self._embedded, self._references = source, embedded, frozenset(references)
-        self._is_protected = is_protected
+    def __init__(
+        self, source: str, embedded: Embedded, markdown: MarkdownIt, environment: dict[str, Any], *, is_protected: bool
+    ) -> None:
+        """``environment`` is what the parser has found in the document, with the labels for which a link is defined."""
+        self._source, self._embedded, self._is_protected = source, embedded, is_protected
+        self._markdown, self._environment = markdown, environment
+        self._references = frozenset(environment.get("references", ()))
         self._entities = decoder(RULES)
 
     def pieces(
@@ -136,8 +141,10 @@ class Inline:
         def region(end: int) -> Region:
             text = self._tokens_of_text(located.text[position:end])
             unit = self._unit([*tokens, *text], is_cell=is_cell)
+            has_emphasis = any(token.name[:2] in ("em", "st") for token in tokens)
             tokens.clear()
-            return Region(self._raw(located, start, end), [with_words(unit)], write)
+            raw = self._raw(located, start, end)
+            return Region(raw, [with_words(unit)], (lambda text: write(self._marked(text))) if has_emphasis else write)
 
         autolink_end = 0
         for each in parsed:
@@ -156,6 +163,29 @@ class Inline:
             tokens += self._markup(each, located, span)
             position = span[1]
         yield region(len(located.text))
+
+    def _marked(self, text: str) -> str:
+        """Return a text with tags of HTML for marks of emphasis that are none where they stand: ``**„A“**b``."""
+        (block,) = self._markdown.parseInline(text, self._environment)
+        texts = [each for each in block.children or () if each.type == "text" and each.content]
+        runs = list[tuple[int, int]]()  # the (start, end) of neighbouring marks
+        for start, end in (each.meta["span"] for each in texts if "span" in each.meta):
+            mark = text[start:end]
+            if mark not in ("*", "_") or text[max(0, start - 1) : end + 1].strip() == mark != text:
+                continue
+            if runs and runs[-1][1] == start and runs[-1][1] - runs[-1][0] < 2 and text[start - 1] == mark:
+                runs[-1] = (runs[-1][0], end)
+            else:
+                runs.append((start, end))
+        lengths = [end - start for start, end in runs]
+        if lengths[::2] != lengths[1::2]:
+            return text
+        pieces, position = list[str](), 0
+        for number, (start, end) in enumerate(runs):
+            name = "em" if end - start == 1 else "strong"
+            pieces += text[position:start], f"</{name}>" if number % 2 else f"<{name}>"
+            position = end
+        return "".join([*pieces, text[position:]])
 
     def _raw(self, located: Located, start: int, end: int) -> str:
         return self._source[located.offsets[start] : located.offsets[end]]
@@ -208,7 +238,12 @@ class Inline:
             return self._raw(located, start, end)
         part = located.part(start + title.start(2), start + title.end(2))
         tokens = self._tokens_of_text(part.text)
-        unit = with_words(unit_of(tokens, self._decoded, is_escaped=False, escape=_in_title))
+        special = compiled_on_use(rf"\\|[{'()' if title[1] == '(' else title[1]}]|&(?=#?\w+;)")
+
+        def escape(text: str) -> str:
+            return special.sub(r"\\\g<0>", text)
+
+        unit = with_words(unit_of(tokens, self._decoded, is_escaped=False, escape=escape))
         if isinstance(unit, str):
             return self._raw(located, start, end)
         mark = self._embedded.mark(Region(self._raw(part, 0, len(part.text)), [unit]))
@@ -256,7 +291,3 @@ class Inline:
 
     def _cell_escaped(self, text: str) -> str:
         return self._escaped(text).replace("|", "\\|")
-
-
-def _in_title(text: str) -> str:
-    return _IN_TITLE.sub(r"\\\g<0>", text)

@@ -21,7 +21,7 @@ def read(data: bytes, reading: Reading) -> Document:
         plain_unit(piece, is_protected=reading.is_protected) if needs_translation(piece) else piece
         for piece in _LINE_OR_COLUMN_END.split(text)
     ]
-    return SplicedText(parts, encoding)
+    return SplicedText(parts, encoding, first_line=reading.first_line)
 
 
 FORMATS = (Format("txt", (".txt", ".text"), read, "text/plain"),)

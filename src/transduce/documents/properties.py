@@ -10,7 +10,6 @@ from transduce.documents.messages import message_parts
 from transduce.documents.spliced import Embedded, Part, Region, SplicedText
 from transduce.errors import DataError
 from transduce.patterns import compiled_on_use
-from transduce.text import needs_translation
 
 __all__ = ["FORMATS"]
 
@@ -41,8 +40,6 @@ def read(data: bytes, reading: Reading) -> Document:
         if not match[2]:
             continue
         value = _decoded(match[2])
-        if not needs_translation(value):
-            continue
         is_doubled = has_double_quotes and _NUMBERED.search(value) is not None
         value = value.replace("''", "'") if is_doubled else value
         parts.append(text[position : match.start(2)])

@@ -7,6 +7,7 @@ tag can move in a translation with its texts.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,13 +15,13 @@ from functools import cached_property
 from transduce.documents.document import Segment
 from transduce.documents.encodings import encoded
 from transduce.errors import DataError
-from transduce.patterns import compiled_on_use
 from transduce.text import needs_translation
 from transduce.text.markup import Unit
 
 __all__ = ["Embedded", "Part", "Region", "SplicedText", "spliced", "with_words"]
 
-_MARKED = compiled_on_use("([\ufdd1-\ufdef])([0-9]{1,9})\\1")
+
+_SIGNS = [*map(chr, range(0xFDD1, 0xFDF0))]  # characters that Unicode leaves to programs
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,11 +41,13 @@ class Embedded:
     """The texts inside the tags of a document."""
 
     def __init__(self, text: str) -> None:
-        """``text`` is the document, in which no mark may occur."""
-        sign = next((sign for sign in map(chr, range(0xFDD1, 0xFDF0)) if sign not in text), None)
+        """``text`` is the document, in which no mark may occur, as a character or its escape."""
+        lowered = text.lower()
+        sign = next((sign for sign in _SIGNS if sign not in text and rf"\u{ord(sign):x}" not in lowered), None)
         if sign is None:
             raise DataError("it has every character from U+FDD1 to U+FDEF, which no text has; remove them")
         self._sign, self._regions = sign, list[Region]()
+        self._marked = re.compile(f"{sign}([0-9]+){sign}")
 
     def mark(self, region: Region) -> str:
         """Return what holds the place of a region."""
@@ -54,14 +57,14 @@ class Embedded:
     def within(self, text: str) -> Iterator[tuple[int, Region]]:
         """Yield the regions whose marks are in a text, in order, and where the marks are."""
         if self._sign in text:
-            for match in _MARKED.finditer(text):
-                yield match.start(), self._regions[int(match[2])]
+            for match in self._marked.finditer(text):
+                yield match.start(), self._regions[int(match[1])]
 
     def filled(self, text: str, written: Callable[[Region], str]) -> str:
         """Return a text with regions in place of their marks."""
         if self._sign not in text:
             return text
-        return _MARKED.sub(lambda match: written(self._regions[int(match[2])]), text)
+        return self._marked.sub(lambda match: written(self._regions[int(match[1])]), text)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,11 +76,12 @@ class SplicedText:
     errors: str = "strict"  # of ``encoded``
     embedded: Embedded = field(default_factory=lambda: Embedded(""))
     with_language: Callable[[str, str], str] = lambda text, _language: text  # names the language of the text
+    first_line: int = 1  # its number, for people
 
     @cached_property
     def segments(self) -> list[Segment]:
         """Its units, in order; the texts inside tags before the unit that has them."""
-        segments, n_lines = list[Segment](), 1
+        segments, n_lines = list[Segment](), self.first_line
         for part in self.parts:
             n_lines += self._gather(part, n_lines, "", segments)
         return segments

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from html import escape as html_escape
 
 from transduce.documents.cue_layout import MAX_COLUMNS, atoms_of, columns, divided, laid_out, tokens_of
@@ -30,8 +31,8 @@ _TIMES = compiled_on_use(rf"[ \t]*{_TIME}[ \t]*-->[ \t]*{_TIME}[^\r\n]*")
 _LINE = compiled_on_use(r"([^\r\n]*)(\r\n|[\r\n]|\Z)")
 _NUMBER = compiled_on_use(r"\s*\d+\s*")
 _OWN_START = r"(?:[-–—‐](?![\d\s]*\d)|>{2,3}|[♪♫]+|#(?=\s))"  # a speaker, or singing
-_BEGINS = compiled_on_use(rf"\s*(?:<[^<>]*>|\{{\\[^{{}}]*\}}|\s)*{_OWN_START}")
-_LEAD, _TRAIL = compiled_on_use(rf"\s*{_OWN_START}?\s*"), compiled_on_use(r"\s*(?:[♪♫]+|(?<=\s)#)?\s*\Z")
+_BEGINS = compiled_on_use(rf"(?:<[^<>]*>|\{{\\[^{{}}]*\}}|\s)*+{_OWN_START}")
+_LEAD, _TRAIL = compiled_on_use(rf"\s*{_OWN_START}?\s*"), compiled_on_use(r"(?<!\s)\s*+(?:[♪♫]+|(?<=\s)#)?\s*+\Z")
 _REOPENED = compiled_on_use(r"</([ibu])>(\s+)<\1>")
 _BRACKETED = compiled_on_use(r"\s*(?:\[[^\[\]]*\]|\([^()]*\))\s*")
 _WRAP = compiled_on_use(rf"(?<=([{SPACELESS}]))?\s+(?=([{SPACELESS}]))?")
@@ -98,7 +99,7 @@ class Subtitles:
 
         self._units = [unit(group) for group in self._groups]
 
-    @property
+    @cached_property
     def segments(self) -> list[Segment]:
         """Its texts, in order."""
         segments, line, position = list[Segment](), 1, 0

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE, BOM_UTF32_BE
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path, PurePath
 from typing import IO, TYPE_CHECKING, Unpack
 
 from transduce.config import SearchConfig
-from transduce.documents import all_formats
+from transduce.documents import all_formats, format_named
 from transduce.errors import ConfigError, DataError
 from transduce.files import READ_ERRORS, atomic_write, compressing, open_binary
 from transduce.inference.translation.document_translation import (
@@ -32,6 +34,7 @@ LINES = "txt"  # the format that is translated line by line
 ZIP = b"PK\x03\x04"
 N_BEGINNING = 1 << 16  # bytes by which a format is recognised, except those of zip files
 MAX_DOCUMENT_BYTES = 256 << 20
+PIECE_BYTES = 1 << 20  # of plain text, which is read, translated and written piece by piece
 CHUNK_UNITS = 2000  # that are translated together: texts of equal length share a batch
 
 
@@ -74,18 +77,72 @@ def translate_file(
 ) -> DocumentReport:
     """Translate a document to a file, or to one of its name in the folder ``out``; as ``Translator.translate_file``.
 
-    Files whose names end in .gz or .xz are compressed.
+    Files whose names end in .gz or .xz are compressed. Plain text is translated in pieces, whose report is one.
     """
-    target = output_path(source, out)
+    target, name, format = output_path(source, out), document_name(source), options.get("format", "")
     if target.exists() and target.samefile(source):
         raise ConfigError(f"{target} would overwrite the document itself; name another file")
+    ending = PurePath(name).suffix.lower()
+    is_text = format == LINES or (not format and ending in format_named(LINES).endings)
+    if not is_text:
+        with open_binary(source) as stream:
+            data = read_bytes(stream, str(source))
+        translated = translate_document(
+            translator, data, name, search=search, split=split, progress=progress, **options
+        )
+        write_bytes(target, translated.data)
+        return translated.report
+    options["format"] = LINES
+    report: DocumentReport | None = None
+    n_lines = _n_lines(source) if progress else 0
+    with (
+        open_binary(source) as stream,
+        atomic_write(target) as raw,
+        compressing(raw, target.suffix) as written,
+        progress_callback(progress, n_lines) as show,
+    ):
+        n_done = 0
+        for data in _pieces(stream, str(source)):
+            n_more, options["first_line"] = data.count(b"\n"), n_done + 1
+            of_piece = translate_document(
+                translator, data, f"{name} from line {n_done + 1:,}" if n_done else name, search=search, split=split,
+                progress=lambda done, n_texts: show(n_done + n_more * done // max(1, n_texts), n_lines), **options,  # noqa: B023 - called at once
+            )  # fmt: skip
+            written.write(of_piece.data)
+            report = of_piece.report if report is None else report.joined(of_piece.report)
+            n_done += n_more
+    assert report is not None
+    return report
+
+
+def _n_lines(source: Path) -> int:
+    """Return the number of lines of a text. Raises DataError for a damaged file."""
     with open_binary(source) as stream:
-        data = read_bytes(stream, str(source))
-    translated = translate_document(
-        translator, data, document_name(source), search=search, split=split, progress=progress, **options
-    )
-    write_bytes(target, translated.data)
-    return translated.report
+        return sum(data.count(b"\n") for data in _pieces(stream, str(source)))
+
+
+def _pieces(stream: IO[bytes], name: str) -> Iterator[bytes]:
+    """Yield plain text in pieces that end with a line, at least one; a text in UTF-16 or UTF-32 as a whole.
+
+    Raises DataError for a stream that is damaged, and for a line that is too long for a document.
+    """
+    n_bytes = PIECE_BYTES
+    try:
+        data = stream.read(n_bytes)
+        if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE, BOM_UTF32_BE)):
+            n_bytes = MAX_DOCUMENT_BYTES
+            data += stream.read(n_bytes)
+        while True:
+            if len(data) >= n_bytes and not data.endswith(b"\n"):
+                data += stream.readline(MAX_DOCUMENT_BYTES)
+            if len(data) >= MAX_DOCUMENT_BYTES:
+                raise DataError(f"{name} has a line that is longer than {MAX_DOCUMENT_BYTES:,} bytes; divide it")
+            yield data
+            data = stream.read(n_bytes)
+            if not data:
+                return
+    except READ_ERRORS as error:
+        raise DataError(f"{name} cannot be read: {error}") from error
 
 
 def document_name(path: PurePath) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, TypedDict, get_args
 
@@ -39,6 +39,7 @@ Kept = Literal[
 REMARKED: tuple[Kept, ...] = ("untranslated", "placeholders", "tags", "refused")  # those that a person should look at
 MAX_COMPARED = 1000  # words of a text with tags that is compared with its translation
 MAX_REFUSED = 100  # translations that a document cannot hold; with more, it is not written
+MAX_REMARKS = 10_000  # of a report; all are counted
 MAX_SHOWN = 200  # characters of a text in a report
 
 # From a memory: what stands in the place of each segment, as ``Document.written`` takes it; None where it has nothing.
@@ -53,6 +54,7 @@ class DocumentOptions(TypedDict, total=False):
     format: str
     wanted: Wanted
     is_trusted: bool
+    first_line: int
     recall: Recall
     check: Check
 
@@ -79,6 +81,18 @@ class DocumentReport:
     kept: Mapping[Kept, int]
     warnings: Mapping[Flag, int]  # by the number of segments
     remarks: Sequence[Remark]
+
+    def joined(self, other: DocumentReport) -> DocumentReport:
+        """Return the report of this document and a further piece of it."""
+        return replace(
+            self,
+            segments=self.segments + other.segments,
+            translated=self.translated + other.translated,
+            remembered=self.remembered + other.remembered,
+            kept=Counter(self.kept) + Counter(other.kept),
+            warnings=Counter(self.warnings) + Counter(other.warnings),
+            remarks=[*self.remarks, *other.remarks][:MAX_REMARKS],
+        )
 
     def as_json(self) -> dict[str, Any]:
         """Return the report for a file."""
@@ -142,16 +156,17 @@ class DocumentTranslation:
         format: str = "",
         wanted: Wanted = "empty",
         is_trusted: bool = False,
+        first_line: int = 1,
         recall: Recall = lambda segments: [None] * len(segments),
         check: Check = lambda segment, target: "",
     ) -> DocumentTranslation:
         """Read a document, in the ``format`` of that name, by default as its name or its content tells.
 
-        ``is_protected``, ``wanted`` and ``is_trusted`` are those of ``Reading``. Raises DataError for what cannot be
+        ``is_protected`` and the options after ``format`` are those of ``Reading``. Raises DataError for what cannot be
         read, ConfigError for an unknown format.
         """
         found = format_named(format) if format else format_of(name, data)
-        document = read_document(data, name, Reading(is_protected, wanted, is_trusted), format=found.name)
+        document = read_document(data, name, Reading(is_protected, wanted, is_trusted, first_line), format=found.name)
         segments = document.segments
         results = [
             _Result(
@@ -211,7 +226,7 @@ class DocumentTranslation:
             self.name, self.format, len(self.segments), sum(each.target is not None for each in self._results),
             sum(each.is_remembered for each in self._results),
             {kind: kept[kind] for kind in get_args(Kept) if kept[kind]},
-            {flag: warnings[flag] for flag in FLAGS if warnings[flag]}, remarks,
+            {flag: warnings[flag] for flag in FLAGS if warnings[flag]}, remarks[:MAX_REMARKS],
         )  # fmt: skip
 
 
