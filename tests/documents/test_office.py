@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from small_packages import NAMESPACES, docx, epub, odf, office, pptx, translated, xlsx
+from small_packages import NAMESPACES, OFFICE, docx, epub, odf, office, pptx, translated, xlsx, zipped
 from transduce.documents import Reading, format_of, read_document
 from transduce.errors import DataError
 from transduce.text import word_spans
@@ -307,6 +307,18 @@ def test_columns_of_tables_are_named_as_their_cells(targets: Mapping[str, str], 
 def test_names_of_columns_that_formulas_know_stay(strings: str, sheet: str, name: str) -> None:
     table = f'<tableColumn id="1" name="{name}"/>'
     assert texts(xlsx(f"{strings}<si><t>A gale</t></si>", sheet, table), "a.xlsx") == ["A gale"]
+
+
+def test_names_that_stay_are_not_those_of_charts() -> None:
+    chart = f"<c:x {NAMESPACES}><c:strCache><c:pt><c:v>Wind</c:v></c:pt></c:strCache></c:x>"
+    members = zipfile.ZipFile(io.BytesIO(xlsx("<si><t>Wind</t></si>", "<f>SUM(Table1[Wind])</f>", COLUMNS)))
+    parts = {each: members.read(each).decode() for each in members.namelist()} | {"c.xml": chart}
+    kind = f'<Override PartName="/c.xml" ContentType="{OFFICE}.drawingml.chart+xml"/></Types>'
+    parts["[Content_Types].xml"] = parts["[Content_Types].xml"].replace("</Types>", kind)
+    assert texts(zipped(parts), "a.xlsx") == ["Wind"]
+    table = translated(zipped(parts), {"Wind": "Luft"}, "xl/tables/table1.xml", name="a.xlsx")
+    assert re.findall('name="(.*?)"', table)[0] == "Wind"
+    assert translated(zipped(parts), {"Wind": "Luft"}, "c.xml", name="a.xlsx") == chart
 
 
 def test_headers_of_sheets_have_codes() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from transduce.documents.document import Document, Format, Reading, Segment
@@ -112,6 +112,8 @@ class Workbook:
 
     document: PackageDocument
     tables: Mapping[str, MarkedPart]  # the names of columns are their units
+    cells: Collection[str]  # the parts with the texts of cells
+    fixed: Collection[str]  # the names of columns that stay
 
     @property
     def segments(self) -> list[Segment]:
@@ -121,10 +123,15 @@ class Workbook:
     def written(self, targets: Sequence[str | None], *, tgt_language: str = "") -> bytes:
         """Return the workbook with translations."""
         columns = {name: [_plain(each.unit.raw) for each in part.segments] for name, part in self.tables.items()}
-        cells = [_plain(segment.unit.raw) for segment in self.segments]
-        renamed = {cell: _plain(target) for cell, target in zip(cells, targets, strict=True) if target is not None}
-        kept = _kept(columns.values(), renamed)
-        targets = [None if cell in kept else target for cell, target in zip(cells, targets, strict=True)]
+        texts = [
+            (_plain(segment.unit.raw), name in self.cells)
+            for name, part in self.document.parts.items()
+            for segment in part.segments
+        ]
+        pairs = list(zip(texts, targets, strict=True))
+        renamed = {text: _plain(target) for (text, is_cell), target in pairs if is_cell and target is not None}
+        kept = _kept(columns.values(), renamed, self.fixed)
+        targets = [None if text in kept else target for (text, _), target in pairs]
         replaced = self.document.replaced(targets, tgt_language=tgt_language)
         for name, part in self.tables.items():
             names = [renamed.get(each) if each not in kept else None for each in columns[name]]
@@ -138,9 +145,9 @@ def _plain(markup: str) -> str:
     return decoder(xml_rules())(_TAG.sub("", markup))
 
 
-def _kept(tables: Iterable[Sequence[str]], renamed: Mapping[str, str]) -> set[str]:
-    """Return the names of columns that cannot be renamed, since another of the table has or gets the same name."""
-    tables, kept = list(tables), set[str]()
+def _kept(tables: Iterable[Sequence[str]], renamed: Mapping[str, str], fixed: Collection[str]) -> set[str]:
+    """Return the names of columns that stay: fixed ones, and where another of the table has or gets the same name."""
+    tables, kept = list(tables), set(fixed)
     while True:
         n_kept = len(kept)
         for names in tables:
@@ -197,7 +204,8 @@ def read(data: bytes, reading: Reading) -> Document:
         for name, kind in types.items()
         if kind.endswith(_TABLE)
     }
-    return Workbook(document, tables)
+    cells = [name for name, kind in types.items() if kind.endswith(("sharedStrings+xml", "worksheet+xml"))]
+    return Workbook(document, tables, cells, fixed)
 
 
 _MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
