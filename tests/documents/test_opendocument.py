@@ -142,6 +142,8 @@ def test_locked_documents_are_refused() -> None:
     members = {"mimetype": "x", "content.xml": b"\x00\x01", "META-INF/manifest.xml": "<manifest:encryption-data/>"}
     with pytest.raises(DataError, match="it is encrypted"):
         read_document(zipped(members), "a.odt")
+    with pytest.raises(DataError, match=r"content\.xml: it is not well-formed XML"):
+        read_document(zipped({"mimetype": "x", "content.xml": "<a>"}), "a.odt")
     with pytest.raises(DataError, match=r"it lacks content\.xml"):
         read_document(zipped({"mimetype": "x"}), "a.odt")
 
@@ -164,6 +166,9 @@ def test_books_without_a_list_or_with_a_lock_are_refused() -> None:
         read_document(zipped({"mimetype": "application/epub+zip"}), "a.epub")
     members = {each.filename: zipfile.ZipFile(io.BytesIO(epub(""))).read(each) for each in
                zipfile.ZipFile(io.BytesIO(epub(""))).infolist()}  # fmt: skip
+    broken = {**members, "OEBPS/text/one two.xhtml": "no tags"}
+    with pytest.raises(DataError, match=r"one two\.xhtml: it has no HTML tags"):
+        read_document(zipped(broken), "a.epub")
     locked = '<encryption><CipherReference URI="OEBPS/text/one%20two.xhtml"/></encryption>'
     with pytest.raises(DataError, match=r"one two\.xhtml in it is encrypted"):
         read_document(zipped({**members, "META-INF/encryption.xml": locked}), "a.epub")

@@ -74,6 +74,30 @@ def test_any_members_may_be_replaced(replaced: dict[str, bytes], is_streamed: bo
     assert {name: written.read(name) for name in written.namelist()} == {**MEMBERS, **replaced}
 
 
+def test_archives_with_sizes_of_64_bits_are_written_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(zipfile, "ZIP64_LIMIT", 20)
+        data = archive(is_streamed=True)
+    assert b"PK\x06\x06" in data
+    package = Package(data)
+    assert {name: package.read(name) for name in package.names} == MEMBERS
+    assert package.written({}) == data
+    written = zipfile.ZipFile(io.BytesIO(package.written({"mimetype": b"c/d"})))
+    assert {name: written.read(name) for name in written.namelist()} == {**MEMBERS, "mimetype": b"c/d"}
+    with pytest.raises(DataError, match="its list of members is not where its end says"):
+        Package(tampered(data, b"PK\x06\x06", b"PK\x06\x05"))
+
+
+def test_parts_of_archives_and_too_many_members_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = zipped({"a": b"1"})
+    end = data.rindex(b"PK\x05\x06")
+    with pytest.raises(DataError, match="a part of an archive of several files"):
+        Package(data[: end + 4] + b"\1" + data[end + 5 :])
+    monkeypatch.setattr(package_module, "MAX_MEMBERS", 2)
+    with pytest.raises(DataError, match="3 members: too many"):
+        Package(archive())
+
+
 def test_a_comment_may_look_like_the_end() -> None:
     data = tampered(archive(), b"of the archive", b"PK\x05\x06 is no end")
     assert Package(data).names == tuple(MEMBERS)
@@ -122,6 +146,14 @@ def test_locked_and_old_documents_are_refused() -> None:
 def test_two_members_of_a_name_are_refused() -> None:
     with pytest.raises(DataError, match="two members of the name 'aa'"):
         Package(tampered(zipped({"aa": b"1", "bb": b"2"}), b"bb", b"aa"))
+
+
+def test_members_in_one_place_are_refused() -> None:
+    data = bytearray(zipped({"aa": b"1", "bb": b"2"}))
+    last = data.rindex(b"PK\x01\x02")
+    data[last + 42 : last + 46] = bytes(4)  # its offset
+    with pytest.raises(DataError, match="two of its members are in one place"):
+        Package(bytes(data))
 
 
 def test_names_are_names_only() -> None:

@@ -18,7 +18,7 @@ __all__ = ["Package", "has_type", "is_package"]
 MAX_MEMBER_BYTES = 256 << 20  # of a member that is read, and of all of them
 MAX_READ_BYTES = 1 << 30
 MAX_RATIO, SMALL_BYTES = 250, 4 << 20  # of a member above some size: the XML of large tables has about 50
-MAX_ARCHIVE_BYTES = 0xFFFFFFFE  # sizes and offsets have 32 bits
+MAX_ARCHIVE_BYTES, MAX_MEMBERS = 0xFFFFFFFE, 0xFFFE  # sizes and offsets have 32 bits, numbers 16
 
 _LOCAL = struct.Struct("<4s5H3I2H")  # signature, version, flags, method, time, date, crc, sizes, lengths
 _CENTRAL = struct.Struct("<4s6H3I5H2I")
@@ -131,20 +131,22 @@ class Package:
         end = _end_of_archive(data)
         _, disk, first_disk, _, n_members, n_bytes, start, _ = _END.unpack_from(data, end)
         self._comment = data[end + _END.size :]
-        if data[max(0, end - _LOCATOR_64.size) :].startswith(b"PK\x06\x07"):
+        if data.startswith(b"PK\x06\x07", max(0, end - _LOCATOR_64.size)):
             _, _, at, _ = _LOCATOR_64.unpack_from(data, end - _LOCATOR_64.size)
-            if not data[at:].startswith(b"PK\x06\x06"):
+            if not data.startswith(b"PK\x06\x06", at):
                 raise _damaged("its list of members is not where its end says")
             *_, n_members, n_bytes, start = _END_64.unpack_from(data, at)
         if disk or first_disk:
             raise DataError("it is a part of an archive of several files; save the document anew")
+        if n_members > MAX_MEMBERS:
+            raise DataError(f"it has {n_members:,} members: too many for one document")
         self._directory_start, position = start, start
         for _ in range(n_members):
             position = self._read_member(position)
         if position != start + n_bytes or not self._members:
             raise _damaged("its list of members is not as long as its end says")
-        if n_members >= 0xFFFF:
-            raise DataError(f"it has {n_members:,} members: too many for one document")
+        if len({member.offset for member in self._members.values()}) < n_members:
+            raise _damaged("two of its members are in one place")
 
     def _read_member(self, position: int) -> int:
         """Read an entry of the list of members, and return the position after it."""
