@@ -39,7 +39,7 @@ def translated(name: str, data: str, *targets: str) -> str:
 MARKDOWN = {
     "# A title #\n": "# A TITLE #\n",
     "A title\n===\n": "A TITLE\n===\n",
-    "> one\n> *two*\nthree": "> ONE *TWO* THREE",
+    "> one\n> *two*\nthree": "> ONE\n> *TWO*\n> THREE",
     "one  \n  two\\\nthree": "ONE  \n  TWO\\\nTHREE",
     "- a\n\n  b\n- [x] c": "- A\n\n  B\n- [x] C",
     "See [a link](<x y> 'Its title').": "SEE [A LINK](<x y> 'ITS TITLE').",
@@ -61,7 +61,7 @@ MARKDOWN = {
     "    code\n\n```python\n# code\n```\n\n~~~\ncode\n~~~": "    code\n\n```python\n# code\n```\n\n~~~\ncode\n~~~",
     "+++\ntitle = 'x'\n+++\n\ntext": "+++\ntitle = 'x'\n+++\n\nTEXT",
     "<div>\n<b>more</b>\n\n*text*\n\n</div>": "<div>\n<b>MORE</b>\n\n*TEXT*\n\n</div>",
-    "<!-- a\ncomment -->\n\na\r\nb\r\n": "<!-- a\ncomment -->\n\nA B\r\n",
+    "<!-- a\ncomment -->\n\na\r\nb\r\n": "<!-- a\ncomment -->\n\nA\r\nB\r\n",
     "---\n\n***\n\n12\n": "---\n\n***\n\n12\n",
 }  # fmt: skip
 
@@ -101,6 +101,14 @@ def test_what_would_be_markdown_is_escaped(target: str, written: str) -> None:
 )
 def test_emphasis_that_would_be_none_is_html(target: str, written: str) -> None:
     assert read_document(b"**One** *two*", "a.md").written([target]).decode() == written
+
+
+def test_a_paragraph_is_wrapped_as_it_was() -> None:
+    source = "* > one line of words\n  > and another\n"
+    target = "Eine Zeile mit Wörtern - und 1. [ein Link](x 'mit Titel'), `a b c d e f g h`"
+    assert read_document(source.encode(), "a.md").written([target]).decode() == (
+        "* > Eine Zeile mit\n  > Wörtern - und 1.\n  > [ein\n  > Link](x 'mit Titel'),\n  > `a b c d e f g h`\n"
+    )
 
 
 def test_a_line_is_no_front_matter() -> None:
