@@ -80,6 +80,7 @@ def test_markdown(source: str) -> None:
         ("a * b", "a * b"),
         ("a*b*c", "a\\*b\\*c"),
         ("a_b_c", "a_b_c"),
+        ("a _b c_ d", "a \\_b c\\_ d"),
         ("[ref] [x](y)", "\\[ref] [x\\](y)"),
         ("a <b> & &amp;", "a \\<b> & \\&amp;"),
         ("[x] ja [^1]", "\\[x] ja \\[^1]"),
@@ -96,6 +97,7 @@ def test_what_would_be_markdown_is_escaped(target: str, written: str) -> None:
         ("**„A“**b *c*", "<strong>„A“</strong>b *c*"),
         ("重*「要」*文 **a**", "重<em>「要」</em>文 **a**"),
         ("**a** *b* 5 * 3", "**a** *b* 5 * 3"),
+        ("a_b_c **d**", "a_b_c **d**"),
         ("**„A“**b *c", "**„A“**b *c"),
     ],
 )

@@ -27,12 +27,13 @@ _Rule = Callable[["StateInline", bool], bool]
 _ESCAPED = compiled_on_use(r"\\([!-/:-@\[-`{-~])")
 _WRAP = compiled_on_use(r"(?<![ \t])[ \t]*+\n[ \t]*+")
 _ACTIVE = compiled_on_use(  # characters that would be markup
-    r"\\(?=[!-/:-@\[-`{-~])|`|(?<!\s)\*|\*(?!\s)|(?<![\s\w])_|_(?![\s\w])|<(?=[A-Za-z/!?])|&(?=#?\w+;)|~(?=~)"
+    r"\\(?=[!-/:-@\[-`{-~])|`|(?<!\s)\*|\*(?!\s)|(?<!\w)_(?!\s)|(?<!\s)_(?!\w)|<(?=[A-Za-z/!?])|&(?=#?\w+;)|~(?=~)"
     r"|\](?=[(\[])|\[(?=\^|[ xX]\](?:\s|\Z)|!\w)"
     r"|(?<![\w$])\$(?=[^\s$])"
 )
 _WORD = compiled_on_use(r"(?:`+[^`]*`+|\]\([^()]*\)|<[^<>]*>|[^ ])+")  # what stays on one line
 _MAY_BEGIN_BLOCK = compiled_on_use(r"[-+*_=:]+\Z|#{1,6}\Z|\d{1,9}[.)]\Z|[>|<]|~{3}|`{3}|\$\$|\[\^")
+_LITERAL_MARK = compiled_on_use(r"(?<!\S)[*_](?!\S)|(?<=\w)_(?=\w)")  # which ``_escaped`` leaves as it is
 _LABEL = compiled_on_use(r"\[([^\[\]]+)\]")
 _TITLE = compiled_on_use(r"""\]\(\s*+(?:<[^<>]*+>|\S*+)\s++(["'(])(.*)["')]\s*\)""", re.DOTALL)
 _FOOTNOTE = compiled_on_use(r"\[\^[^\]\s]+\]:?")
@@ -180,7 +181,7 @@ class Inline:
         runs = list[tuple[int, int]]()  # the (start, end) of neighbouring marks
         for start, end in (each.meta["span"] for each in texts if "span" in each.meta):
             mark = text[start:end]
-            if mark not in ("*", "_") or text[max(0, start - 1) : end + 1].strip() == mark != text:
+            if mark not in ("*", "_") or _LITERAL_MARK.match(text, start):
                 continue
             if runs and runs[-1][1] == start and runs[-1][1] - runs[-1][0] < 2 and text[start - 1] == mark:
                 runs[-1] = (runs[-1][0], end)
