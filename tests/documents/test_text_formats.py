@@ -81,6 +81,7 @@ def test_markdown(source: str) -> None:
         ("a*b*c", "a\\*b\\*c"),
         ("a_b_c", "a_b_c"),
         ("a _b c_ d", "a \\_b c\\_ d"),
+        ("a __b__", "a \\_\\_b\\_\\_"),
         ("[ref] [x](y)", "\\[ref] [x\\](y)"),
         ("a <b> & &amp;", "a \\<b> & \\&amp;"),
         ("[x] ja [^1]", "\\[x] ja \\[^1]"),

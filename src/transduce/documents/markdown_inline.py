@@ -27,13 +27,13 @@ _Rule = Callable[["StateInline", bool], bool]
 _ESCAPED = compiled_on_use(r"\\([!-/:-@\[-`{-~])")
 _WRAP = compiled_on_use(r"(?<![ \t])[ \t]*+\n[ \t]*+")
 _ACTIVE = compiled_on_use(  # characters that would be markup
-    r"\\(?=[!-/:-@\[-`{-~])|`|(?<!\s)\*|\*(?!\s)|(?<!\w)_(?!\s)|(?<!\s)_(?!\w)|<(?=[A-Za-z/!?])|&(?=#?\w+;)|~(?=~)"
+    r"\\(?=[!-/:-@\[-`{-~])|`|(?<!\s)\*|\*(?!\s)|(?<![^\W_])_(?!\s)|(?<!\s)_(?![^\W_])|<(?=[A-Za-z/!?])|&(?=#?\w+;)|~(?=~)"
     r"|\](?=[(\[])|\[(?=\^|[ xX]\](?:\s|\Z)|!\w)"
     r"|(?<![\w$])\$(?=[^\s$])"
 )
 _WORD = compiled_on_use(r"(?:`+[^`]*`+|\]\([^()]*\)|<[^<>]*>|[^ ])+")  # what stays on one line
 _MAY_BEGIN_BLOCK = compiled_on_use(r"[-+*_=:]+\Z|#{1,6}\Z|\d{1,9}[.)]\Z|[>|<]|~{3}|`{3}|\$\$|\[\^")
-_LITERAL_MARK = compiled_on_use(r"(?<!\S)[*_](?!\S)|(?<=\w)_(?=\w)")  # which ``_escaped`` leaves as it is
+_LITERAL_MARK = compiled_on_use(r"(?<!\S)[*_](?!\S)|(?<=[^\W_])_(?=[^\W_])")  # which ``_escaped`` leaves as it is
 _LABEL = compiled_on_use(r"\[([^\[\]]+)\]")
 _TITLE = compiled_on_use(r"""\]\(\s*+(?:<[^<>]*+>|\S*+)\s++(["'(])(.*)["')]\s*\)""", re.DOTALL)
 _FOOTNOTE = compiled_on_use(r"\[\^[^\]\s]+\]:?")
