@@ -242,3 +242,11 @@ def test_strings_of_apple() -> None:
     )
     with pytest.raises(DataError, match="line 2 is no entry"):
         read_document(b'"a" = "b";\nmore', "a.strings")
+
+
+def test_places_are_lines() -> None:
+    source = '<p\n title="one\none">\n\n two <img\nalt="three"> four</p>\n<p>five</p>'
+    places = {each.unit.text: each.place for each in read_document(source.encode(), "a.html").segments}
+    assert places == {"one\none": "line 2", "three": "line 6", "two four": "line 5", "five": "line 7"}
+    document = read_document(b'{\n"a": "one",\n"b": "two"}', "a.json")
+    assert [each.place for each in document.segments] == ["line 2", "line 3"]
