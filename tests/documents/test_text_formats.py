@@ -39,7 +39,7 @@ def translated(name: str, data: str, *targets: str) -> str:
 MARKDOWN = {
     "# A title #\n": "# A TITLE #\n",
     "A title\n===\n": "A TITLE\n===\n",
-    "> one\n> *two*\nthree": "> ONE *TWO* THREE",
+    "> one\n> *two*\nthree": "> ONE\n> *TWO*\n> THREE",
     "one  \n  two\\\nthree": "ONE  \n  TWO\\\nTHREE",
     "- a\n\n  b\n- [x] c": "- A\n\n  B\n- [x] C",
     "See [a link](<x y> 'Its title').": "SEE [A LINK](<x y> 'ITS TITLE').",
@@ -61,7 +61,7 @@ MARKDOWN = {
     "    code\n\n```python\n# code\n```\n\n~~~\ncode\n~~~": "    code\n\n```python\n# code\n```\n\n~~~\ncode\n~~~",
     "+++\ntitle = 'x'\n+++\n\ntext": "+++\ntitle = 'x'\n+++\n\nTEXT",
     "<div>\n<b>more</b>\n\n*text*\n\n</div>": "<div>\n<b>MORE</b>\n\n*TEXT*\n\n</div>",
-    "<!-- a\ncomment -->\n\na\r\nb\r\n": "<!-- a\ncomment -->\n\nA B\r\n",
+    "<!-- a\ncomment -->\n\na\r\nb\r\n": "<!-- a\ncomment -->\n\nA\r\nB\r\n",
     "---\n\n***\n\n12\n": "---\n\n***\n\n12\n",
 }  # fmt: skip
 
@@ -80,6 +80,8 @@ def test_markdown(source: str) -> None:
         ("a * b", "a * b"),
         ("a*b*c", "a\\*b\\*c"),
         ("a_b_c", "a_b_c"),
+        ("a _b c_ d", "a \\_b c\\_ d"),
+        ("a __b__", "a \\_\\_b\\_\\_"),
         ("[ref] [x](y)", "\\[ref] [x\\](y)"),
         ("a <b> & &amp;", "a \\<b> & \\&amp;"),
         ("[x] ja [^1]", "\\[x] ja \\[^1]"),
@@ -96,11 +98,20 @@ def test_what_would_be_markdown_is_escaped(target: str, written: str) -> None:
         ("**„A“**b *c*", "<strong>„A“</strong>b *c*"),
         ("重*「要」*文 **a**", "重<em>「要」</em>文 **a**"),
         ("**a** *b* 5 * 3", "**a** *b* 5 * 3"),
+        ("a_b_c **d**", "a_b_c **d**"),
         ("**„A“**b *c", "**„A“**b *c"),
     ],
 )
 def test_emphasis_that_would_be_none_is_html(target: str, written: str) -> None:
     assert read_document(b"**One** *two*", "a.md").written([target]).decode() == written
+
+
+def test_a_paragraph_is_wrapped_as_it_was() -> None:
+    source = "* > one line of words\n  > and another\n"
+    target = "Eine Zeile mit Wörtern - und 1. [ein Link](x 'mit Titel'), `a b c d e f g h`"
+    assert read_document(source.encode(), "a.md").written([target]).decode() == (
+        "* > Eine Zeile mit\n  > Wörtern - und 1.\n  > [ein\n  > Link](x 'mit Titel'),\n  > `a b c d e f g h`\n"
+    )
 
 
 def test_a_line_is_no_front_matter() -> None:
@@ -231,3 +242,11 @@ def test_strings_of_apple() -> None:
     )
     with pytest.raises(DataError, match="line 2 is no entry"):
         read_document(b'"a" = "b";\nmore', "a.strings")
+
+
+def test_places_are_lines() -> None:
+    source = '<p\n title="one\none">\n\n two <img\nalt="three"> four</p>\n<p>five</p>'
+    places = {each.unit.text: each.place for each in read_document(source.encode(), "a.html").segments}
+    assert places == {"one\none": "line 2", "three": "line 6", "two four": "line 5", "five": "line 7"}
+    document = read_document(b'{\n"a": "one",\n"b": "two"}', "a.json")
+    assert [each.place for each in document.segments] == ["line 2", "line 3"]

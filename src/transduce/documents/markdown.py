@@ -1,7 +1,7 @@
 """Markdown: the texts of paragraphs, headings, items and cells; code, targets, definitions and front matter stay.
 
 CommonMark with GitHub's tables, struck text, notes and task lists. A paragraph that is wrapped over lines is one text
-and its translation one line. Blocks of HTML are read as HTML.
+and its translation wrapped as it was. Blocks of HTML are read as HTML.
 """
 
 from __future__ import annotations

@@ -27,10 +27,13 @@ _Rule = Callable[["StateInline", bool], bool]
 _ESCAPED = compiled_on_use(r"\\([!-/:-@\[-`{-~])")
 _WRAP = compiled_on_use(r"(?<![ \t])[ \t]*+\n[ \t]*+")
 _ACTIVE = compiled_on_use(  # characters that would be markup
-    r"\\(?=[!-/:-@\[-`{-~])|`|(?<!\s)\*|\*(?!\s)|(?<![\s\w])_|_(?![\s\w])|<(?=[A-Za-z/!?])|&(?=#?\w+;)|~(?=~)"
+    r"\\(?=[!-/:-@\[-`{-~])|`|(?<!\s)\*|\*(?!\s)|(?<![^\W_])_(?!\s)|(?<!\s)_(?![^\W_])|<(?=[A-Za-z/!?])|&(?=#?\w+;)|~(?=~)"
     r"|\](?=[(\[])|\[(?=\^|[ xX]\](?:\s|\Z)|!\w)"
     r"|(?<![\w$])\$(?=[^\s$])"
 )
+_WORD = compiled_on_use(r"(?:`+[^`]*`+|\]\([^()]*\)|<[^<>]*>|[^ ])+")  # what stays on one line
+_MAY_BEGIN_BLOCK = compiled_on_use(r"[-+*_=:]+\Z|#{1,6}\Z|\d{1,9}[.)]\Z|[>|<]|~{3}|`{3}|\$\$|\[\^")
+_LITERAL_MARK = compiled_on_use(r"(?<!\S)[*_](?!\S)|(?<=[^\W_])_(?=[^\W_])")  # which ``_escaped`` leaves as it is
 _LABEL = compiled_on_use(r"\[([^\[\]]+)\]")
 _TITLE = compiled_on_use(r"""\]\(\s*+(?:<[^<>]*+>|\S*+)\s++(["'(])(.*)["')]\s*\)""", re.DOTALL)
 _FOOTNOTE = compiled_on_use(r"\[\^[^\]\s]+\]:?")
@@ -56,7 +59,8 @@ def parser() -> MarkdownIt:
     ):
         ruler.before(before, name, _kept(pattern, "hardbreak" if name == "alert" else "kept", is_first=is_first))
     for name, rule in zip(ruler.get_active_rules(), ruler.getRules(""), strict=True):
-        ruler.at(name, _placed(rule))
+        if name != "text":  # the rule that takes most time and has no token
+            ruler.at(name, _placed(rule))
     markdown.inline.ruler2.disable("fragments_join")  # what joins texts loses places
     markdown.core.ruler.disable("text_join")
     return markdown
@@ -143,8 +147,14 @@ class Inline:
             unit = self._unit([*tokens, *text], is_cell=is_cell)
             has_emphasis = any(token.name[:2] in ("em", "st") for token in tokens)
             tokens.clear()
-            raw = self._raw(located, start, end)
-            return Region(raw, [with_words(unit)], (lambda text: write(self._marked(text))) if has_emphasis else write)
+            wrap = _WRAP.search(located.text, start, end)
+            n_columns = max(map(len, located.text[start:end].split("\n")))
+
+            def written(text: str) -> str:
+                text = self._marked(text) if has_emphasis else text
+                return write(_wrapped(text, n_columns, self._raw(located, *wrap.span())) if wrap else text)
+
+            return Region(self._raw(located, start, end), [with_words(unit)], written)
 
         autolink_end = 0
         for each in parsed:
@@ -171,7 +181,7 @@ class Inline:
         runs = list[tuple[int, int]]()  # the (start, end) of neighbouring marks
         for start, end in (each.meta["span"] for each in texts if "span" in each.meta):
             mark = text[start:end]
-            if mark not in ("*", "_") or text[max(0, start - 1) : end + 1].strip() == mark != text:
+            if mark not in ("*", "_") or _LITERAL_MARK.match(text, start):
                 continue
             if runs and runs[-1][1] == start and runs[-1][1] - runs[-1][0] < 2 and text[start - 1] == mark:
                 runs[-1] = (runs[-1][0], end)
@@ -291,3 +301,14 @@ class Inline:
 
     def _cell_escaped(self, text: str) -> str:
         return self._escaped(text).replace("|", "\\|")
+
+
+def _wrapped(text: str, n_columns: int, line_end: str) -> str:
+    """Return a text on lines of at most so many columns where that is possible; none begins another block."""
+    lines = list[str]()
+    for word in _WORD.findall(text):
+        if lines and (len(lines[-1]) + 1 + len(word) <= n_columns or _MAY_BEGIN_BLOCK.match(word)):
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
+    return line_end.join(lines)
