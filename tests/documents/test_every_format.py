@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from small_packages import docx, epub, odf, pptx, xlsx
 from transduce.documents import read_document
 from transduce.errors import DataError
 from transduce.text.markup import Unit
@@ -44,6 +45,13 @@ two:W\u00f6rter\nhere""",
     "app.strings": b"""/* stays */\n"key" = "Say \\"yes\\"";\nother = "Now\\nthen"; // stays\n""",
     "app.stringsdict": b"""<plist><dict><key>k</key><dict>
 <key>one</key><string>One &lt; two</string></dict></dict></plist>""",
+    "report.docx": docx("<w:p><w:r><w:t>One </w:t></w:r><w:r><w:rPr><w:b/></w:rPr><w:t>bold</w:t></w:r></w:p>"),
+    "slides.pptx": pptx("<a:p><a:r><a:t>One</a:t></a:r><a:br/><a:r><a:t>Two</a:t></a:r></a:p>"),
+    "cells.xlsx": xlsx("<si><t>One &amp; two</t></si><si><r><t>Three</t></r></si>"),
+    "report.odt": odf("text", "<text:p>One <text:span>bold</text:span></text:p>", meta="<dc:title>A title</dc:title>"),
+    "cells.ods": odf("spreadsheet", "<table:table-cell><text:p>One</text:p></table:table-cell>"),
+    "slides.odp": odf("presentation", "<draw:frame><svg:title>Two</svg:title><text:p>One</text:p></draw:frame>"),
+    "book.epub": epub("<p>One <b>bold</b> word</p>"),
 }
 
 

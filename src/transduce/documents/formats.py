@@ -12,7 +12,10 @@ from transduce.errors import ConfigError, DataError, quoted
 
 __all__ = ["all_formats", "format_named", "format_of", "read_document"]
 
-_MODULES = ("plain_text", "markdown", "html", "xml", "subtitles", "json_texts", "properties", "apple_strings")
+_MODULES = (
+    "plain_text", "markdown", "html", "xml", "subtitles", "json_texts", "properties", "apple_strings",
+    "docx", "pptx", "xlsx", "opendocument", "epub",
+)  # fmt: skip
 
 
 @cache
