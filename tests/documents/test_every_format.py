@@ -7,6 +7,7 @@ import pytest
 from small_packages import docx, epub, odf, pptx, xlsx
 from transduce.documents import read_document
 from transduce.errors import DataError
+from transduce.inference import DocumentTranslation
 from transduce.text.markup import Unit
 
 SAMPLES: dict[str, bytes] = {  # small documents of each format, by file name
@@ -130,6 +131,24 @@ def test_absurd_depth_is_read_or_refused(name: str, data: bytes) -> None:
     except DataError:
         return
     assert document.written([None] * len(document.segments)) == data
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.parametrize("is_protected", [False, True], ids=["", "protected"])
+def test_a_translator_that_changes_nothing_gives_the_same_bytes(name: str, is_protected: bool) -> None:
+    work = DocumentTranslation.of(SAMPLES[name], name, tgt_language="de", is_protected=is_protected)
+    result = work.finished([(rendered(unit, unit.text), ()) for unit in work.units])
+    assert result.data == SAMPLES[name]
+    assert (result.report.translated, result.report.remarks) == (0, [])
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_every_text_is_translated(name: str) -> None:
+    work = DocumentTranslation.of(SAMPLES[name], name, tgt_language="de")
+    assert work.units
+    report = work.finished([(rendered(unit, unit.text.upper()), ()) for unit in work.units]).report
+    assert (report.remarks, report.translated + sum(report.kept.values())) == ([], report.segments)
+    assert report.kept.keys() <= {"no-words", "equal", "not-wanted"}
 
 
 def test_an_unknown_format_is_named() -> None:
