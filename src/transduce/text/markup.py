@@ -42,7 +42,7 @@ from transduce.text.word_spans import word_spans
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["MarkupRules", "Span", "Unit", "divide", "html_rules", "plain_unit", "rules_of", "xml_rules"]
+__all__ = ["MarkupRules", "Span", "Unit", "divide", "html_rules", "plain_unit", "rules_of", "unit_of", "xml_rules"]
 
 BYTE_ORDER_MARK = "\ufeff"  # at the start of some documents
 MAX_DEPTH = 100  # of nested inline elements; deeper ones are placed as single tags
@@ -107,7 +107,7 @@ def plain_unit(text: str, *, is_protected: bool) -> Unit:
     ('see now', ' siehe https://x.org jetzt ')
     """
     tokens = list(_protected(Token("text", text))) if is_protected else [Token("text", text)]
-    return _unit(tokens, str, is_escaped=False)
+    return unit_of(tokens, str, is_escaped=False)
 
 
 def divide(markup: str, rules: MarkupRules, *, is_protected: bool = False) -> list[str | Unit]:
@@ -134,7 +134,7 @@ def _divided(tokens: Sequence[Token], rules: MarkupRules, *, is_protected: bool)
         taken = inline.copy()
         inline.clear()
         if any(token.kind == "text" and token.raw.strip() for token in taken):
-            return _unit(taken, decode, is_escaped=True)
+            return unit_of(taken, decode, is_escaped=True)
         return "".join(token.raw for token in taken)
 
     keeps_lines_until = -1  # the index of the end of the outermost preformatted element
@@ -195,8 +195,12 @@ def _protected(token: Token) -> Iterator[Token]:
         yield Token("text", token.raw[position:])
 
 
-def _unit(tokens: Sequence[Token], decode: Callable[[str], str], *, is_escaped: bool) -> Unit:
-    """Build a unit from text and inline tags."""
+def unit_of(tokens: Sequence[Token], decode: Callable[[str], str], *, is_escaped: bool) -> Unit:
+    """Build a unit from text and inline tags. ``decode`` replaces entities; ``is_escaped``: the result has them again.
+
+    A tag need not be one of markup: a placeholder is a ``single`` token, what surrounds words a ``start`` and an
+    ``end`` of one name.
+    """
     texts = [composed(visible(decode(token.raw))) if token.kind == "text" else "" for token in tokens]
     ends = matching_ends(tokens)
     starts = {end: start for start, end in ends.items()}
