@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from transduce.documents.accelerators import accelerator_of, without_accelerators
 from transduce.documents.placeholders import KINDS, Family, numbered_placeholders, placeholders
-from transduce.documents.spliced import spliced
+from transduce.documents.wrapping import width_of, wrap
 from transduce.patterns import compiled_on_use
 from transduce.text import needs_translation
 from transduce.text.markup import Unit, unit_of
@@ -19,7 +19,6 @@ __all__ = ["joined_message", "message_parts"]
 PLACEHOLDER = "%"  # the name of such a token
 LONG_LINE = 50  # characters; a longer line was wrapped, unless it ends a sentence
 _LINE_END = compiled_on_use(r"(\r\n|\n|\r)")
-_TRAILING = compiled_on_use(r" +(\r\n|\n|\r)")
 _WRAPPED_AFTER = compiled_on_use(r"[^\s.!?:;]$")
 _WRAPPED_BEFORE = compiled_on_use(r"[\w\"'(<%{„“«]")
 _OPTION = compiled_on_use(r"\s*-{1,2}[\w?#]\S*(?:[ ,]+-{1,2}[\w?#]\S*)*(?:[ =][A-Z<\[]\S*)?(?:\s{2,}|\t+|$)")
@@ -30,7 +29,7 @@ _TAG = compiled_on_use(r"<(/?)([A-Za-z][\w:.-]*)(?:\s[^<>]*[^/<>]|\s*)>")
 def message_parts(text: str, *, kinds: Sequence[str] = (), is_protected: bool = False) -> list[str | Unit]:
     """Divide a message into units and what stands between them: line ends, indentation, options of programs.
 
-    A line end within a sentence is a tag of its unit. ``is_protected`` is that of ``Reading``, ``kinds`` are those of
+    A sentence may go over several lines. ``is_protected`` is that of ``Reading``, ``kinds`` are those of
     ``placeholders``: an accelerator is not part of a unit's text.
 
     >>> [each if isinstance(each, str) else each.text for each in message_parts("Options:\\n  -v   say more\\n")]
@@ -52,8 +51,20 @@ def message_parts(text: str, *, kinds: Sequence[str] = (), is_protected: bool = 
 
 
 def joined_message(parts: Sequence[str | Unit], targets: Sequence[str]) -> str:
-    """Return a message with the translations of its units."""
-    return _TRAILING.sub(r"\1", spliced(parts, targets))
+    """Return a message with the translations of its units, those of wrapped lines wrapped as wide as these."""
+    rest = iter(targets)
+    return "".join(part if isinstance(part, str) else _wrapped_like(part.raw, next(rest)) for part in parts)
+
+
+def _wrapped_like(source: str, target: str) -> str:
+    lines = _LINE_END.split(source)
+    if len(lines) == 1:
+        return target
+    between = " " * lines[0].endswith(" ") + lines[1]
+    stripped = target.strip()
+    wrapped = between.join(line.rstrip() for line in wrap(stripped, max(map(width_of, lines[::2]))))
+    start = target.index(stripped)
+    return target[:start] + wrapped + target[start + len(stripped) :]
 
 
 def _is_wrapped(line: str, following: str) -> bool:
@@ -70,15 +81,10 @@ def _unit_or_text(pieces: Sequence[str], message: str, kinds: Sequence[str], is_
         return raw
     signs = [kind for kind in kinds if len(kind) == 1 and accelerator_of(raw, kind)]
     families = list(dict.fromkeys(KINDS[kind] for kind in kinds if kind in KINDS))
-    tokens = list[Token]()
-    for number, piece in enumerate(pieces):
-        if number % 2:
-            tokens.append(Token("single", piece))
-            continue
-        text = piece if number + 1 == len(pieces) or piece.endswith(" ") else f"{piece} "
-        for sign in signs:
-            text = without_accelerators(text, sign)
-        tokens += _protected(text, families) if is_protected else [Token("text", text)]
+    text = " ".join([*(line.rstrip(" ") for line in pieces[:-1:2]), pieces[-1]])
+    for sign in signs:
+        text = without_accelerators(text, sign)
+    tokens = list(_protected(text, families)) if is_protected else [Token("text", text)]
     if is_protected and len(families) == 1:
         numbered = numbered_placeholders(message, families[0])
         if len(numbered) == sum(token.name == PLACEHOLDER for token in tokens):

@@ -147,7 +147,7 @@ def _strings(text: str, *, has_kind: bool) -> Iterator[str]:
 def _faults(source: str, target: str, families: Collection[Family]) -> Iterator[str]:
     there, here = (Counter(_strings(text, has_kind=bool(families))) for text in (source, target))
     yield from (f"lacks {each}" for each in there - here)
-    yield from (f"has {each}, which the source has not" for each in here - there)
+    yield from (f"has {each} once more" for each in here - there if each in there)
     for family in families:
         theirs, ours = ({each.key: each for each in placeholders(text, family)} for text in (source, target))
         yield from (f"lacks {each.text}" for key, each in theirs.items() if key not in ours)

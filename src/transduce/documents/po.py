@@ -14,7 +14,7 @@ from transduce.documents.messages import joined_message, message_parts
 from transduce.documents.placeholders import KINDS, checked
 from transduce.documents.plural_forms import PluralForms, plural_forms_of, read_plural_forms
 from transduce.documents.po_reading import Entry, decoded_po, header_of, read_entries
-from transduce.documents.po_writing import quoted_po, width_of, with_values
+from transduce.documents.po_writing import quoted_po, width_of_lines, with_values
 from transduce.errors import DataError
 from transduce.text.markup import Unit
 
@@ -200,18 +200,17 @@ class PoDocument:
 
     @cached_property
     def _width(self) -> int | None:
-        return width_of(self._text)
+        return width_of_lines(self._text)
 
 
 def _targets_of(text: _Text, target: str, kinds: Sequence[str]) -> list[str]:
     """Return the translation of each unit of a text, as far as the lines of both agree."""
     for sign in (kind for kind in kinds if len(kind) == 1):
         target = without_accelerators(target, sign)
-    n_units = len(text.units)
-    if n_units == 1:
-        return [target.strip()]
-    found = [part.text for part in message_parts(target, kinds=kinds) if isinstance(part, Unit)]
-    return found if len(found) == n_units else [""] * n_units
+    found = [part.text for part in message_parts(target) if isinstance(part, Unit)]
+    if len(found) == len(text.units):
+        return found
+    return [" ".join(target.split("\n")).strip()] if len(text.units) == 1 else [""] * len(text.units)
 
 
 def _changed(text: str, changes: Sequence[Change]) -> str:

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from unicodedata import east_asian_width
+from collections.abc import Mapping
 
 from transduce.documents.po_reading import NAMED
+from transduce.documents.wrapping import width_of, wrap
 from transduce.patterns import compiled_on_use
 
-__all__ = ["quoted_po", "width_of", "with_values"]
+__all__ = ["quoted_po", "width_of_lines", "with_values"]
 
 WIDTH = 79  # of lines
 UNWRAPPED = 120  # a line with more shows that a file is not wrapped
 _WRITTEN = str.maketrans({"\\": "\\\\", '"': '\\"', **{character: f"\\{name}" for name, character in NAMED.items()}})
-_WIDE = r"\u1100-\u11ff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff01-\uff60"
-_WORD = compiled_on_use(rf"[{_WIDE}]\s*|[^\s{_WIDE}]*\s+|[^\s{_WIDE}]+")
 
 
-def width_of(text: str) -> int | None:
+def width_of_lines(text: str) -> int | None:
     """Return the width of the lines of a PO file; None if they are not wrapped."""
     lines = text.split("\n")
     return None if any(len(line) > UNWRAPPED and line.startswith(("msg", '"')) for line in lines) else WIDTH
@@ -35,26 +33,10 @@ def quoted_po(text: str, keyword: str, *, width: int | None = WIDTH, line_end: s
     """
     *lines, last = text.split("\n")
     written = [f"{line}\n".translate(_WRITTEN) for line in lines] + ([last.translate(_WRITTEN)] if last else [])
-    if len(written) <= 1 and (width is None or _width(f'{keyword} "{"".join(written)}"') <= width):
+    if len(written) <= 1 and (width is None or width_of(f'{keyword} "{"".join(written)}"') <= width):
         return f'{keyword} "{"".join(written)}"'
-    pieces = [piece for line in written for piece in ([line] if width is None else _wrapped(line, width - 2))]
+    pieces = [piece for line in written for piece in ([line] if width is None else wrap(line, width - 2))]
     return line_end.join([f'{keyword} ""', *(f'"{piece}"' for piece in pieces)])
-
-
-def _wrapped(line: str, width: int) -> Iterator[str]:
-    taken, n_taken = list[str](), 0
-    for match in _WORD.finditer(line):
-        n = _width(match[0])
-        if taken and n_taken + n > width:
-            yield "".join(taken)
-            taken, n_taken = [], 0
-        taken.append(match[0])
-        n_taken += n
-    yield "".join(taken)
-
-
-def _width(text: str) -> int:
-    return len(text) if text.isascii() else sum(1 + (east_asian_width(each) in "WF") for each in text)
 
 
 def with_values(header: str, values: Mapping[str, str], line_end: str) -> str:
@@ -67,7 +49,8 @@ def with_values(header: str, values: Mapping[str, str], line_end: str) -> str:
     for name, value in values.items():
         pattern = compiled_on_use(rf'(?i)"{name}:[^"\\]*\\n"')
         line = f'"{name}: {value.translate(_WRITTEN)}\\n"'
+        found = pattern.search(header)
         header = (
-            pattern.sub(lambda _, line=line: line, header, 1) if pattern.search(header) else header + line_end + line
+            f"{header}{line_end}{line}" if found is None else header[: found.start()] + line + header[found.end() :]
         )
     return header
