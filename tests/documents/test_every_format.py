@@ -34,6 +34,17 @@ msgstr "\xd6ffnen"
 #~ msgid "Old"
 #~ msgstr "Alt"
 """,
+    "pairs.xlf": b"""<?xml version="1.0" encoding="ISO-8859-1"?>
+<xliff version="1.2"><file source-language="en" target-language="de"><body>
+<trans-unit id="1"><source>A <g id="1">red</g> door &amp; more</source><note>n</note></trans-unit>
+<trans-unit id="2"><source>Hello</source><target state="new">Hello</target>
+<alt-trans><source>x y</source><target>Gr\xfc\xdfe</target></alt-trans></trans-unit>
+</body></file></xliff>
+""",
+    "pairs.xliff": b"""<xliff version="2.1" srcLang="en" trgLang="de"><file id="f"><unit id="1">
+<segment state="final"><source>It is <pc id="1">here</pc>.</source>
+<target>Es ist <pc id="1">hier</pc>.</target></segment></unit></file></xliff>
+""",
     "template.pot": b'msgid ""\r\nmsgstr "Language: \\n"\r\n\r\nmsgid ""\r\n"Usage: "\r\n"x\\n"\r\nmsgstr ""\r\n',
 }
 

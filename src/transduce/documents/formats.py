@@ -12,7 +12,7 @@ from transduce.errors import DataError, quoted
 
 __all__ = ["all_formats", "format_of", "read_document"]
 
-_MODULES = ("plain_text", "po")
+_MODULES = ("plain_text", "po", "xliff")
 
 
 @cache
