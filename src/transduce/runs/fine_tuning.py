@@ -29,7 +29,8 @@ __all__ = ["Change", "changes_by", "direction_of", "fine_tuning"]
 
 Lines = Sequence[str]
 
-N_EPOCHS = 4
+N_EPOCHS = 10
+N_VALIDATIONS = 5
 MIN_UPDATES = 40
 MAX_TOKENS_PER_BATCH = 2048
 # A tenth of the highest learning rate of the paper, with its 4,000 updates of warm-up.
@@ -78,7 +79,7 @@ def fine_tuning(model: Path, text: OwnText, folder: Path, *, device: torch.devic
         ]
     per_epoch = max(1, -(-sum(n_tokens) // MAX_TOKENS_PER_BATCH))
     n_updates = max(MIN_UPDATES, N_EPOCHS * per_epoch)
-    warmup, interval = max(10, n_updates // 10), max(10, n_updates // N_EPOCHS)
+    warmup, interval = max(10, n_updates // 10), max(10, n_updates // N_VALIDATIONS)
     path = str(model.resolve())
     training = TrainingConfig(
         init_from=path,
