@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from transduce.documents.messages import message_parts
+from transduce.documents.message_lines import message_parts
 from transduce.documents.placeholders import checked
 from transduce.text.markup import Unit
 

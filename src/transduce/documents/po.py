@@ -10,7 +10,7 @@ from transduce.config import base_language, canonical_code
 from transduce.documents.accelerators import SIGNS, accelerator_of, usual_sign, without_accelerators
 from transduce.documents.document import Document, Format, Reading, Segment
 from transduce.documents.encodings import encoded
-from transduce.documents.messages import joined_message, message_parts
+from transduce.documents.message_lines import joined_message, message_parts
 from transduce.documents.placeholders import KINDS, checked
 from transduce.documents.plural_forms import PluralForms, plural_forms_of, read_plural_forms
 from transduce.documents.po_reading import Entry, decoded_po, header_of, read_entries
