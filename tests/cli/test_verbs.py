@@ -623,10 +623,13 @@ def test_every_verb_and_flag_is_known() -> None:
                 "--precision",
                 "--prefix",
                 "--ray",
+                "--report",
                 "--rerank",
                 "--rerank-weight",
                 "--reward-model",
                 "--shortlist",
+                "--trust",
+                "--wanted",
                 "--warnings",
                 "--workers",
             }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from small_packages import docx, epub, odf, pptx, xlsx
 from transduce.documents import read_document
 from transduce.errors import DataError
 from transduce.text.markup import Unit
@@ -46,6 +47,47 @@ msgstr "\xd6ffnen"
 <target>Es ist <pc id="1">hier</pc>.</target></segment></unit></file></xliff>
 """,
     "template.pot": b'msgid ""\r\nmsgstr "Language: \\n"\r\n\r\nmsgid ""\r\n"Usage: "\r\n"x\\n"\r\nmsgstr ""\r\n',
+    "wide.txt": "\ufeffOne line.\n".encode("utf-16-le"),
+    "page.html": b"""<!DOCTYPE html>\r\n<html lang=en><title>A page</title><body><p class="a">One
+<b>bold</b> word&nbsp;here
+        <img alt=Picture title='Its "title"' src=x.png></p><pre>code</pre><p translate=no>No</p></html>""",
+    "old.htm": '<meta charset="iso-8859-1"><p>Größe &amp; Ähnliches</p>'.encode("latin-1"),
+    "guide.md": b"""---\ntitle: Stays\n---\n# A heading\n\n> Wrapped in a\n> quotation, with *two*
+> [links](x.html "A title"), [one] and ![a picture](y.png)  \n> and a break\n\n- [ ] `code` and text
+
+| a | **b** |\n|---|---|\n| c \\| d | e |
+
+```\ncode\n```\n\n<div title="Shown">In <i>HTML</i></div>\n\n[one]: http://x.org "Stays"\n""",
+    "book.xml": """<?xml version="1.0" encoding="ISO-8859-1"?>\n<!DOCTYPE book [<!ENTITY name "The > name">]>
+<book xml:lang="en"><title>Über &name;</title><p>One <em>two</em> three</p><n>12</n></book>""".encode("latin-1"),
+    "strings.xml": b"""<resources><string name="a">Don\\'t <b>go</b> &amp; stay</string><string name="b"
+translatable="false">No</string><plurals name="c"><item quantity="one">One file</item></plurals><string
+name="d"><![CDATA[In a <i title="x">box</i>]]></string></resources>""",
+    "films.srt": b"""1\r\n00:00:01,000 --> 00:00:02,000 X1:5\r\n{\\an8}<i>When it rains</i>\r\n
+2\r\n00:00:02,000 --> 00:00:03,000
+{\\an8}<i>we stay in.</i>\r\n\r\n3\r\n00:00:04,000 --> 00:00:05,000\r\n- Hello, <b>you</b>.\r\n- Yes?\r\n""",
+    "films.vtt": b"""WEBVTT\nLanguage: en\n\nNOTE It stays
+
+first
+00:01.000 --> 00:02.500 align:start
+<v Bob>Fish &amp; chips\n""",
+    "app.json": rb"""{"a": {"b_one": "One \"file\"", "n": 3}, "list": ["A line\nand another", "<b>Bold</b> &amp; more"],
+        "icu": "I have {n, plural, one {a # file} other {{m, select, a {her files} other {files}}}} here",
+        "u": "\u00e4h"}""",
+    "app.properties": rb"""# stays
+one = A line \
+      goes on
+two:W\u00f6rter\nhere""",
+    "app.strings": b"""/* stays */\n"key" = "Say \\"yes\\"";\nother = "Now\\nthen"; // stays\n""",
+    "app.stringsdict": b"""<plist><dict><key>k</key><dict>
+<key>one</key><string>One &lt; two</string></dict></dict></plist>""",
+    "report.docx": docx("<w:p><w:r><w:t>One </w:t></w:r><w:r><w:rPr><w:b/></w:rPr><w:t>bold</w:t></w:r></w:p>"),
+    "slides.pptx": pptx("<a:p><a:r><a:t>One</a:t></a:r><a:br/><a:r><a:t>Two</a:t></a:r></a:p>"),
+    "cells.xlsx": xlsx("<si><t>One &amp; two</t></si><si><r><t>Three</t></r></si>"),
+    "report.odt": odf("text", "<text:p>One <text:span>bold</text:span></text:p>", meta="<dc:title>A title</dc:title>"),
+    "cells.ods": odf("spreadsheet", "<table:table-cell><text:p>One</text:p></table:table-cell>"),
+    "slides.odp": odf("presentation", "<draw:frame><svg:title>Two</svg:title><text:p>One</text:p></draw:frame>"),
+    "book.epub": epub("<p>One <b>bold</b> word</p>"),
 }
 
 
@@ -72,6 +114,59 @@ def test_translations_are_found_again(name: str) -> None:
     written = read_document(document.written(upper), name)
     found = [each.target or each.unit.text for each in written.segments]  # formats of pairs keep their sources
     assert found == [each.unit.text.upper() for each in document.segments]
+
+
+DAMAGED = {
+    "a.txt": b"\xff",
+    "no tags.html": b"a < b, 3 > 2",
+    "cut.xml": b"<a><b>text</a>",
+    "bomb.xml": b'<!DOCTYPE a [<!ENTITY b "%s">%s]><a>&k;</a>'
+    % (b"x" * 100, b"".join(b'<!ENTITY %c "%s">' % (n + 99, b"&%c;" % (n + 98) * 100) for n in range(9))),
+    "unknown.xml": b'<?xml version="1.0" encoding="klingon"?><a>text</a>',
+    "idna.html": b'<meta charset="idna"><p>text \xff',
+    "cut.json": b'{"a": "text',
+    "deep.json": b"[" * 100_000,
+    "no times.srt": b"1\ntext\n",
+    "cut.strings": b'"a" = "text',
+    "cut.stringsdict": b"<plist>",
+}
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_damage_is_told_in_one_line(name: str) -> None:
+    with pytest.raises(DataError) as caught:
+        read_document(DAMAGED[name], name)
+    assert str(caught.value).startswith(f"{name}: ")
+    assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_truncated_document_is_read_or_refused(name: str) -> None:
+    data = SAMPLES[name]
+    for end in range(0, len(data), 7):
+        try:
+            document = read_document(data[:end], name)
+        except DataError:
+            continue
+        assert document.written([None] * len(document.segments)) == data[:end]
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("deep.md", b"> " * 3_000 + b"text"),
+        ("images.md", b"![" * 500 + b"text" + b"](u)" * 500),
+        ("deep.html", b"<p>" + b"<b>" * 20_000 + b"text"),
+        ("deep.xml", b"<a>" * 20_000 + b"text" + b"</a>" * 20_000),
+        ("deep.json", b'{"a": "' + b"{a, select, b {" * 500 + b"text" + b"}" * 1_000 + b'"}'),
+    ],
+)
+def test_absurd_depth_is_read_or_refused(name: str, data: bytes) -> None:
+    try:
+        document = read_document(data, name)
+    except DataError:
+        return
+    assert document.written([None] * len(document.segments)) == data
 
 
 def test_an_unknown_format_is_named() -> None:

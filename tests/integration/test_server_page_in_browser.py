@@ -177,6 +177,46 @@ def test_the_languages_are_swapped(page: Page) -> None:
     assert page("document.getElementById('text').value") == translated
 
 
+CARRY_FILES = """
+globalThis.carried = (...files) => {
+  const transfer = new DataTransfer();
+  for (const [name, text] of files) transfer.items.add(new File([text], name));
+  return transfer;
+};
+globalThis.drag = (kind) => document.dispatchEvent(
+  new DragEvent(kind, { dataTransfer: carried(["a.txt", "the dog"]), cancelable: true }),
+);
+"""
+CHOOSE_FILES = """
+(() => {
+  const chosen = document.getElementById("files");
+  const page = "<html><p>the <b>dog</b> sees the cat</p></html>";
+  chosen.files = carried(["my page.html", page], ["bad.xml", "<a>"]).files;
+  chosen.dispatchEvent(new Event("change"));
+})()
+"""
+FETCH_RESULT = """
+(async () => {
+  globalThis.fetched = await (await fetch(document.querySelector("#documents a").href)).text();
+})()
+"""
+
+
+def test_files_are_chosen_or_dropped(page: Page) -> None:
+    page(CARRY_FILES)
+    page(CHOOSE_FILES)
+    page.wait("document.querySelector('#documents a')")
+    page.wait("document.getElementById('documents').textContent.includes('line 1')")  # of the other, which is no XML
+    assert page("document.querySelector('#documents a').download") == "my page.de.html"
+    page(FETCH_RESULT)
+    page.wait("globalThis.fetched")
+    assert re.fullmatch('<html lang="de"><p>.*<b>.*</b>.*</p></html>', page("fetched"))
+    page("drag('dragover')")
+    assert page("document.documentElement.classList.contains('is-dropping')")
+    page("drag('drop')")
+    page.wait("document.querySelectorAll('#documents a').length === 2")
+
+
 def test_it_fits_a_phone_and_the_dark(page: Page) -> None:
     page.write(TEXT * 3)
     page.browser.resize(360, 740, is_phone=True)

@@ -19,6 +19,7 @@ from transduce.inference.translation import text_translation
 from transduce.serving.app import make_app
 from transduce.serving.openapi import openapi
 
+OF_DOCUMENTS = re.compile("document|file")  # test_documents.py sends them
 TEXT = "The dog sleeps. The old woman sees the cat."
 
 
@@ -292,7 +293,7 @@ def test_the_description_names_every_route(client: TestClient) -> None:
     assert client.get("/openapi.json").json() == client.get("/spec").json() == openapi()
 
 
-@pytest.mark.parametrize("path", sorted(openapi()["paths"]))
+@pytest.mark.parametrize("path", sorted(path for path in openapi()["paths"] if not OF_DOCUMENTS.search(path)))
 def test_answers_are_as_described(client: TestClient, path: str) -> None:
     for method, operation in openapi()["paths"][path].items():
         arguments: dict[str, Any] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ import torch
 from serving_tools import serving, translator
 from starlette.testclient import TestClient
 
+from said import says
 from transduce.bulk import TranslationJob
 from transduce.bulk.worker import ShardTranslator
 from transduce.config import TextFormat
@@ -91,7 +93,8 @@ def test_with_tags(
         assert sorted(TAGS.findall(result)) == sorted(TAGS.findall(source))
     lines = Translator.load(folder).translate_lines(MARKUP, format=format, chunk_lines=2, is_scored=False)
     assert [each.text for each in lines] == served
-    for document, expected in zip(MARKUP[:2], served, strict=False):
+    number = {"html": 0, "xml": 6}[format]  # a whole document
+    for document, expected in [(MARKUP[number], served[number])]:
         out = tmp_path / "out"
         options = ("--device", "cpu", "--format", format, "--out", out)
         assert transduce("translate", folder, *options, stdin=document.encode()).code == 0
@@ -136,7 +139,11 @@ def test_in_bulk(folder: Path, expected: list[Translation], tmp_path: Path) -> N
 
 
 def test_documents_in_bulk_and_as_a_stream(folder: Path, transduce: Callable[..., Any], tmp_path: Path) -> None:
-    documents = {"a.html": "<p>a <b>dog</b></p>\r\n<br>", "b.html": "", "c.html": "\ufeff<p>the cat sleeps.\n the dog"}
+    documents = {
+        "a.html": "<p>a <b>dog</b></p>\r\n<br>",
+        "b.html": "<br>",
+        "c.html": "\ufeff<p>the cat sleeps.\n the dog",
+    }
     (tmp_path / "in").mkdir()
     for name, document in documents.items():
         (tmp_path / "in" / name).write_bytes(document.encode())
@@ -150,6 +157,33 @@ def test_documents_in_bulk_and_as_a_stream(folder: Path, transduce: Callable[...
         "format", "models", "shortlist", "precision", "beam", "alpha", "prefix", "split", "threads_per_worker",
         "chunk_lines", "shards", "format_of_shards",
     }  # fmt: skip
+
+
+def test_a_folder_of_documents_and_texts(folder: Path, transduce: Callable[..., Any], tmp_path: Path) -> None:
+    files = {
+        "a.html": b"<p>the <b>dog</b> sleeps</p>", "bad.xml": b"<p>the dog", "c.txt": b"the dog\r\n",
+        "d.en": b"the cat\n",
+    }  # fmt: skip
+    source, out, report = tmp_path / "in", tmp_path / "out", tmp_path / "report.json"
+    (source / "deeper").mkdir(parents=True)
+    for name, content in files.items():
+        (source / name).write_bytes(content)
+    translate = ("translate", folder, "--in", source, "--out", out, "--device", "cpu", "--report", report)
+    outcome = transduce(*translate)
+    assert (outcome.code, says(outcome.err, "1 of 4", "bad.xml", "line 1")) == (1, True)  # the others are translated
+    model = Translator.load(folder)
+    assert (out / "a.html").read_text() == model.translate([files["a.html"].decode()], format="html")[0]
+    assert (out / "c.txt").read_text() == f"{model.translate(['the dog'])[0]}\n"
+    [told] = json.loads(report.read_text())["documents"]
+    assert (told["document"], told["format"], told["segments"]) == ("a.html", "html", 1)
+    (source / "bad.xml").unlink()
+    assert says(transduce(*translate).err, "error:", "shards")  # it was begun with others
+    shutil.rmtree(out)
+    assert says(transduce(*translate).err, "3 shards")
+    shards = json.loads((out / "manifest.json").read_text())["shards"]
+    assert [(each["name"], each["lines"], "report" in each) for each in shards] == [
+        ("a.html", 1, True), ("c.txt", 1, False), ("d.en", 1, False),
+    ]  # fmt: skip
 
 
 def test_what_never_happens(expected: list[Translation]) -> None:

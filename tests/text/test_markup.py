@@ -30,6 +30,26 @@ def translated(markup: str, rules: MarkupRules, translations: dict[str, tuple[st
 
 
 @pytest.mark.parametrize(
+    ("markup", "target", "expected", "n_guessed"),
+    [
+        ("a <b>dog</b> sleeps", "ein Hund schläft.", "<b>ein Hund schläft.</b>", 1),  # alone: around the whole
+        ("<i>a dog</i> sees <b>a <u>cat</u></b>", "ein Hund sieht eine Katze",
+         "<i>ein Hund</i> sieht <b><u>eine Katze</u></b>", 3),  # beside others: by position
+        ("<b>all words</b>", "alle Wörter", "<b>alle Wörter</b>", 0),
+        ("a dog <img> sleeps", "ein Hund schläft", "ein Hund schläft <img>", 0),
+    ],
+)  # fmt: skip
+def test_without_an_alignment_places_are_guessed(markup: str, target: str, expected: str, n_guessed: int) -> None:
+    [unit] = divide(markup, html_rules())
+    assert isinstance(unit, Unit)
+    n_source, words = len(word_spans(unit.text)), word_spans(target)
+    uniform = np.full((len(words), n_source), 1 / n_source, np.float32)
+    assert unit.placed(target, words, uniform) == (expected, n_guessed)
+    assert unit.lost_tags(expected) == []
+    assert unit.lost_tags(expected.replace("<b>", "", 1)) == (["<b>"] if "<b>" in expected else [])
+
+
+@pytest.mark.parametrize(
     ("markup", "target", "sources", "expected"),
     [
         # The words change their order, and the tags follow.

@@ -26,6 +26,7 @@ VERBATIM = {
     "Hello $Username, %name%, [[x]], __X__, @x@, ${x}, $(Y)": (
         "$Username | %name% | [[x]] | __X__ | @x@ | ${x} | $(Y)"
     ),
+    "See $t(common:key, {'n': 1}) and %#@files@.": "$t(common:key, {'n': 1}) | %#@files@",
     "Dialogs have [X16X] or [X0X] for :name and :smile:.": "[X16X] | [X0X] | :name | :smile:",
     "%@ has %lu, %5d, %.2f, %-3s, %%, %1, %L2 on %Y-%m-%d": "%@ | %lu | %5d | %.2f | %-3s | %% | %1 | %L2 | %Y-%m-%d",
     "{n, plural, one {# file} other {{n} files}} in {d, date, short}": (

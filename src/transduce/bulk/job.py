@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Self
 
-from transduce.config import TextFormat
 from transduce.config.decoding import NO_CHANGES, DecodingOptions, LoadingOptions
+from transduce.documents.document import Wanted
 from transduce.errors import CheckpointError, ConfigError, DataError, shown
 from transduce.files import MANIFEST_NAME, migrated, read_json, write_json
 
@@ -49,7 +49,9 @@ class TranslationJob:
     decoding: DecodingOptions = NO_CHANGES
     prefix: str = ""
     split: bool = True
-    format: TextFormat = "text"  # a shard in another one is a document
+    format: str = "text"  # of the shards; in another one they are documents, with "auto" by their names or contents
+    wanted: Wanted = "empty"  # of documents with translations
+    is_trusted: bool = False  # of documents with translations: new ones are not marked as unsure
     is_scored: bool = False
     is_linked: bool = False
     chunk_lines: int = CHUNK_LINES
@@ -67,7 +69,9 @@ class TranslationJob:
             "alpha": changes.pop("alpha", None), "prefix": self.prefix, "split": self.split,
             "threads_per_worker": THREADS, "chunk_lines": self.chunk_lines,
             **({} if loading.engine == "auto" else {"engine": loading.engine}),
-            **({} if self.format == "text" else {"format_of_shards": self.format}), **changes,
+            **({} if self.format == "text" else {"format_of_shards": self.format}),
+            **({} if self.wanted == "empty" else {"wanted": self.wanted}),
+            **({"trust": True} if self.is_trusted else {}), **changes,
         }  # fmt: skip
 
     def as_message(self) -> bytes:
@@ -91,11 +95,16 @@ def digest_of_folder(folder: Path) -> str:
 
 
 def find_shards(pattern: str, out: Path) -> list[Shard]:
-    """Return the files that match a pattern, in order; folders and files in the output folder are none of them.
+    """Return the files of a folder, or those that match a pattern, in order.
+
+    Folders, hidden files of a folder and files in the output folder are none of them.
 
     Raises ConfigError if there is none, one cannot be a shard, or two have one name.
     """
-    matches = [path for path in map(Path, sorted(glob.glob(pattern, recursive=True))) if _is_file(path)]
+    found = os.path.join(glob.escape(pattern), "*") if Path(pattern).is_dir() else pattern
+    matches = [path for path in map(Path, sorted(glob.glob(found, recursive=True))) if _is_file(path)]
+    if not matches and found != pattern:
+        raise ConfigError(f"--in {pattern} is a folder without files; name another, or a pattern of files")
     if not matches:
         raise ConfigError(f"--in {pattern} matches no file; put the pattern in quotes, as in --in 'shards/*.gz'")
     paths = [path for path in matches if out.resolve() not in path.resolve().parents] if out.exists() else matches

@@ -12,7 +12,7 @@ import json
 import os
 import socket
 import uuid
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -21,10 +21,11 @@ from typing import Any
 from transduce.bulk.job import CLAIMS, DONE, JOB_FILE, RESULT_ENDING, Shard
 from transduce.errors import DataError
 from transduce.files import MANIFEST_NAME, is_running, read_json, remove, sha256_of_file, write_json
+from transduce.inference.translation.document_translation import REMARKED
 
 __all__ = [
     "Claims", "ShardResult", "done_shards", "is_done", "part_path", "read_result", "record_result", "remove_parts",
-    "write_final_manifest",
+    "reports", "write_final_manifest",
 ]  # fmt: skip
 
 STALE_S = 60.0  # a claim that was not touched for so long belongs to nobody
@@ -45,20 +46,28 @@ class ShardResult:
     invalid_lines: int = 0  # not UTF-8: bytes were replaced; earlier versions did not count them
     first_truncated: int | None = None  # number of the first such line
     first_invalid: int | None = None
+    report: Mapping[str, Any] | None = None  # of a document, whose texts are its lines; ``DocumentReport.as_json``
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the result for a file; only documents have a report."""
+        return {name: value for name, value in asdict(self).items() if name != "report" or value is not None}
 
     def warnings(self) -> list[str]:
         """Describe what is missing from the translation, a line for each kind."""
-        kinds = (
+        what = "texts" if self.report else "lines"
+        kinds = [
             (
                 self.truncated_lines,
                 self.first_truncated,
                 "longer than what can be translated; their ends were cut off",
             ),
             (self.invalid_lines, self.first_invalid, "not UTF-8; the invalid bytes were replaced"),
-        )
+        ]
+        kept = self.report["kept"] if self.report else {}
+        kinds += [(kept.get(kind, 0), None, f"kept as they were: {kind}") for kind in REMARKED]
         return [
-            f"{self.name}: {n:,} of {self.lines:,} lines are {what}{f' (first: line {first:,})' if first else ''}"
-            for n, first, what in kinds
+            f"{self.name}: {n:,} of {self.lines:,} {what} are {said}{f' (first: line {first:,})' if first else ''}"
+            for n, first, said in kinds
             if n
         ]
 
@@ -84,7 +93,7 @@ def record_result(out: Path, result: ShardResult) -> None:
     """Write the checksums of a shard, before it gets its name."""
     (out / DONE).mkdir(exist_ok=True)
     temporary = out / DONE / f".{uuid.uuid4().hex}.tmp"
-    write_json(temporary, asdict(result))
+    write_json(temporary, result.as_json())
     temporary.replace(_result_path(out, result.name))
 
 
@@ -135,6 +144,12 @@ def read_result(out: Path, name: str) -> ShardResult:
         raise DataError(f"{path} is damaged; remove it and {out / name}") from error
 
 
+def reports(out: Path, shards: Sequence[Shard]) -> list[Mapping[str, Any]]:
+    """Return the reports of the documents that are done."""
+    results = (read_result(out, each.name) for each in shards if _result_path(out, each.name).exists())
+    return [each.report for each in results if each.report is not None]
+
+
 def _result_path(out: Path, name: str) -> Path:
     return out / DONE / f"{name}{RESULT_ENDING}"
 
@@ -148,7 +163,7 @@ def write_final_manifest(out: Path, shards: Sequence[Shard]) -> list[ShardResult
     results = [read_result(out, shard.name) for shard in sorted(shards, key=lambda shard: shard.name)]
     temporary = out / f".{uuid.uuid4().hex}.tmp"
     del job["shards"]
-    write_json(temporary, {**job, "format": FORMAT, "shards": list(map(asdict, results))})
+    write_json(temporary, {**job, "format": FORMAT, "shards": [each.as_json() for each in results]})
     temporary.replace(out / MANIFEST_NAME)
     remove(out / CLAIMS)
     for folder in (out, out / DONE):  # killed processes have left them; a slower one finds that all is done

@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from itertools import repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from transduce.bulk.job import CHUNK_LINES, THREADS, TranslationJob
 from transduce.bulk.shards import ShardResult, part_path, read_result, record_result
 from transduce.errors import DataError, TransduceError
-from transduce.files import LineFault, compressing, open_binary, remove, repaired_lines, sha256_of_file, whole_text
+from transduce.files import LineFault, compressing, open_binary, remove, repaired_lines, sha256_of_file
+from transduce.inference.translation.document_files import format_of_file, read_bytes, translate_document
 from transduce.machine_limits import keep_freed_memory
 from transduce.worker_pool import Answer, serve
 
@@ -41,10 +42,10 @@ class ShardTranslator:
         self.max_source_tokens = self._translator.max_source_tokens
 
     def translate_lines(self, lines: Iterable[str]) -> Iterator[Translation]:
-        """Translate lines, or documents, in order."""
+        """Translate lines, in order."""
         job = self._job
         return self._translator.translate_lines(
-            lines, search=self._search, chunk_lines=job.chunk_lines, split=job.split, format=job.format,
+            lines, search=self._search, chunk_lines=job.chunk_lines, split=job.split,
             is_scored=job.is_scored, prefixes=repeat(job.prefix), is_linked=job.is_linked,
         )  # fmt: skip
 
@@ -53,30 +54,19 @@ class ShardTranslator:
 
         Raises DataError if it cannot be read or written.
         """
-        n_lines, truncated, invalid = 0, set[int](), set[int]()  # the latter are numbers of lines
-
-        def observe(number: int, fault: LineFault) -> None:
-            (truncated if fault == "cut" else invalid).add(number)
-
         part = part_path(out, name)
         try:
+            format = format_of_file(source) if self._job.format == "auto" else self._job.format.removeprefix("text")
             input_bytes, input_sha256 = source.stat().st_size, sha256_of_file(source, may_be_link=True)
             with open_binary(source) as text, part.open("wb") as raw, compressing(raw, source.suffix) as stream:
-                is_document = self._job.format != "text"
-                lines = [whole_text(text, str(source))] if is_document else repaired_lines(text, str(source), observe)
-                for translation in self.translate_lines(lines):
-                    if n_lines % CHUNK_LINES == 0 and self._should_stop():
-                        raise TransduceError("the process that started this worker has ended")
-                    stream.write(translation.text.encode("utf-8") + (b"" if is_document else b"\n"))
-                    n_lines += 1
-                    if translation.is_truncated:
-                        truncated.add(n_lines)
+                write = self._write_document if format else self._write_lines
+                counts = write(text, source, stream, format)
             with part.open("rb") as written:
                 os.fsync(written.fileno())
                 digest = hashlib.file_digest(written, "sha256").hexdigest()
             result = ShardResult(
-                name, n_lines, len(truncated), input_bytes, input_sha256, part.stat().st_size, digest, len(invalid),
-                min(truncated, default=None), min(invalid, default=None),
+                name=name, input_bytes=input_bytes, input_sha256=input_sha256, output_bytes=part.stat().st_size,
+                output_sha256=digest, **counts,
             )  # fmt: skip
             record_result(out, result)
             part.replace(out / name)
@@ -87,6 +77,42 @@ class ShardTranslator:
         finally:
             remove(part)
         return result
+
+    def _write_lines(self, text: IO[bytes], source: Path, stream: IO[bytes], format: str) -> dict[str, Any]:
+        """Translate lines; return their counts."""
+        n_lines, truncated, invalid = 0, set[int](), set[int]()  # the latter are numbers of lines
+
+        def observe(number: int, fault: LineFault) -> None:
+            (truncated if fault == "cut" else invalid).add(number)
+
+        for translation in self.translate_lines(repaired_lines(text, str(source), observe)):
+            if n_lines % CHUNK_LINES == 0:
+                self._require_parent()
+            stream.write(translation.text.encode("utf-8") + b"\n")
+            n_lines += 1
+            if translation.is_truncated:
+                truncated.add(n_lines)
+        return {
+            "lines": n_lines, "truncated_lines": len(truncated), "invalid_lines": len(invalid),
+            "first_truncated": min(truncated, default=None), "first_invalid": min(invalid, default=None),
+        }  # fmt: skip
+
+    def _write_document(self, text: IO[bytes], source: Path, stream: IO[bytes], format: str) -> dict[str, Any]:
+        """Translate a document; return its counts and its report."""
+        job = self._job
+        translated = translate_document(
+            self._translator, read_bytes(text, str(source)), source.name, search=self._search, split=job.split,
+            progress=lambda n_done, n_texts: self._require_parent(), format=format, wanted=job.wanted,
+            is_trusted=job.is_trusted,
+        )  # fmt: skip
+        stream.write(translated.data)
+        report = translated.report
+        n_cut = report.warnings.get("source-cut", 0)
+        return {"lines": report.segments, "truncated_lines": n_cut, "report": report.as_json()}
+
+    def _require_parent(self) -> None:
+        if self._should_stop():
+            raise TransduceError("the process that started this worker has ended")
 
 
 def main() -> None:

@@ -8,11 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from transduce.cli.documents import AUTO
 from transduce.cli.machine import chosen_device, chosen_precision
 from transduce.cli.output import STANDARD
+from transduce.cli.paths import require_writable
 from transduce.cli.progress import ShardProgress
 from transduce.errors import ConfigError
-from transduce.files import MANIFEST_NAME
+from transduce.files import MANIFEST_NAME, write_json
 
 if TYPE_CHECKING:
     from transduce.bulk import TranslationJob
@@ -26,21 +28,35 @@ def is_pattern(source: Path) -> bool:
 
 
 def translate_pattern(
-    job: TranslationJob, source: Path | None, out: Path | None, *, n_workers: int, ray: str | None
+    job: TranslationJob,
+    source: Path | None,
+    out: Path | None,
+    *,
+    n_workers: int,
+    ray: str | None,
+    report: Path | None = None,
 ) -> None:
-    """Translate each file of a pattern to a file of the same name in the folder ``out``.
+    """Translate each file of a folder or pattern to a file of the same name in the folder ``out``.
+
+    ``report`` gets the reports of documents.
 
     What is done already is not done again. Raises ConfigError, DataError or CheckpointError.
     """
     from transduce.bulk import find_shards, translate_shards
     from transduce.bulk.driver import Executor, LocalExecutor
     from transduce.bulk.on_ray import connect
+    from transduce.bulk.shards import reports
+    from transduce.inference.translation.document_files import format_of_file
 
     if source is None or source == STANDARD:
         raise ConfigError("--ray translates the files of a pattern; name them with --in 'shards/*.gz'")
     if out is None or out == STANDARD or (out.exists() and not out.is_dir()):
         raise ConfigError(f"--in {source} names several files; name a folder for their translations with --out")
+    if report is not None:
+        require_writable("--report", report)
     shards = find_shards(str(source), out)
+    if job.format == AUTO and not any(format_of_file(shard.path) for shard in shards):
+        job = replace(job, format="text")  # the same job as before there were documents
     loading = job.loading
     device = chosen_device(loading.device)
     resolved = replace(
@@ -56,15 +72,22 @@ def translate_pattern(
     if ray is not None:
         n_of_cluster, make_executor = connect(ray, n_workers)
         n_workers = n_workers if n_workers > 1 else n_of_cluster
+    if report is not None and job.format == "text":
+        raise ConfigError(f"--report is of documents; the files of {source} are lines of text")
     with ShardProgress("translating", len(shards)) as progress:
-        report = translate_shards(
-            job, shards, out, n_workers=n_workers, make_executor=make_executor, on_progress=progress, log=progress.log
-        )
-        n_others = report.n_shards - report.n_translated
+        try:
+            result = translate_shards(
+                job, shards, out, n_workers=n_workers, make_executor=make_executor, on_progress=progress,
+                log=progress.log,
+            )  # fmt: skip
+        finally:
+            if report is not None and out.exists():
+                write_json(report, {"documents": reports(out, shards)})
+        n_others = result.n_shards - result.n_translated
         others = f"; {n_others:,} were done before, or by others" if n_others else ""
-        progress.log(f"{report.n_translated:,} shards translated{others}: {out}")
+        progress.log(f"{result.n_translated:,} shards translated{others}: {out}")
         for what in ("truncated", "invalid"):
-            counts = [n for each in report.results if (n := getattr(each, f"{what}_lines"))]
+            counts = [n for each in result.results if (n := getattr(each, f"{what}_lines"))]
             if counts:
                 progress.log(
                     f"warning: {sum(counts):,} {what} lines in {len(counts):,} shards; {out / MANIFEST_NAME} has them"

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from transduce.inference import Translation
+    from transduce.inference.translation.document_translation import DocumentReport
 
 __all__ = ["LineWarnings"]
 
-# For each flag of a translation: what is said of a line that has it, and of the number of such lines at the end.
+# For each flag of a translation, and each reason to keep a text of a document: what is said of a line that has it, and
+# of the number of such lines at the end.
 _MESSAGES = {
     "source-cut": (
         "has a sentence longer than {limit} tokens; its end was cut off",
@@ -37,9 +39,25 @@ _MESSAGES = {
         "has a number, URL, placeholder or tag that the model did not keep; it was put in afterwards",
         "where a number, URL, placeholder or tag was put in afterwards",
     ),
+    "guessed": (
+        "has a tag whose words were not found in the translation; its place is a guess",
+        "with a tag whose words were not found in the translation; its place is a guess",
+    ),
     "long": (
         "has a sentence longer than any source of the training text; expect a poor translation",
         "with a sentence longer than any source of the training text",
+    ),
+    "placeholders": (
+        "stays as it was, since its translation has other placeholders",
+        "that stay as they were, since their translations have other placeholders",
+    ),
+    "tags": (
+        "stays as it was, since its translation lacks tags",
+        "that stay as they were, since their translations lack tags",
+    ),
+    "refused": (
+        "stays as it was, since the document cannot hold its translation",
+        "that stay as they were, since the document cannot hold their translations",
     ),
     "short": (
         "has a translation far shorter than those of the training text; part of it may be missing",
@@ -56,11 +74,9 @@ class LineWarnings:
         log: Callable[[str], object],
         *,
         max_source_tokens: int,
-        subject: str = "line {}",
         write: Callable[[str], object] = lambda line: None,
     ) -> None:
         self._log, self._write, self._limit = log, write, f"{max_source_tokens:,}"
-        self._subject = subject
         self._n_lines = 0
         self._counts: Counter[str] = Counter()
 
@@ -68,15 +84,24 @@ class LineWarnings:
         """Check the translation of the next line. What was cut off is logged for every line."""
         self._n_lines += 1
         for flag in translation.warnings:
-            message = _MESSAGES[flag][0].format(limit=self._limit)
-            self._write(f"{self._n_lines}\t{flag}\t{message}")
-            self._counts[flag] += 1
-            if self._counts[flag] == 1 or flag == "source-cut":
-                self._log(f"warning: {self._subject.format(self._n_lines)} {message}")
+            self._tell(str(self._n_lines), f"line {self._n_lines}", flag)
 
-    def log_counts(self) -> None:
+    def observe_document(self, report: DocumentReport) -> None:
+        """Check the translation of a document; the place of a text takes that of the number of a line."""
+        self._n_lines = report.segments
+        for each in report.remarks:
+            self._tell(each.place, each.place, each.kind, each.detail)
+
+    def _tell(self, number: str, subject: str, kind: str, detail: str = "") -> None:
+        message = _MESSAGES[kind][0].format(limit=self._limit) + f": {detail}" * bool(detail)
+        self._write(f"{number}\t{kind}\t{message}")
+        self._counts[kind] += 1
+        if self._counts[kind] == 1 or kind == "source-cut":
+            self._log(f"warning: {subject} {message}")
+
+    def log_counts(self, what: str = "lines") -> None:
         """Log the count of each warning that occurred more than once."""
-        for flag, (_, message) in _MESSAGES.items():
-            if self._counts[flag] > 1:
-                counted = f"{self._counts[flag]:,} of {self._n_lines:,} lines"
+        for kind, (_, message) in _MESSAGES.items():
+            if self._counts[kind] > 1:
+                counted = f"{self._counts[kind]:,} of {self._n_lines:,} {what}"
                 self._log(f"warning: {counted} {message.format(limit=self._limit)}")

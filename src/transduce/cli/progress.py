@@ -110,10 +110,10 @@ class LineProgress(_Display):
         self._n_written += 1
         self.reach(self._n_written)
 
-    def reach(self, n_done: int) -> None:
-        """Show how many lines are done; more may be than were written."""
+    def reach(self, n_done: int, *, of: int | None = None) -> None:
+        """Show how many lines are done, ``of`` all if that is known only now; more may be than were written."""
         self._n_done = max(self._n_done, n_done)
-        self._show(completed=self._n_done)
+        self._show(completed=self._n_done, **({} if of is None else {"total": of}))
 
 
 class ShardProgress(_Display):

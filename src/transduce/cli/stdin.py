@@ -19,14 +19,13 @@ from transduce.files import (
     raw_lines,
     read_lines,
     repaired_lines,
-    whole_text,
 )
 
 if TYPE_CHECKING:
     from transduce.trees import Tree
 
 __all__ = [
-    "aligned_lines", "input_document", "input_lines", "is_interactive", "lines_of", "name_of", "number_of_lines",
+    "aligned_lines", "input_lines", "is_interactive", "lines_of", "name_of", "number_of_lines",
     "piped_lines", "plain_trees", "require_stdin_once", "typed_lines",
 ]  # fmt: skip
 
@@ -105,15 +104,6 @@ def input_lines(path: Path | None) -> Iterator[str]:
     assert path is not None
     with open_binary(path) as stream:
         yield from repaired_lines(stream, str(path), _warn)
-
-
-def input_document(path: Path | None) -> str:
-    """Return the whole of a file (plain, .gz or .xz) or of stdin. Raises as ``whole_text``."""
-    if path in (None, STANDARD):
-        return whole_text(sys.stdin.buffer, "stdin")
-    assert path is not None
-    with open_binary(path) as stream:
-        return whole_text(stream, str(path))
 
 
 def number_of_lines(path: Path | None) -> int | None:

@@ -13,16 +13,18 @@ from typer import Option
 from transduce.cli import options
 from transduce.cli.bulk import is_pattern, translate_pattern
 from transduce.cli.decoding import decoding_options, flags_of
+from transduce.cli.documents import AUTO, document_format, output_file, translate_document
 from transduce.cli.line_warnings import LineWarnings
 from transduce.cli.model_folders import require_model_folders
 from transduce.cli.models import load_translator
 from transduce.cli.output import STANDARD, json_line
 from transduce.cli.paths import require_writable
 from transduce.cli.progress import LineProgress
-from transduce.cli.stdin import input_document, input_lines, is_interactive, number_of_lines, typed_lines
+from transduce.cli.stdin import input_lines, is_interactive, number_of_lines, typed_lines
 from transduce.cli.text_output import is_terminal, line_writer, require_not_read
-from transduce.config import MIN_DRAFT_PROBABILITY, N_DRAFTED, TextFormat
+from transduce.config import MIN_DRAFT_PROBABILITY, N_DRAFTED
 from transduce.config.decoding import NO_CHANGES, DecodingOptions, LoadingOptions
+from transduce.documents.document import Wanted
 from transduce.errors import ConfigError
 from transduce.files import open_binary
 from transduce.text.normalise import normalise
@@ -30,6 +32,7 @@ from transduce.text.normalise import normalise
 if TYPE_CHECKING:
     from transduce.bulk import TranslationJob
     from transduce.inference import Translation
+    from transduce.inference.translation.document_translation import DocumentOptions
 
 __all__ = ["translate"]
 
@@ -45,22 +48,42 @@ def translate(
         Path | None,
         Option(
             "--in",
-            help="Translate this file line by line (plain, .gz or .xz), or all files of a pattern such as "
-            "'shards/*.gz' to a folder. Default: stdin.",
+            help="Translate this document (report.docx), or this text line by line (plain, .gz or .xz), or all files "
+            "of a folder or of a pattern such as 'shards/*.gz' to a folder. Default: stdin.",
         ),
     ] = None,
     format: Annotated[
-        TextFormat,
-        Option(help="Translate lines of text, or the input as one document of HTML or XML, whose markup stays."),
-    ] = "text",
+        str,
+        Option(
+            metavar="NAME",
+            help="Read the input as a document of this format (docx, html, po ...), of which all but the texts stays, "
+            "or as lines of text (text). auto finds it by the name of a file, or by its content; stdin has lines.",
+        ),
+    ] = AUTO,
     out: Annotated[
         Path | None,
         Option(
             "--out",
-            help="Write translations to this file (plain, .gz or .xz; OUT.part until complete), those of a pattern to "
-            "this folder. Default: stdout.",
+            help="Write translations to this file (plain, .gz or .xz; OUT.part until complete), or to a file of the "
+            "same name in this folder; those of a pattern to this folder. Default: stdout.",
         ),
     ] = None,
+    report: Annotated[
+        Path | None,
+        Option(
+            metavar="FILE",
+            help="Write to this file, as JSON, how many texts of a document were translated, which were not, and why.",
+            show_default=False,
+        ),
+    ] = None,
+    wanted: Annotated[
+        Wanted,
+        Option(
+            help="Of a document with translations (PO, XLIFF), translate texts without one, also those that it calls "
+            "unsure, or all."
+        ),
+    ] = "empty",
+    trust: Annotated[bool, Option("--trust", help="Do not mark translations in such a document as unsure.")] = False,
     decoding: DecodingOptions = NO_CHANGES,
     alignment: Annotated[
         bool,
@@ -160,7 +183,7 @@ def translate(
         decoding = decoding.changed(kind="sampling")
     if "temperature" in decoding.changes and decoding.changes.get("kind") != "sampling":
         raise ConfigError("--temperature is for --sample and --best-of")
-    is_document, is_n_best = format != "text", "n_best" in decoding.changes
+    is_n_best = "n_best" in decoding.changes
     loading = LoadingOptions(
         folders, device, precision, shortlist, draft, draft_tokens, draft_probability, rerank, rerank_weight, best_of,
         reward_model, engine,
@@ -169,9 +192,9 @@ def translate(
     def job(**settings: Any) -> TranslationJob:
         from transduce.bulk import TranslationJob
 
-        return TranslationJob(loading, decoding, prefix, not no_split, format, **settings)
+        return TranslationJob(loading, decoding, prefix, not no_split, **settings)
 
-    if ray is not None or (source is not None and is_pattern(source)):
+    if ray is not None or (source is not None and (is_pattern(source) or source.is_dir())):
         options.require_alone(
             "files of a pattern are translated by themselves",
             flags_of(decoding, "kind", "n_best", "n_iterations")
@@ -180,15 +203,20 @@ def translate(
                 "--warnings": warnings, "--alignment": alignment,
             },
         )  # fmt: skip
-        translate_pattern(job(), source, out, n_workers=workers, ray=ray)
+        of_files = job(format=format, wanted=wanted, is_trusted=trust)
+        translate_pattern(of_files, source, out, n_workers=workers, ray=ray, report=report)
         return
-    if is_document:
+    out = output_file(source, out)
+    document = document_format(format, source)
+    if document:
         options.require_alone(
-            f"--format {format} translates one document",
-            flags_of(decoding, "n_best") | {"--alignment": alignment, "--buffer": buffer, "--workers": workers > 1},
+            f"{document if source is None else source} is translated as one document",
+            flags_of(decoding, "n_best")
+            | {"--alignment": alignment, "--buffer": buffer, "--workers": workers > 1, "--prefix": prefix},
         )
-        if is_interactive(source):
-            raise ConfigError(f"--format {format} translates a document; name it with --in, or redirect it: < FILE")
+    else:
+        of_documents = {"--report": report, "--wanted": wanted != "empty", "--trust": trust}
+        options.require_alone("the input is lines of text, no document", of_documents)
     _require_one_hypothesis(loading, decoding)
     if draft is not None and prefix:
         raise ConfigError("--prefix cannot be used with --draft; leave one of them out")
@@ -201,8 +229,14 @@ def translate(
             raise ConfigError("--warnings should be a file of its own: --out, or stdout, has the translations")
         require_writable("--warnings", warnings)
         require_not_read(warnings, source, written="--warnings")
-    documents = [input_document(source)] if is_document else None  # also before the model is loaded
-    shows_bar = not is_interactive(source) and not is_terminal(out) and not is_document
+    if document:
+        read: DocumentOptions = {"format": document, "wanted": wanted, "is_trusted": trust}
+        translate_document(
+            loading, decoding, source, out, split=not no_split, read=read, report=report, warnings=warnings,
+            is_json=json,
+        )  # fmt: skip
+        return
+    shows_bar = not is_interactive(source) and not is_terminal(out)
     is_scored = json or is_n_best
     if alignment and is_n_best and not json:
         raise ConfigError("--alignment is of the best translation; leave out --n-best, or add --json")
@@ -220,23 +254,21 @@ def translate(
             is_typed = is_interactive(source)
             lines = typed_lines(translator.src_language, history="translate") if is_typed else input_lines(source)
             translations = translator.translate_lines(
-                documents or lines,
+                lines,
                 search=decoding.applied_to(translator.search),
                 chunk_lines=1 if is_typed else buffer or BUFFER_LINES,
                 split=not no_split,
-                format=format,
                 is_scored=is_scored,
                 prefixes=repeat(prefix),
                 is_linked=alignment,
                 report=lambda n_lines: progress.reach(n_lines),
             )
-        write = stack.enter_context(line_writer(out, end="" if is_document and not json else "\n"))
+        write = stack.enter_context(line_writer(out))
         n_lines = number_of_lines(source) if shows_bar else None
         progress = stack.enter_context(LineProgress("translating", n_lines, is_enabled=shows_bar))
         line_warnings = LineWarnings(
             progress.log,
             max_source_tokens=max_source_tokens,
-            subject="the document" if is_document else "line {}",
             write=stack.enter_context(line_writer(warnings)) if warnings is not None else lambda line: None,
         )
         for number, translation in enumerate(translations, start=1):

@@ -1,10 +1,10 @@
 """Documents: files whose texts are translated and whose everything else stays, byte for byte."""
 
 from transduce.documents.document import Document, Format, Reading, Segment
-from transduce.documents.formats import all_formats, format_of, read_document
+from transduce.documents.formats import all_formats, format_named, format_of, read_document
 from transduce.documents.pairs import Pair, Pairs, pairs_of
 
 __all__ = [
-    "Document", "Format", "Pair", "Pairs", "Reading", "Segment", "all_formats", "format_of", "pairs_of",
-    "read_document",
+    "Document", "Format", "Pair", "Pairs", "Reading", "Segment", "all_formats", "format_named", "format_of",
+    "pairs_of", "read_document",
 ]  # fmt: skip

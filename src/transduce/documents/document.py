@@ -26,6 +26,7 @@ class Reading:
     is_protected: bool = False  # URLs, addresses and placeholders are kept apart as tags: the model does not copy them
     wanted: Wanted = "empty"
     is_trusted: bool = False  # translations are not marked as unsure
+    first_line: int = 1  # of plain text: a long one is read in pieces
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -22,11 +22,12 @@ def decoded(data: bytes, declared: str | None = None) -> tuple[str, str]:
     encoding = next((name for mark, name in _MARKS if data.startswith(mark)), declared or "utf-8")
     try:
         text = data.decode(encoding)
-    except LookupError:
-        raise DataError(f"its encoding is {encoding!r}, which is unknown here; save it as UTF-8") from None
+        is_kept = text.encode(encoding) == data
     except UnicodeDecodeError as error:
         raise DataError(f"byte {error.start:,} is not {encoding}; save it as UTF-8, or declare its encoding") from None
-    if text.encode(encoding) != data:
+    except (LookupError, ValueError):
+        raise DataError(f"its encoding is {encoding!r}, which is unknown here; save it as UTF-8") from None
+    if not is_kept:
         raise DataError(f"it would not be the same bytes when written again in {encoding}; save it as UTF-8")
     return text, encoding
 

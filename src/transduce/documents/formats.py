@@ -8,11 +8,14 @@ from importlib import import_module
 from pathlib import PurePath
 
 from transduce.documents.document import Document, Format, Reading
-from transduce.errors import DataError, quoted
+from transduce.errors import ConfigError, DataError, quoted
 
-__all__ = ["all_formats", "format_of", "read_document"]
+__all__ = ["all_formats", "format_named", "format_of", "read_document"]
 
-_MODULES = ("plain_text", "po", "xliff")
+_MODULES = (
+    "plain_text", "markdown", "html", "xml", "subtitles", "json_texts", "properties", "apple_strings",
+    "po", "xliff", "docx", "pptx", "xlsx", "opendocument", "epub",
+)  # fmt: skip
 
 
 @cache
@@ -37,9 +40,21 @@ def format_of(name: str, data: bytes = b"") -> Format:
     return found
 
 
-def read_document(data: bytes, name: str, reading: Reading | None = None) -> Document:
-    """Read a document. Raises DataError, with its name, if it cannot be read."""
-    found = format_of(name, data)
+def format_named(format: str) -> Format:
+    """Return the format of a name such as "docx". Raises ConfigError for one that is unknown."""
+    found = next((each for each in all_formats() if each.name == format), None)
+    if found is None:
+        known = ", ".join(each.name for each in all_formats())
+        raise ConfigError(f"format {quoted(format)} is unknown; known are {known}")
+    return found
+
+
+def read_document(data: bytes, name: str, reading: Reading | None = None, *, format: str = "") -> Document:
+    """Read a document, in the ``format`` of that name if there is one.
+
+    Raises DataError, with the name of the document, if it cannot be read; ConfigError for an unknown ``format``.
+    """
+    found = format_named(format) if format else format_of(name, data)
     try:
         return found.read(data, reading or Reading())
     except DataError as error:

@@ -11,7 +11,7 @@ from transduce.text.markup import Unit, plain_unit
 
 __all__ = ["FORMATS"]
 
-_LINE_OR_COLUMN_END = compiled_on_use("([\t\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]+)")
+_LINE_OR_COLUMN_END = compiled_on_use("(\\A\ufeff|[\t\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]+)")
 
 
 def read(data: bytes, reading: Reading) -> Document:
@@ -21,7 +21,7 @@ def read(data: bytes, reading: Reading) -> Document:
         plain_unit(piece, is_protected=reading.is_protected) if needs_translation(piece) else piece
         for piece in _LINE_OR_COLUMN_END.split(text)
     ]
-    return SplicedText(parts, encoding)
+    return SplicedText(parts, encoding, first_line=reading.first_line)
 
 
 FORMATS = (Format("txt", (".txt", ".text"), read, "text/plain"),)

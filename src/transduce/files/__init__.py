@@ -28,7 +28,6 @@ if TYPE_CHECKING:
         raw_lines,
         read_lines,
         repaired_lines,
-        whole_text,
     )
     from transduce.files.manifests import (
         MANIFEST_NAME,
@@ -47,7 +46,7 @@ __all__ = [
     "descriptor_named", "is_leftover", "is_running", "migrated", "named_in_errors", "open_binary", "open_in_place",
     "open_regular", "raw_lines", "read_json", "read_lines", "remove", "remove_leftovers", "renamed_beside",
     "repaired_lines", "require_regular", "restore", "sha256_of_file", "verified_except", "verified_while_read",
-    "verify_manifest", "whole_text", "write_json", "write_lines", "write_manifest", "write_text",
+    "verify_manifest", "write_json", "write_lines", "write_manifest", "write_text",
 ]  # fmt: skip
 
 imported_on_use(__name__)

@@ -15,11 +15,9 @@ from transduce.files.foreign import require_text_stream
 
 __all__ = [
     "MAX_LINE_BYTES", "LineFault", "TruncatedLine", "decoded_lines", "raw_lines", "read_lines", "repaired_lines",
-    "whole_text",
 ]  # fmt: skip
 
 MAX_LINE_BYTES = 4 << 20  # the length of a long novel; a sentence has a few hundred bytes
-MAX_TEXT_BYTES = 16 << 20  # of a document as a whole: a long book with some pictures in it
 TRUNCATED_LINE_BYTES = 1000  # kept of a longer line where such a line is not an error
 SKIP_BLOCK_BYTES = 1 << 20  # read at a time when skipping the rest of a line
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -79,23 +77,6 @@ def decoded_lines(stream: IO[bytes], name: str, *, errors: str = "strict") -> It
         raise _not_utf8(name, n_lines, error) from error
     except READ_ERRORS as error:
         raise DataError(f"{name} cannot be read after line {n_lines}: {error}") from error
-
-
-def whole_text(stream: IO[bytes], name: str) -> str:
-    """Return all of an open stream as it is, with its line ends and its byte-order mark; messages call it ``name``.
-
-    Raises DataError for what is no text, is not UTF-8, is longer than ``MAX_TEXT_BYTES`` or cannot be read.
-    """
-    try:
-        require_text_stream(stream, name)
-        raw = stream.read(MAX_TEXT_BYTES + 1)
-        if len(raw) > MAX_TEXT_BYTES:
-            raise DataError(f"{name} is longer than {MAX_TEXT_BYTES:,} bytes; divide it into several documents")
-        return raw.decode()
-    except UnicodeDecodeError as error:
-        raise _not_utf8(name, 1 + error.object.count(b"\n", 0, error.start), error) from error
-    except READ_ERRORS as error:
-        raise DataError(f"{name} cannot be read: {error}") from error
 
 
 def _not_utf8(name: str, n_lines: int, error: UnicodeDecodeError) -> DataError:

@@ -34,6 +34,7 @@ from transduce.files import read_json, write_json
 __all__ = ["Access", "Client", "Limits", "TooManyRequests", "read_access"]
 
 DEFAULT_CHARACTERS, DEFAULT_TEXTS = 100_000, 1000
+DEFAULT_DOCUMENT_BYTES, DOCUMENT_FACTOR = 20 << 20, 10
 MAX_CLIENTS = 10_000  # whose rates are remembered
 SAVE_INTERVAL_S = 10.0
 WRONG_KEYS_PER_MINUTE = 60  # from one address
@@ -55,6 +56,13 @@ class Limits(Record):
     texts: Count = DEFAULT_TEXTS  # of a request
     requests_per_minute: Count | None = None
     characters_per_month: Count | None = None
+    document_bytes: Count = DEFAULT_DOCUMENT_BYTES
+    document_characters: Count | None = None  # of its texts; None: DOCUMENT_FACTOR times those of a request
+
+    @property
+    def most_document_characters(self) -> int:
+        """Characters of the texts of a document."""
+        return self.document_characters or DOCUMENT_FACTOR * self.characters
 
 
 class _Key(Limits):
@@ -97,6 +105,7 @@ class Access:
         file = file or _File(anonymous=Limits())
         self._usage = _Usage(None if file.usage_file is None else Path(file.usage_file))
         self.anonymous = None if file.anonymous is None else Client("", file.anonymous, self._usage)
+        self.guest = Client("", Limits(), self._usage)  # whoever fetches what is open to all
         self._clients = {_digest_of(key): Client(key.name, key, self._usage) for key in file.key}
         self.has_keys = bool(self._clients)
         self._rates, self._clock = _Rates(), clock

@@ -40,6 +40,7 @@ class Endpoint:
     example: Mapping[str, Any] = field(default_factory=dict)  # fields of a request
     tag: str = ""  # of the description; that of the API by default
     statuses: Mapping[int, str] = field(default_factory=dict)  # further ones
+    is_open: bool = False  # also to requests without an API key where one is needed
 
 
 def endpoint(methods: str, *paths: str, gives: Any, **options: Any) -> Callable[[Method], Method]:
@@ -67,9 +68,10 @@ class Ask(Generic[FieldsT]):
     client: Client
     headers: dict[str, str] = field(default_factory=dict)  # of the answer
 
-    def counted(self, n_texts: int, n_characters: int) -> AbstractContextManager[None]:
+    def counted(self, n_texts: int, n_characters: int, *, is_document: bool = False) -> AbstractContextManager[None]:
         """Count characters of the client, as ``http.counted``."""
-        return counted(self.client, n_texts, n_characters, over_quota=ApiError(*self.api.over_quota))
+        over_quota = ApiError(*self.api.over_quota)
+        return counted(self.client, n_texts, n_characters, over_quota=over_quota, is_document=is_document)
 
     async def done(self, work: Coroutine[Any, Any, T]) -> T:
         """Await work; cancel it if the client goes away."""
@@ -98,16 +100,18 @@ class Api:
         """Yield the routes that the methods answer."""
         for name, declared in endpoints_of(type(self)):
             for path in declared.paths:
-                yield Route(path, self._answered(path, getattr(self, name)), methods=list(declared.methods))
+                yield Route(path, self._answered(path, getattr(self, name), declared), methods=list(declared.methods))
 
-    def _answered(self, path: str, method: Callable[..., Awaitable[Any]]) -> Callable[[Request], Awaitable[Response]]:
+    def _answered(
+        self, path: str, method: Callable[..., Awaitable[Any]], declared: Endpoint
+    ) -> Callable[[Request], Awaitable[Response]]:
         """Return an endpoint that answers any error in the shape of the API, and is measured."""
         kind = fields_of(method)
 
         async def answer(request: Request) -> Response:
             begun = time.monotonic()
             try:
-                response = await self._called(request, method, kind)
+                response = await self._called(request, method, kind, is_open=declared.is_open)
             except ClientDisconnect:
                 response = Response(status_code=CLIENT_GONE)
             except Exception as error:
@@ -118,13 +122,14 @@ class Api:
         return answer
 
     async def _called(
-        self, request: Request, method: Callable[..., Awaitable[Any]], kind: type[Fields] | None
+        self, request: Request, method: Callable[..., Awaitable[Any]], kind: type[Fields] | None, *, is_open: bool
     ) -> Response:
         if kind is None:
             result, headers = await method(), {}
         else:
-            values = await read_values(request)
-            client = self.state.client(request, last_text(values, "api_key") or last_text(values, "auth_key"))
+            values = await read_values(request, takes_file=kind.takes_file()) | request.path_params
+            key = last_text(values, "api_key") or last_text(values, "auth_key")
+            client = self.state.access.guest if is_open else self.state.client(request, key)
             ask = Ask(self, request, kind(values), client)
             result, headers = await method(ask), ask.headers
         return result if isinstance(result, Response) else json_response(result, headers=headers)

@@ -7,7 +7,7 @@ from functools import cache
 from types import NoneType
 from typing import Any, ClassVar, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
-from transduce.serving.http import ApiError, FormValues
+from transduce.serving.http import ApiError, FormValues, Upload
 
 __all__ = ["Fields", "Names", "Texts", "field", "last_text"]
 
@@ -29,7 +29,7 @@ class Names(list[str]):
 class Declared(NamedTuple):
     """A field of an endpoint."""
 
-    hint: Any  # str, Texts, Names, bool, int, float, a Literal of strings; None if it is refused
+    hint: Any  # str, Texts, Names, Upload, bool, int, float, a Literal of strings; None if it is refused
     default: Any
     description: str
     low: float | None
@@ -75,6 +75,11 @@ class Fields:
         return {name: each._replace(hint=hints[name]) for name, each in found}
 
     @classmethod
+    def takes_file(cls) -> bool:
+        """Whether a field is a file."""
+        return any(each.hint is Upload for each in cls.declared().values())
+
+    @classmethod
     def schema(cls) -> dict[str, Any]:
         """Return the JSON schema of a request."""
         declared = cls.declared()
@@ -96,6 +101,8 @@ def _described(declared: Declared) -> dict[str, Any]:
     text = {"type": "string"}
     if hint in (Texts, Names):
         schema: dict[str, Any] = {"oneOf": [text, {"type": "array", "items": text}]}
+    elif hint is Upload:
+        schema = {**text, "format": "binary"}
     elif get_origin(hint) is Literal:
         schema = {**text, "enum": [each for each in get_args(hint) if each]}
     else:
@@ -117,6 +124,10 @@ def _read(name: str, declared: Declared, value: Any) -> Any:
         return Names() if hint is Names else declared.default
     if value is None or (value == "" and hint is str and declared.low):
         raise ApiError(400, f"Invalid request: missing {name} parameter")
+    if hint is Upload:
+        if not isinstance(value, Upload):
+            raise ApiError(400, f"Invalid request: {name} should be a file in a form (multipart/form-data)")
+        return value
     if is_several:
         return _texts(name, value) if hint is Texts else _names(name, value)
     if hint in (int, float):

@@ -9,11 +9,12 @@ import traceback
 import zlib
 from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import parse_qs
 
-from starlette.datastructures import FormData
+from starlette.datastructures import FormData, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
@@ -24,12 +25,12 @@ from transduce.serving.access import Client, TooManyRequests
 from transduce.serving.batching import Closed, DeadlineExceeded, QueueFull, TooLong
 
 __all__ = [
-    "ApiError", "FormValues", "as_api_error", "counted", "json_response", "read_values", "report", "require_within",
-    "while_connected",
+    "ApiError", "FormValues", "Upload", "as_api_error", "counted", "json_response", "read_values", "report",
+    "require_within", "while_connected",
 ]  # fmt: skip
 
-MAX_BODY_BYTES = 2 << 20
-BODY_TIMEOUT_S = 30.0  # for a whole body to arrive
+MAX_BODY_BYTES, MAX_UPLOAD_BYTES = 2 << 20, 64 << 20  # of a body without and with a file
+BODY_TIMEOUT_S, UPLOAD_TIMEOUT_S = 30.0, 300.0  # for a whole body to arrive
 MAX_FIELDS = 5000
 CODINGS = {"gzip": 31, "x-gzip": 31, "deflate": 15}  # of a body, with the parameter of zlib
 
@@ -91,47 +92,58 @@ class FormValues(list[str]):
     """The values of one name in a form or a query."""
 
 
-async def read_values(request: Request) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """A file in a form."""
+
+    name: str  # as the client has it
+    data: bytes
+
+
+async def read_values(request: Request, *, takes_file: bool = False) -> dict[str, Any]:
     """Return the values of the fields of a request, in the query and the body: JSON, or a form of either kind.
 
-    Raises ApiError for a body that is too large, too slow or malformed.
+    ``takes_file``: a form of several parts may have one. Raises ApiError for a body that is too large, too slow or
+    malformed.
     """
     values: dict[str, Any] = {
         name: FormValues(each) for name, each in _parsed_query(request.scope["query_string"]).items()
     }
-    body = await _body(request)
+    body = await _body(
+        request, *((MAX_UPLOAD_BYTES, UPLOAD_TIMEOUT_S) if takes_file else (MAX_BODY_BYTES, BODY_TIMEOUT_S))
+    )
     if not body:
         return values
     match request.headers.get("content-type", "").partition(";")[0].strip().lower():
         case "application/x-www-form-urlencoded":
             values |= {name: FormValues(each) for name, each in _parsed_query(body).items()}
         case "multipart/form-data":
-            values |= await _multipart(request, body)
+            values |= await _multipart(request, body, max_files=int(takes_file))
         case _:  # also without a type, as some clients send it
             values |= _json(body)
     return values
 
 
-async def _body(request: Request) -> bytes:
+async def _body(request: Request, max_bytes: int, timeout_s: float) -> bytes:
     declared = request.headers.get("content-length", "")
-    too_large = ApiError(
-        413, f"The request is larger than {MAX_BODY_BYTES:,} bytes; send several smaller ones", closes=True
-    )
-    if declared.isdecimal() and int(declared[:20]) > MAX_BODY_BYTES:
+    too_large = ApiError(413, f"The request is larger than {max_bytes:,} bytes; send several smaller ones", closes=True)
+    if declared.isdecimal() and int(declared[:20]) > max_bytes:
         raise too_large
     body = bytearray()
     try:
-        async with asyncio.timeout(BODY_TIMEOUT_S):
+        async with asyncio.timeout(timeout_s):
             async for chunk in request.stream():
                 body += chunk
-                if len(body) > MAX_BODY_BYTES:
+                if len(body) > max_bytes:
                     raise too_large
     except TimeoutError:
-        raise ApiError(408, f"The request did not arrive within {BODY_TIMEOUT_S:g} seconds", closes=True) from None
-    return _decompressed(bytes(body), request.headers.get("content-encoding", "identity").strip().lower(), too_large)
+        raise ApiError(408, f"The request did not arrive within {timeout_s:g} seconds", closes=True) from None
+    return _decompressed(
+        bytes(body), request.headers.get("content-encoding", "identity").strip().lower(), max_bytes, too_large
+    )
 
 
-def _decompressed(body: bytes, coding: str, too_large: ApiError) -> bytes:
+def _decompressed(body: bytes, coding: str, max_bytes: int, too_large: ApiError) -> bytes:
     """Return a body without its content coding. Raises ApiError, ``too_large`` for what unpacks to too many bytes."""
     if coding == "identity":
         return body
@@ -139,10 +151,10 @@ def _decompressed(body: bytes, coding: str, too_large: ApiError) -> bytes:
         raise ApiError(415, "The Content-Encoding of the request is not supported; use gzip, deflate or none")
     unpacker = zlib.decompressobj(wbits=CODINGS[coding])
     try:
-        unpacked = unpacker.decompress(body, MAX_BODY_BYTES + 1)
+        unpacked = unpacker.decompress(body, max_bytes + 1)
     except zlib.error as error:
         raise ApiError(400, f"Invalid request: the body is not valid {coding}") from error
-    if len(unpacked) > MAX_BODY_BYTES:
+    if len(unpacked) > max_bytes:
         raise too_large
     if not unpacker.eof:
         raise ApiError(400, f"Invalid request: the body ends in the middle of its {coding}")
@@ -159,15 +171,25 @@ def _parsed_query(encoded: bytes) -> dict[str, list[str]]:
         raise ApiError(400, "Invalid request: the form is malformed") from error
 
 
-async def _multipart(request: Request, body: bytes) -> dict[str, Any]:
+async def _multipart(request: Request, body: bytes, *, max_files: int) -> dict[str, Any]:
     async def stream() -> Any:
         yield body
 
     try:
-        form: FormData = await MultiPartParser(request.headers, stream(), max_files=0, max_fields=MAX_FIELDS).parse()
+        form: FormData = await MultiPartParser(
+            request.headers, stream(), max_files=max_files, max_fields=MAX_FIELDS
+        ).parse()
     except (MultiPartException, KeyError, ValueError) as error:
         raise ApiError(400, "Invalid request: the form is malformed") from error
-    return {name: FormValues(str(each) for each in form.getlist(name)) for name in form}
+    values = dict[str, Any]()
+    for name in form:
+        last = form.getlist(name)[-1]
+        if isinstance(last, UploadFile):
+            values[name] = Upload(last.filename or "", await last.read())
+        else:
+            values[name] = FormValues(str(each) for each in form.getlist(name))
+    await form.close()
+    return values
 
 
 def _json(body: bytes) -> dict[str, Any]:
@@ -212,13 +234,18 @@ def require_within(client: Client, n_texts: int, n_characters: int) -> None:
 
 
 @contextmanager
-def counted(client: Client, n_texts: int, n_characters: int, *, over_quota: ApiError) -> Iterator[None]:
+def counted(
+    client: Client, n_texts: int, n_characters: int, *, over_quota: ApiError, is_document: bool = False
+) -> Iterator[None]:
     """Count characters of a client for the block: requests at once share a quota.
+
+    A document has limits of its own, which were looked at before.
 
     They are taken back if the block raises before any work was done; not if the client has gone away meanwhile.
     Raises ApiError beyond the limits of the client, ``over_quota`` beyond its quota.
     """
-    require_within(client, n_texts, n_characters)
+    if not is_document:
+        require_within(client, n_texts, n_characters)
     if not client.has_quota(n_characters):
         raise over_quota
     client.use(n_characters)

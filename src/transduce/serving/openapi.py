@@ -12,6 +12,7 @@ from typing import Any, get_args
 from starlette.responses import Response
 
 from transduce.serving.api import Api, Endpoint, all_apis, endpoints_of, fields_of
+from transduce.serving.fields import Fields
 
 __all__ = ["openapi"]
 
@@ -37,7 +38,7 @@ def openapi() -> dict[str, Any]:
         for name, declared in endpoints_of(api):
             for path in declared.paths:
                 for method in declared.methods:
-                    operation = _operation(api, getattr(api, name), declared, method)
+                    operation = _operation(api, getattr(api, name), declared, path, method)
                     paths.setdefault(path, {})[method.lower()] = operation
     return {
         "openapi": "3.1.0",
@@ -51,7 +52,9 @@ def openapi() -> dict[str, Any]:
     }
 
 
-def _operation(api: type[Api], function: Callable[..., Any], declared: Endpoint, method: str) -> dict[str, Any]:
+def _operation(
+    api: type[Api], function: Callable[..., Any], declared: Endpoint, path: str, method: str
+) -> dict[str, Any]:
     summary, _, more = (inspect.getdoc(function) or "").partition("\n\n")
     operation: dict[str, Any] = {"tags": [declared.tag or api.tag], "summary": summary.removesuffix(".")}
     if more:
@@ -59,23 +62,31 @@ def _operation(api: type[Api], function: Callable[..., Any], declared: Endpoint,
     fields, statuses = fields_of(function), dict(declared.statuses)
     if fields is not None:
         statuses = dict([api.over_quota]) | STATUSES | statuses
-        operation |= _request(fields.schema(), method, declared.example)
+        operation |= _request(fields, path, method, declared.example)
     answers = {200: {"description": "Success", "content": _content(declared.gives)}}
     refused = {"application/json": {"schema": _schema(api.error)}}
     answers |= {code: {"description": statuses[code], "content": refused} for code in sorted(statuses)}
     return operation | {"responses": {str(code): each for code, each in answers.items()}}
 
 
-def _request(schema: dict[str, Any], method: str, example: Mapping[str, Any]) -> dict[str, Any]:
-    """Describe the fields of a request: in the query, or in a body of any form."""
+def _request(fields: type[Fields], path: str, method: str, example: Mapping[str, Any]) -> dict[str, Any]:
+    """Describe the fields of a request: in the path, in the query, or in a body of any form."""
+    schema = fields.schema()
+    in_path = [name for name in schema["properties"] if f"{{{name}}}" in path]
+    parameters = [_parameter(schema, name, "path") for name in in_path]
+    for name in in_path:
+        del schema["properties"][name]
+    schema["required"] = [name for name in schema["required"] if name not in in_path]
     if method == "POST":
         content = {"schema": schema} | ({"example": example} if example else {})
-        return {"requestBody": {"required": bool(schema["required"]), "content": dict.fromkeys(FORMS, content)}}
-    parameters = [
-        {"name": name, "in": "query", "required": name in schema["required"], "schema": each}
-        for name, each in schema["properties"].items()
-    ]
-    return {"parameters": parameters}
+        kinds = FORMS[-1:] if fields.takes_file() else FORMS
+        body = {"requestBody": {"required": bool(schema["required"]), "content": dict.fromkeys(kinds, content)}}
+        return body | ({"parameters": parameters} if parameters else {})
+    return {"parameters": parameters + [_parameter(schema, name, "query") for name in schema["properties"]]}
+
+
+def _parameter(schema: Mapping[str, Any], name: str, where: str) -> dict[str, Any]:
+    return {"name": name, "in": where, "required": name in schema["required"], "schema": schema["properties"][name]}
 
 
 def _content(gives: Any) -> dict[str, Any]:

@@ -21,11 +21,13 @@ function remember(map, key, value) {
   if (map.size > MAX_CACHED) map.delete(map.keys().next().value);
 }
 
-async function post(path, fields, signal) {
-  const headers = { "Content-Type": "application/json" };
+const post = (path, fields, signal) =>
+  send(path, JSON.stringify(fields), { "Content-Type": "application/json" }, signal);
+
+async function send(path, body, headers = {}, signal = undefined) {
   if ($("key").value) headers.Authorization = `Bearer ${$("key").value}`;
   for (let attempt = 0; ; attempt++) {
-    const response = await fetch(path, { method: "POST", headers, body: JSON.stringify(fields), signal });
+    const response = await fetch(path, { method: "POST", headers, body, signal });
     if (response.ok) return response.json();
     const retry = Number(response.headers.get("Retry-After"));
     if ([429, 503].includes(response.status) && retry && attempt < 3) {
@@ -68,6 +70,7 @@ async function start() {
     languages = known;
     const sources = languages.filter((each) => each.targets.length);
     $("key-label").hidden = !settings.apiKeys;
+    $("files").accept = settings.supportedFilesFormat.join();
     if (!sources.length) {
       $("error").textContent = "This server has no translator. Its other models are described in openapi.json.";
       $("error").hidden = false;
@@ -77,6 +80,7 @@ async function start() {
       $("source").replaceChildren(...auto, ...sources.map((each) => new Option(each.name, each.code)));
       $("source").value = settings.language.source.code;
       fillTargets(settings.language.target.code);
+      $("choose").hidden = !settings.filesTranslation;
     }
   } catch (error) {
     fail(error);

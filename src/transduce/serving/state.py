@@ -11,6 +11,7 @@ from starlette.requests import Request
 from transduce.errors import ConfigError
 from transduce.serving.access import Access, Client
 from transduce.serving.detection import LanguageDetector
+from transduce.serving.document_store import DocumentStore
 from transduce.serving.http import ApiError
 from transduce.serving.metrics import Metrics
 from transduce.serving.models import Served, ServedLanguageModel, ServedParser, ServedTranslator
@@ -26,7 +27,9 @@ class ServerState:
     access: Access = field(default_factory=Access)
     metrics: Metrics = field(default_factory=Metrics)
     request_timeout_s: float = 60.0  # a request that has waited longer is refused
+    document_timeout_s: float = 900.0  # a document that takes longer is not translated
     is_stopping: bool = False
+    documents: DocumentStore = field(default_factory=DocumentStore)
     translators: dict[tuple[str, str], ServedTranslator] = field(init=False)
     parsers: list[ServedParser] = field(init=False)
     language_models: dict[str, ServedLanguageModel] = field(init=False)
@@ -106,6 +109,7 @@ class ServerState:
         self.is_stopping = True
         for served in self.models:
             served.close()
+        self.documents.close()
         self.access.save()
 
 

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 from transduce.inference.translation.parts import FLAGS, Flag
 from transduce.inference.translation.text_division import Splitting
 from transduce.serving.models import AlignJob, ServedTranslator, TranslateJob
-from transduce.text.markup import MarkupRules
+from transduce.text.markup import MarkupRules, Unit
 
-__all__ = ["MAX_ALTERNATIVES", "WARNINGS_HEADER", "Splitting", "TranslatedText", "translate_texts", "warnings_header"]
+__all__ = [
+    "MAX_ALTERNATIVES",
+    "WARNINGS_HEADER",
+    "Splitting",
+    "TranslatedText",
+    "counted_flags",
+    "translate_texts",
+    "warnings_header",
+]
 
 MAX_ALTERNATIVES = 10
 LONG = 2000  # characters, from which on text is divided and put together in another thread
@@ -33,18 +41,19 @@ class TranslatedText:
 
 async def translate_texts(
     served: ServedTranslator,
-    texts: Sequence[str],
+    texts: Sequence[str | Unit],
     *,
     rules: MarkupRules | None = None,
     splitting: Splitting = "lines",
     n_alternatives: int = 0,
     timeout_s: float,
 ) -> list[TranslatedText]:
-    """Translate texts, with tags if there are ``rules``; spaces at the ends and empty lines stay.
+    """Translate texts, with tags if there are ``rules``, or units of documents.
 
-    Raises as ``Served.submit``.
+    Spaces at the ends and empty lines stay. Raises as ``Served.submit``.
     """
-    is_long, n_best = sum(map(len, texts)) >= LONG, 1 + n_alternatives
+    n_characters, n_best = sum(len(each.text if isinstance(each, Unit) else each) for each in texts), 1 + n_alternatives
+    is_long = n_characters >= LONG
 
     async def done(step: Callable[[], T]) -> T:
         return await asyncio.to_thread(step) if is_long else step()
@@ -52,7 +61,7 @@ async def translate_texts(
     work = await done(lambda: served.model.divided(texts, rules=rules, splitting=splitting))
     jobs = [TranslateJob(sentence.text, n_best=n_best) for sentence in work.sentences]
     translated = await served.submit(jobs, timeout_s=timeout_s)
-    served.metrics.characters(sum(map(len, texts)))
+    served.metrics.characters(n_characters)
     pairs = await done(lambda: work.pairs(translated))
     aligned = await served.submit([AlignJob(*pair) for pair in pairs], timeout_s=timeout_s)
     translations = await done(lambda: work.put_together(translated, aligned, n_best=n_best))
@@ -62,12 +71,17 @@ async def translate_texts(
     ]
 
 
-def warnings_header(results: Iterable[TranslatedText]) -> dict[str, str]:
+def counted_flags(results: Iterable[TranslatedText]) -> Counter[Flag]:
+    """Return in how many texts each thing may be wrong."""
+    return Counter(flag for each in results for flag in each.warnings)
+
+
+def warnings_header(counts: Mapping[Flag, int]) -> dict[str, str]:
     """Return the header that says what may be wrong with how many texts; none if nothing is.
 
-    >>> warnings_header([TranslatedText("a", warnings=("lost",)), TranslatedText("b", warnings=("source-cut", "lost"))])
+    >>> texts = [TranslatedText("a", warnings=("lost",)), TranslatedText("b", warnings=("source-cut", "lost"))]
+    >>> warnings_header(counted_flags(texts))
     {'X-Transduce-Warnings': 'source-cut=1, lost=2'}
     """
-    counts = Counter(flag for each in results for flag in each.warnings)
-    found = [f"{flag}={counts[flag]}" for flag in FLAGS if counts[flag]]
+    found = [f"{flag}={counts[flag]}" for flag in FLAGS if counts.get(flag)]
     return {WARNINGS_HEADER: ", ".join(found)} if found else {}

@@ -10,6 +10,7 @@ Shapes: X target words, Y source words.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, groupby
@@ -42,12 +43,16 @@ from transduce.text.word_spans import word_spans
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["MarkupRules", "Span", "Unit", "divide", "html_rules", "plain_unit", "rules_of", "unit_of", "xml_rules"]
+__all__ = [
+    "MarkupRules", "Span", "Unit", "divide", "divide_string", "html_rules", "plain_unit", "rules_of", "text_tokens",
+    "unit_of", "xml_rules",
+]  # fmt: skip
 
 BYTE_ORDER_MARK = "\ufeff"  # at the start of some documents
 MAX_DEPTH = 100  # of nested inline elements; deeper ones are placed as single tags
 _LINE_END = compiled_on_use("(\r\n|\r|\n)")
 _WORDS = compiled_on_use(rf"(?![{SPACELESS}]{{2}})[^\W_][^\W_]")
+_NAMED_ENTITY = compiled_on_use(r"&[A-Za-z_][\w.-]*+;")
 _FOLLOWING = SENTENCE_ENDS + STRONG_PAUSES + COMMAS + ")]}"  # signs without a space before them
 
 
@@ -61,6 +66,9 @@ class Unit:
     after: str
     raw: str  # the whole unit as it is in the source
     is_escaped: bool  # the result has entities
+    escape: Callable[[str], str] | None = (
+        None  # how words are written, where neither as plain text nor as HTML has them
+    )
 
     def put_back(
         self,
@@ -77,13 +85,36 @@ class Unit:
         target word belongs to each source word. Longer pieces, such as sentences, may take the place of words. Time and
         memory grow with X times Y.
         """
-        escape = escaped if self.is_escaped else str
+        return self.placed(target, target_words, weights_XY, source_words=source_words)[0]
+
+    def placed(
+        self,
+        target: str,
+        target_words: Sequence[Span] = (),
+        weights_XY: NDArray[np.float32] | None = None,
+        *,
+        source_words: Sequence[Span] | None = None,
+    ) -> tuple[str, int]:
+        """Return what ``put_back`` returns, and how many tags have a place that was guessed."""
+        escape = self.escape or (escaped if self.is_escaped else str)
         if not self.nodes:
-            return self.before + escape(target) + self.after
+            return self.before + escape(target) + self.after, 0
         assert weights_XY is not None
         words = word_spans(self.text) if source_words is None else source_words
         placing = Placing.of(self.text, words, target, target_words, weights_XY)
-        return self.before + placing.render(self.nodes, 0, len(target_words), escape, is_whole=True) + self.after
+        rendered = placing.render(self.nodes, 0, len(target_words), escape, is_whole=True)
+        return self.before + rendered + self.after, len(placing.guessed)
+
+    def lost_tags(self, rendered: str) -> list[str]:
+        """Return the tags of which a translation with tags has fewer than the source."""
+        counts = Counter(chain.from_iterable(map(_tags_of, self.nodes)))
+        return [tag for tag, n in counts.items() if rendered.count(tag) < n]
+
+
+def _tags_of(node: Node) -> Iterator[str]:
+    yield from filter(None, (node.opening, node.closing))
+    for child in node.children:
+        yield from _tags_of(child)
 
 
 def rules_of(format: str) -> MarkupRules | None:
@@ -106,8 +137,7 @@ def plain_unit(text: str, *, is_protected: bool) -> Unit:
     >>> unit.text, unit.put_back("siehe jetzt", word_spans("siehe jetzt"), np.eye(2, dtype=np.float32))
     ('see now', ' siehe https://x.org jetzt ')
     """
-    tokens = list(_protected(Token("text", text))) if is_protected else [Token("text", text)]
-    return unit_of(tokens, str, is_escaped=False)
+    return unit_of(text_tokens(text, is_protected=is_protected), str, is_escaped=False)
 
 
 def divide(markup: str, rules: MarkupRules, *, is_protected: bool = False) -> list[str | Unit]:
@@ -155,7 +185,10 @@ def _divided(tokens: Sequence[Token], rules: MarkupRules, *, is_protected: bool)
                     yield unit()
                     yield line
                 elif line:
-                    inline.extend(_protected(Token("text", line)) if is_protected else [Token("text", line)])
+                    for piece in (
+                        _without_unknown_entities(line, decode) if rules.kind == "xml" else [Token("text", line)]
+                    ):
+                        inline += text_tokens(piece.raw, is_protected=is_protected) if piece.kind == "text" else [piece]
         else:
             inline.append(token)
     yield unit()
@@ -165,13 +198,18 @@ def _section(token: Token, *, is_protected: bool) -> Iterator[str | Unit]:
     """Yield the parts of a section of XML."""
     opening, closing = CDATA
     yield opening
-    rules = html_rules()
-    if any(each.kind != "text" for each in read_tokens(token.content, rules)):
-        yield from divide(token.content, rules, is_protected=is_protected)
-    else:
-        for line in _LINE_END.split(token.content):
-            yield plain_unit(line, is_protected=is_protected) if line.strip() else line
+    yield from divide_string(token.content, is_protected=is_protected)
     yield closing
+
+
+def divide_string(text: str, *, is_protected: bool) -> Iterator[str | Unit]:
+    """Yield the units of a text that is HTML if it has tags, and else lines of plain text."""
+    rules = html_rules()
+    if any(each.kind != "text" for each in read_tokens(text, rules)):
+        yield from divide(text, rules, is_protected=is_protected)
+    else:
+        for line in _LINE_END.split(text):
+            yield plain_unit(line, is_protected=is_protected) if line.strip() else line
 
 
 def _joined(parts: Iterable[str | Unit]) -> list[str | Unit]:
@@ -183,20 +221,41 @@ def _joined(parts: Iterable[str | Unit]) -> list[str | Unit]:
     return joined
 
 
-def _protected(token: Token) -> Iterator[Token]:
-    """Yield a text with its URLs, addresses and placeholders as single tags."""
+def text_tokens(text: str, *, is_protected: bool) -> list[Token]:
+    """Return a text as tokens. ``is_protected``: its URLs, addresses and placeholders are single tags."""
+    return list(_cut(text, address_spans(text))) if is_protected else [Token("text", text)]
+
+
+def _without_unknown_entities(text: str, decode: Callable[[str], str]) -> Iterator[Token]:
+    """Yield a text of XML; entities that only its own declarations explain are single tags."""
+    spans = (
+        [match.span() for match in _NAMED_ENTITY.finditer(text) if decode(match[0]) == match[0]] if "&" in text else []
+    )
+    return _cut(text, spans)
+
+
+def _cut(text: str, spans: Iterable[Span]) -> Iterator[Token]:
+    """Yield a text with some spans as single tags."""
     position = 0
-    for start, end in address_spans(token.raw):
+    for start, end in spans:
         if position < start:
-            yield Token("text", token.raw[position:start])
-        yield Token("single", token.raw[start:end])
+            yield Token("text", text[position:start])
+        yield Token("single", text[start:end])
         position = end
-    if position < len(token.raw):
-        yield Token("text", token.raw[position:])
+    if position < len(text):
+        yield Token("text", text[position:])
 
 
-def unit_of(tokens: Sequence[Token], decode: Callable[[str], str], *, is_escaped: bool) -> Unit:
+def unit_of(
+    tokens: Sequence[Token],
+    decode: Callable[[str], str],
+    *,
+    is_escaped: bool,
+    escape: Callable[[str], str] | None = None,
+) -> Unit:
     """Build a unit from text and inline tags. ``decode`` replaces entities; ``is_escaped``: the result has them again.
+
+    ``escape`` writes words as other formats have them.
 
     A tag need not be one of markup: a placeholder is a ``single`` token, what surrounds words a ``start`` and an
     ``end`` of one name.
@@ -245,7 +304,8 @@ def unit_of(tokens: Sequence[Token], decode: Callable[[str], str], *, is_escaped
             stack.append((index, node.children))
     text = "".join(pieces)
     raw = "".join(token.raw for token in tokens)
-    return Unit(text, tuple(roots), _rewritten(before, is_escaped), _rewritten(after, is_escaped), raw, is_escaped)
+    spaces = _rewritten(before, is_escaped), _rewritten(after, is_escaped)
+    return Unit(text, tuple(roots), *spaces, raw, is_escaped, escape)
 
 
 def _are_words(previous: str, following: str) -> bool:

@@ -15,8 +15,9 @@ from transduce.patterns import compiled_on_use
 from transduce.text.punctuation import COMMAS, SENTENCE_ENDS, STRONG_PAUSES
 
 __all__ = [
-    "CDATA", "MarkupRules", "Token", "decoder", "escaped", "html_rules", "is_preformatted", "kept_whole",
-    "matching_ends", "outline", "read_tokens", "xml_rules",
+    "CDATA", "MarkupRules", "Token", "attributes", "attributes_of", "decoder", "escaped", "html_rules",
+    "is_preformatted", "is_untranslated", "kept_whole", "matching_ends", "outline", "read_tokens", "untranslated_whole",
+    "xml_rules",
 ]  # fmt: skip
 
 _NAME = compiled_on_use(r"</?([A-Za-z][\w:.-]*+|\d++(?=\s*+/?>))")  # <0> and <1/> are tags of i18next
@@ -169,7 +170,7 @@ def _tag(markup: str, start: int, end: int, name: str, rules: MarkupRules, missi
 
 def _ends_with_value(token: Token) -> bool:
     """Whether the slash that ends a tag is part of a value without quotation marks: ``<a href=https://x.org/>``."""
-    *_, last = [None, *_attributes_of(token)]
+    *_, last = [None, *attributes_of(token)]
     return last is not None and (last[4] or "").endswith("/")
 
 
@@ -177,24 +178,25 @@ def is_preformatted(token: Token, rules: MarkupRules) -> bool:
     """Whether the line ends inside an element that begins with this tag are line ends."""
     if token.kind != "start":
         return False
-    return token.name in _PREFORMATTED if rules.kind == "html" else _attributes(token).get("xml:space") == "preserve"
+    return token.name in _PREFORMATTED if rules.kind == "html" else attributes(token).get("xml:space") == "preserve"
 
 
-def _is_untranslated(token: Token) -> bool:
+def is_untranslated(token: Token) -> bool:
     """Whether the attributes of a tag of HTML say so."""
     if "translate" not in token.raw.lower():
         return False
-    values = _attributes(token)
+    values = attributes(token)
     return values.get("translate", "").lower() == "no" or "notranslate" in values.get("class", "").lower().split()
 
 
-def _attributes(token: Token) -> dict[str, str]:
+def attributes(token: Token) -> dict[str, str]:
     """Return the attributes of a tag: lower-cased name to value; the first of two equal names counts."""
-    found = reversed(list(_attributes_of(token)))
+    found = reversed(list(attributes_of(token)))
     return {each[1].lower(): each[2] or each[3] or each[4] or "" for each in found}
 
 
-def _attributes_of(token: Token) -> Iterator[re.Match[str]]:
+def attributes_of(token: Token) -> Iterator[re.Match[str]]:
+    """Yield the attributes of a tag: a name, and a value in double, single or no quotation marks as groups 1 to 4."""
     return _ATTRIBUTE.finditer(token.raw, 1 + len(token.name), len(token.raw) - 1)
 
 
@@ -203,13 +205,18 @@ def kept_whole(tokens: Sequence[Token], rules: MarkupRules) -> list[Token]:
 
     Such are elements that are not translated, and those around signs only, which models often drop: ↑, *, ®, an emoji.
     """
+    translated = untranslated_whole(tokens, rules)
+    return list(_merged(translated, _Signs(translated, rules).are_all_in))
+
+
+def untranslated_whole(tokens: Sequence[Token], rules: MarkupRules) -> list[Token]:
+    """Return the tokens; each element that is not translated becomes a single one."""
 
     def is_ignored(index: int, _end: int) -> bool:
         token = tokens[index]
-        return token.name in rules.ignored or (rules.kind == "html" and _is_untranslated(token))
+        return token.name in rules.ignored or (rules.kind == "html" and is_untranslated(token))
 
-    translated = list(_merged(tokens, is_ignored))
-    return list(_merged(translated, _Signs(translated, rules).are_all_in))
+    return list(_merged(tokens, is_ignored))
 
 
 def _merged(tokens: Sequence[Token], is_kept: Callable[[int, int], bool]) -> Iterator[Token]:

@@ -3,6 +3,9 @@
 A pair of tags surrounds the run of target words that belongs to the words between them in the source; a single tag, or
 an element that is not translated, goes where the fewest words change sides. The result is nested as the source is.
 
+Where no target word belongs to the words of a pair more than it would by chance, its place is guessed: around all
+words, or beside other pairs by its position in the source.
+
 Shapes: X target words, Y source words.
 """
 
@@ -11,7 +14,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import accumulate, chain
 from typing import TYPE_CHECKING
 
 from transduce.imports import numpy as np
@@ -82,6 +85,8 @@ class Placing:
     sums_XY: NDArray[np.float32]  # of the weights before each source word
     starts: Sequence[int]  # of the source words
     ends: Sequence[int]
+    n_words_before: Sequence[int]  # of each source word, and of the end: words, not marks
+    guessed: list[Node] = field(default_factory=list)  # pairs whose words were found nowhere, once rendered
 
     @classmethod
     def of(
@@ -97,7 +102,9 @@ class Placing:
         zeros_X1 = np.zeros((len(target_words), 1), np.float32)
         sums_XY = np.concatenate((zeros_X1, np.cumsum(weights_XY, axis=1)), axis=1)
         starts, ends = [start for start, _ in source_words], [end for _, end in source_words]
-        return cls(source, source_words, target, target_words, sums_XY, starts, ends)
+        is_word = [not _is_mark(source[start:end]) for start, end in source_words]
+        n_words_before = [*accumulate(is_word, initial=0)]
+        return cls(source, source_words, target, target_words, sums_XY, starts, ends, n_words_before)
 
     def render(
         self, nodes: Sequence[Node], low: int, high: int, escape: Callable[[str], str], *, is_whole: bool = False
@@ -161,15 +168,18 @@ class Placing:
 
         A pair without words, or for which no target word is left, has none.
         """
-        found = []
+        found, n_pairs = [], sum(node.start < node.end for node in nodes)
         for node in nodes:
-            first, last = bisect_right(self.ends, node.start), bisect_left(self.starts, node.end)
+            first, last = self._range(node)
             if node.start < node.end and first < last:
                 values_X = self.sums_XY[low:high, last] - self.sums_XY[low:high, first] - 0.5
                 if last - first == len(self.source_words):
                     values_X = np.ones_like(values_X)
                 elif words := self._without_letters(first, last):
                     values_X = np.where(self._may_be_X(words, values_X, low), values_X, TAKEN)
+                elif values_X.max(initial=-1) + 0.5 <= self._chance(first, last):
+                    self.guessed.append(node)
+                    values_X = self._by_position_X(first, last, low, high) if n_pairs > 1 else np.ones_like(values_X)
                 found.append((float(values_X.max(initial=-1)), node, values_X))
         found.sort(key=lambda each: -each[0])
         is_free_X, is_inside = np.ones(high - low, bool), np.zeros(high - low + 1, bool)
@@ -180,7 +190,23 @@ class Placing:
                 is_free_X[span[0] : span[1]] = False
                 is_inside[span[0] + 1 : span[1]] = True
                 spans[id(node)] = (low + span[0], low + span[1])
+            elif node not in self.guessed and not self._without_letters(*self._range(node)):
+                self.guessed.append(node)
         return spans, is_inside
+
+    def _range(self, node: Node) -> Span:
+        """Return the (first, end) of the source words inside a pair."""
+        return bisect_right(self.ends, node.start), bisect_left(self.starts, node.end)
+
+    def _chance(self, first: int, last: int) -> float:
+        """Return how much a target word would belong to a range of source words if it belonged to all words alike."""
+        n_words_before = self.n_words_before
+        return (n_words_before[last] - n_words_before[first]) / max(1, n_words_before[-1]) * (1 + TOLERANCE)
+
+    def _by_position_X(self, first: int, last: int, low: int, high: int) -> NDArray[np.float64]:
+        """Return the values of target words if the words of both languages came in the same order."""
+        place_X = (np.arange(low, high) + 0.5) * len(self.source_words) / max(1, len(self.target_words))
+        return np.where((first <= place_X) & (place_X < last), 0.5, -0.5)
 
     def _without_letters(self, first: int, last: int) -> set[str]:
         """Return the source words of a range if none has a letter."""
@@ -223,6 +249,7 @@ def _has_digit(word: str) -> bool:
     return any(map(str.isdigit, word))
 
 
+TOLERANCE = 1e-3  # of weights that are alike
 TAKEN = -1e6  # the value of a word that belongs to another pair
 
 

@@ -56,8 +56,9 @@ _KINDS = {
     # An argument of ICU or Java, with the texts for its cases.
     r"|\{\s?\w+\s?,\s?(?:plural|select|selectordinal|number|date|time|spellout|ordinal|duration|choice|list)\b"
     rf"(?:[^{{}}]|\{{(?:[^{{}}]|{_BRACED}){{0,500}}\}}){{0,500}}\}}"
+    r"|\$t\([^()]{1,200}\)"  # another message of i18next
     r"|\{\s?\$[\w-]+\s?\}|\{ ?[\w\ufdd0]*(?:[.:!\[-][^{}\s]*)? ?\}"
-    r"|%\(\w+\)[-+#0 ]?\d*(?:\.\d+)?[a-zA-Z]|(?<![\w%])%[a-zA-Z](?:[-/.:]%[a-zA-Z])+|(?<![\w%])%\w+%(?!\w)"
+    r"|%\(\w+\)[-+#0 ]?\d*(?:\.\d+)?[a-zA-Z]|(?<![\w%])%[a-zA-Z](?:[-/.:]%[a-zA-Z])+|(?<![\w%])%\w+%(?!\w)|%#@\w+@"
     r"|%(?:\d+\$)?[-+#0]?(?:\d*|\*)(?:\.(?:\d+|\*))?(?:hh?|ll?|[zjtLq])?[sdifuxXcgGeEopaAn@](?![A-Za-z])"
     r"|(?<![\w%])%L?\d\d?\b|%%"
     rf"|\$\d\b(?![.,]?\d){_NO_SCALE}"

@@ -18,6 +18,7 @@ from transduce.errors import ConfigError
 from transduce.inference.language_models.responses import RewardModel
 from transduce.inference.translation.parts import TranslatedSegment, Translation
 from transduce.inference.translation.translator import LineOptions, Translator
+from transduce.text.markup import Unit
 
 __all__ = ["BestOfSamples", "drawn_segments", "rewards_of_translations", "seeds_of_draws"]
 
@@ -37,14 +38,14 @@ class BestOfSamples:
         self.translator, self.reward_model, self.n = translator, reward_model, n
         self.src_language, self.tgt_language = translator.src_language, translator.tgt_language
         self.search: SearchConfig = sampling_like(translator.search, seed=seed, temperature=temperature)
-        self.max_source_tokens = translator.max_source_tokens
+        self.max_source_tokens, self.has_masks = translator.max_source_tokens, translator.has_masks
 
     def translate(self, texts: Sequence[str], *, search: SearchConfig | None = None) -> list[str]:
         """Translate a list of texts."""
         return [translation.text for translation in self.translate_lines(texts, search=search)]
 
     def translate_lines(
-        self, lines: Iterable[str], *, search: SearchConfig | None = None, **options: Unpack[LineOptions]
+        self, lines: Iterable[str | Unit], *, search: SearchConfig | None = None, **options: Unpack[LineOptions]
     ) -> Iterator[Translation]:
         """Translate a stream of lines, in order; empty lines stay empty. Each segment of a line has its own draws.
 

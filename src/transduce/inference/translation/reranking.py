@@ -12,6 +12,7 @@ from transduce.inference.translation.forced_scores import log_probabilities
 from transduce.inference.translation.parts import ScoredText, TranslatedSegment, Translation
 from transduce.inference.translation.translator import LineOptions, Translator
 from transduce.search import LengthPenalty
+from transduce.text.markup import Unit
 
 __all__ = ["Reranker"]
 
@@ -40,13 +41,14 @@ class Reranker:
         self.translator, self.reverse, self.weight = translator, reverse, weight
         self.src_language, self.tgt_language = languages
         self.search, self.max_source_tokens = translator.search, translator.max_source_tokens
+        self.has_masks = translator.has_masks
 
     def translate(self, texts: Sequence[str], *, search: SearchConfig | None = None) -> list[str]:
         """Translate a list of texts."""
         return [translation.text for translation in self.translate_lines(texts, search=search)]
 
     def translate_lines(
-        self, lines: Iterable[str], *, search: SearchConfig | None = None, **options: Unpack[LineOptions]
+        self, lines: Iterable[str | Unit], *, search: SearchConfig | None = None, **options: Unpack[LineOptions]
     ) -> Iterator[Translation]:
         """Translate a stream of lines, in order; empty lines stay empty. Reranking always needs the scores.
 

@@ -93,9 +93,12 @@ class TextTranslation:
         if text.is_cut:
             flags.append("source-cut")
         choices = best_combinations([each.n_best for each in translated], n_best)
+        written = [self._version(text, choice, weights) for choice in choices]
+        if written[0][1]:
+            flags.append("guessed")
         versions = distinct_texts(
-            ScoredText(self._version(text, choice, weights), sum((each.score for each in choice), start=0.0))
-            for choice in choices
+            ScoredText(version, sum((each.score for each in choice), start=0.0))
+            for (version, _), choice in zip(written, choices, strict=True)
         )
         n_segments = sum(len(unit.segments) for unit in text.units)
         links = self._links(text, versions[0].text, choices[0], weights) if self._is_linked else ()
@@ -120,19 +123,21 @@ class TextTranslation:
                 blocks.append((*words, _block(pair, (len(words[1]), len(words[0])), weights)))
         return word_links(text.source, target, blocks)
 
-    def _version(self, text: DividedText, choice: Sequence[ScoredText], weights: _Weights) -> str:
-        """Return one of the translations of a text, from those of its sentences."""
+    def _version(self, text: DividedText, choice: Sequence[ScoredText], weights: _Weights) -> tuple[str, int]:
+        """Return one of the translations of a text, from those of its sentences; and how many tags are guessed."""
         chosen = iter(choice)
-        return "".join(
-            part if isinstance(part, str) else self._unit(part, _targets(part, chosen), weights) for part in text.parts
-        )
+        written = [
+            (part, 0) if isinstance(part, str) else self._unit(part, _targets(part, chosen), weights)
+            for part in text.parts
+        ]
+        return "".join(part for part, _ in written), sum(n for _, n in written)
 
-    def _unit(self, part: DividedUnit, targets: Sequence[str], weights: _Weights) -> str:
-        """Return the translation of a unit from those of its segments."""
+    def _unit(self, part: DividedUnit, targets: Sequence[str], weights: _Weights) -> tuple[str, int]:
+        """Return the translation of a unit from those of its segments, and how many places of tags are guessed."""
         spaces = spaces_between(targets, part.segments, self._tgt_language)
         target = "".join(chain.from_iterable(zip(targets, spaces, strict=True)))
         if not part.unit.nodes:
-            return part.unit.put_back(target)
+            return part.unit.placed(target)
         sources = [segment.text for segment in part.segments]
         source_spans = _places(part.unit.text, sources)
         target_spans = _places(target, targets)
@@ -142,7 +147,7 @@ class TextTranslation:
         if n_source * n_target > MAX_CELLS:
             source_spans, target_spans = _grouped(source_spans), _grouped(target_spans)
             weights_XY = np.eye(len(target_spans), dtype=np.float32)
-            return part.unit.put_back(target, target_spans, weights_XY, source_words=source_spans)
+            return part.unit.placed(target, target_spans, weights_XY, source_words=source_spans)
         weights_XY = np.zeros((n_target, n_source), np.float32)
         row = column = 0
         for pair, of_source, of_target in zip(
@@ -151,7 +156,7 @@ class TextTranslation:
             block_XY = weights_XY[row : row + len(of_target), column : column + len(of_source)]
             block_XY[:] = _block(pair, block_XY.shape, weights)
             row, column = row + len(of_target), column + len(of_source)
-        return part.unit.put_back(
+        return part.unit.placed(
             target, [*chain.from_iterable(target_words)], weights_XY, source_words=[*chain.from_iterable(source_words)]
         )
 

@@ -11,7 +11,8 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain, repeat
-from typing import TypedDict, Unpack, overload
+from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict, Unpack, overload
 
 from transduce.config import SearchConfig, TextFormat
 from transduce.config.decoding import DecodingOptions, greedy_unless_sampled
@@ -30,6 +31,10 @@ from transduce.inference.translation.text_translation import Pair, TextTranslati
 from transduce.text import Segment, n_masks
 from transduce.text.chunks import chunks
 from transduce.text.markup import MarkupRules, Unit, rules_of
+
+if TYPE_CHECKING:
+    from transduce.documents.document import Wanted
+    from transduce.inference.translation.document_translation import DocumentReport
 
 __all__ = [
     "CHUNK_LINES", "LineOptions", "MaskPredictTranslator", "Prefix", "ScoredText", "Translation", "Translator",
@@ -93,6 +98,11 @@ class Translator(SegmentTranslator):
     @cached_property
     def _divider(self) -> TextDivider:
         return TextDivider(self._segmenter, self.tokenizers, self.tgt_language)
+
+    @property
+    def has_masks(self) -> bool:
+        """Whether the model itself copies URLs and placeholders."""
+        return self._divider.has_masks
 
     @overload
     def translate(self, texts: Sequence[str], *, n_best: None = None, **options: Unpack[_Options]) -> list[str]: ...
@@ -241,6 +251,34 @@ class Translator(SegmentTranslator):
                 chunks(pairs, chunk_lines, lambda pair: len(pair[0].raw if isinstance(pair[0], Unit) else pair[0])),
             )
         )
+
+    def translate_file(
+        self,
+        source: str | Path,
+        out: str | Path,
+        *,
+        search: SearchConfig | None = None,
+        progress: bool | Progress = False,
+        format: str = "",
+        wanted: Wanted = "empty",
+        is_trusted: bool = False,
+        **options: Unpack[SearchKeywords],
+    ) -> DocumentReport:
+        """Translate a document, such as report.docx, to a file, or to one of its name in the folder ``out``.
+
+        Its texts are translated with the tags inside them, and everything else stays, byte for byte. ``format="html"``
+        reads it so, whatever its name or content tells. Of a file with translations, texts without one are
+        ``wanted``, also those that it calls unsure ("fuzzy"), or "all"; new ones are marked as unsure unless
+        ``is_trusted``. Returns what was translated, and what was not and why. Raises DataError for what cannot be read
+        or written, ConfigError for an unknown format.
+        """
+        from transduce.inference.translation.document_files import translate_file
+
+        overridden = DecodingOptions(**options).applied_to(search or self.search)
+        return translate_file(
+            self, Path(source), Path(out), search=overridden, progress=progress, format=format, wanted=wanted,
+            is_trusted=is_trusted,
+        )  # fmt: skip
 
     def divided(
         self,

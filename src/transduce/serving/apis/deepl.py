@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import PurePath
 from typing import Any, ClassVar, Literal
+
+from starlette.responses import FileResponse
 
 from transduce.config import base_language
 from transduce.serving.api import Api, Ask, endpoint
+from transduce.serving.document_jobs import DocumentJob, DocumentJobs
+from transduce.serving.documents import SentDocument, file_response, named, read_document, translated_document
 from transduce.serving.fields import Fields, Names, Texts, field
-from transduce.serving.http import ApiError
+from transduce.serving.http import ApiError, Upload
 from transduce.serving.routing import LanguageRefused, name_of, sources_of, target_of, translated
-from transduce.serving.translating import Splitting, warnings_header
+from transduce.serving.state import ServerState
+from transduce.serving.translating import Splitting, counted_flags, warnings_header
 from transduce.text.markup import MarkupRules, html_rules, xml_rules
 
 __all__ = ["DeepL"]
 
+SECONDS_REMAINING = 2  # that clients are told to wait, which cannot be known
 UNLIMITED = 10**12  # what DeepL reports of keys without a limit
 # Varieties that DeepL wants to be told as targets.
 VARIETIES = {
@@ -63,12 +71,43 @@ class LanguagesFields(Fields):
     type: Literal["source", "target"] = field("source")
 
 
+class DocumentFields(Fields):
+    """The fields of /v2/document. Those without effect are checked: clients send them with every request."""
+
+    file: Upload = field(description="The document")
+    filename: str = field("", "Its name, if the file has none")
+    target_lang: str = field(description="Language code", low=1)
+    source_lang: str = field("", "Language code; recognised if absent")
+    output_format: str = field("", "The ending of its name: documents keep their format")
+    formality: Literal["default", "prefer_more", "prefer_less"] = field(
+        "default", "Without effect: models have no tones. more and less are refused"
+    )
+    enable_beta_languages: bool = field(False, "Without effect")
+    glossary_id: None = field(None, "Refused")
+    glossary_ids: None = field(None, "Refused")
+    style_id: None = field(None, "Refused")
+    translation_memory_id: None = field(None, "Refused")
+    translation_memory_threshold: None = field(None, "Refused")
+
+
+class HandleFields(Fields):
+    """The fields of /v2/document/{document_id} and its result."""
+
+    document_id: str = field(low=1)
+    document_key: str = field(low=1)
+
+
 class DeepL(Api):
     """The endpoints."""
 
     name, tag, prefixes = "deepl", "DeepL", ("/v1/", "/v2/")
     over_quota = (456, "Quota exceeded")
     error: ClassVar[Any] = {"message": str}
+
+    def __init__(self, state: ServerState, prefix: str) -> None:
+        """``prefix`` is that of ``Api``."""
+        super().__init__(state, prefix)
+        self.jobs = DocumentJobs()
 
     @classmethod
     def error_body(cls, error: ApiError) -> object:
@@ -91,7 +130,7 @@ class DeepL(Api):
             sources, splitting = [each.language for each in detected], SPLITTINGS[asked.split_sentences]
             work = translated(self.state, texts, sources, target, rules=_rules(asked), splitting=splitting)
             results = await ask.done(work)
-        ask.headers.update(warnings_header(results))
+        ask.headers.update(warnings_header(counted_flags(results)))
         translations = [
             {
                 "detected_source_language": base_language(language).upper(), "text": result.text,
@@ -121,6 +160,71 @@ class DeepL(Api):
         """Characters of this month."""
         limit = ask.client.limits.characters_per_month or UNLIMITED
         return {"character_count": ask.client.characters_used, "character_limit": limit}
+
+    @endpoint(
+        "POST", "/v2/document", gives={"document_id": str, "document_key": str},
+        statuses={413: "The document is too large"},
+    )  # fmt: skip
+    async def document(self, ask: Ask[DocumentFields]) -> dict[str, str]:
+        """Take a document, such as docx, which is translated afterwards."""
+        asked, source = ask.fields, ask.fields.source_lang.strip()
+        file = Upload(asked.filename or asked.file.name, asked.file.data)
+        if asked.output_format and asked.output_format.lower() != PurePath(file.name).suffix[1:].lower():
+            raise ApiError(400, "Value for 'output_format' not supported.")
+        try:
+            sent = await ask.done(read_document(self.state, file, source, asked.target_lang, ask.client))
+        except LanguageRefused as error:
+            raise ApiError(400, f"Value for '{error.side}_lang' not supported.") from error
+        if not ask.client.has_quota(sent.n_characters):
+            raise ApiError(*self.over_quota)
+        job = self.jobs.begin(self._translated(ask, sent))
+        return {"document_id": job.id, "document_key": job.key}
+
+    async def _translated(self, ask: Ask[DocumentFields], sent: SentDocument) -> tuple[str, int]:
+        """Translate a document; return its key in the store, and its characters."""
+        with ask.counted(1, sent.n_characters, is_document=True):
+            result = await translated_document(self.state, sent)
+        key = await asyncio.to_thread(self.state.documents.keep, result.data, named(sent.name, sent.target))
+        return key, sent.n_characters
+
+    @endpoint(
+        "GET POST", "/v2/document/{document_id}", statuses={404: "There is no such document"},
+        gives={
+            "document_id": str, "status": str, "seconds_remaining?": int, "billed_characters?": int,
+            "error_message?": str,
+        },
+    )  # fmt: skip
+    async def document_status(self, ask: Ask[HandleFields]) -> dict[str, Any]:
+        """How far a document is: translating, done or error."""
+        job = self._job(ask)
+        answer: dict[str, Any] = {"document_id": job.id, "status": job.status}
+        if job.status == "done":
+            answer["billed_characters"] = job.result[1]
+        elif job.status == "error":
+            answer["error_message"] = job.error.message
+        else:
+            answer["seconds_remaining"] = SECONDS_REMAINING
+        return answer
+
+    @endpoint(
+        "GET POST", "/v2/document/{document_id}/result", gives=FileResponse,
+        statuses={404: "There is no such document", 503: "It is not translated yet"},
+    )  # fmt: skip
+    async def document_result(self, ask: Ask[HandleFields]) -> FileResponse:
+        """A translated document."""
+        job = self._job(ask)
+        if job.status == "translating":
+            raise ApiError(503, "The document is not translated yet", retry_after_s=SECONDS_REMAINING)
+        kept = self.state.documents.find(job.result[0]) if job.status == "done" else None
+        if kept is None:
+            raise ApiError(404, "There is no such document, or not any more")
+        return file_response(kept)
+
+    def _job(self, ask: Ask[HandleFields]) -> DocumentJob:
+        job = self.jobs.find(ask.fields.document_id, ask.fields.document_key)
+        if job is None:
+            raise ApiError(404, "There is no such document, or not any more")
+        return job
 
     @endpoint("GET", "/v2/glossaries", gives={"glossaries": [dict]})
     async def glossaries(self, ask: Ask[Fields]) -> dict[str, Any]:

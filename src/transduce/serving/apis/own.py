@@ -27,7 +27,7 @@ from transduce.serving.models import (
     TranslateJob,
 )
 from transduce.serving.routing import AUTO, sources_of, stays
-from transduce.serving.translating import MAX_ALTERNATIVES, translate_texts, warnings_header
+from transduce.serving.translating import MAX_ALTERNATIVES, counted_flags, translate_texts, warnings_header
 from transduce.text import Segment, word_spans
 
 __all__ = ["OwnApi"]
@@ -92,7 +92,7 @@ class OwnApi(Api):
             segments = await asyncio.to_thread(_segments_of, served, text)
             texts, timeout_s = [each.text for each in segments], self.state.request_timeout_s
             translated = await ask.done(translate_texts(served, texts, splitting="none", timeout_s=timeout_s))
-        ask.headers.update(warnings_header(translated))
+        ask.headers.update(warnings_header(counted_flags(translated)))
         sentences = [
             {"source": segment.text, "space": segment.space, "translation": each.text}
             for segment, each in zip(segments, translated, strict=True)

@@ -1,0 +1,83 @@
+r"""Apple's tables of strings: ``"key" = "text";`` with comments, and property lists with plural forms."""
+
+from __future__ import annotations
+
+import re
+
+from transduce.documents.document import Document, Format, Reading
+from transduce.documents.encodings import decoded
+from transduce.documents.messages import message_parts
+from transduce.documents.spliced import Embedded, Part, Region, SplicedText, with_words
+from transduce.documents.xml import decoded_xml
+from transduce.errors import DataError
+from transduce.patterns import compiled_on_use
+from transduce.text.markup import text_tokens, unit_of, xml_rules
+from transduce.text.markup_reading import decoder, read_tokens
+
+__all__ = ["FORMATS"]
+
+_STRING = r'"((?:[^"\\]|\\.)*+)"'
+_COMMENT = r"/\*.*?\*/|//[^\n]*+"
+_PAIR = compiled_on_use(rf"(?:\s|{_COMMENT})*+(?:{_STRING}|([\w.$-]++))\s*+=\s*+{_STRING}\s*+;", re.DOTALL)
+_REST = compiled_on_use(rf"\ufeff?(?:\s|{_COMMENT})*+", re.DOTALL)
+_ESCAPE = compiled_on_use(r"\\(?:[uU]([0-9A-Fa-f]{4})|(.))", re.DOTALL)
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
+_WRITTEN = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+_SPECIAL = compiled_on_use(r'[\\"\n\t\r]')
+_TEXT_KEYS = frozenset(("NSStringLocalizedFormatKey", "zero", "one", "two", "few", "many", "other"))
+
+
+def read(data: bytes, reading: Reading) -> Document:
+    """Read a table of strings in UTF-8, or UTF-16 with a byte order mark."""
+    text, encoding = decoded(data)
+    embedded, parts, position = Embedded(text), list[Part](), 0
+    end = int(text.startswith("\ufeff"))
+    while match := _PAIR.match(text, end):
+        end = match.end()
+        value = _decoded(match[3])
+        context = _decoded(match[1]) if match[1] is not None else match[2]
+        parts.append(text[position : match.start(3)])
+        parts.append(Region(match[3], message_parts(value, embedded, reading), _encoded, context))
+        position = match.end(3)
+    rest = _REST.match(text, end)
+    if rest is None or rest.end() < len(text):
+        n_lines = 1 + text.count("\n", 0, rest.end() if rest else end)
+        raise DataError(f'line {n_lines:,} is no entry of a table of strings; one is "key" = "text";')
+    parts.append(text[position:])
+    return SplicedText(parts, encoding, embedded=embedded)
+
+
+def read_plurals(data: bytes, reading: Reading) -> Document:
+    """Read a property list with plural forms (stringsdict)."""
+    text, encoding = decoded_xml(data)
+    rules, parts, path, position = xml_rules(), list[Part](), [""], 0
+    decode, name, start = decoder(rules), "", 0
+    for token in read_tokens(text, rules):
+        start += len(token.raw)
+        if token.kind in ("start", "end"):
+            name = token.name if token.kind == "start" else ""
+            if token.name == "dict":
+                path = [*path, ""] if name else path[:-1]
+        elif token.kind == "text" and name == "key" and path:
+            path[-1] = decode(token.raw)
+        elif token.kind == "text" and name == "string" and path and path[-1] in _TEXT_KEYS:
+            unit = unit_of(text_tokens(token.raw, is_protected=reading.is_protected), decode, is_escaped=True)
+            parts.append(text[position : start - len(token.raw)])
+            parts.append(Region(token.raw, [with_words(unit)], context="/".join(path[1:])))
+            position = start
+    parts.append(text[position:])
+    return SplicedText(parts, encoding, "xmlcharrefreplace")
+
+
+def _decoded(text: str) -> str:
+    return _ESCAPE.sub(lambda each: chr(int(each[1], 16)) if each[1] else _ESCAPES.get(each[2], each[2]), text)
+
+
+def _encoded(text: str) -> str:
+    return _SPECIAL.sub(lambda each: _WRITTEN[each[0]], text)
+
+
+FORMATS = (
+    Format("strings", (".strings",), read, "text/plain"),
+    Format("stringsdict", (".stringsdict",), read_plurals, "application/xml"),
+)

@@ -1,0 +1,186 @@
+"""Documents of OpenDocument (ODT, ODS, ODP): paragraphs, cells, notes, comments, drawings, charts, properties."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from transduce.documents.document import Document, Format, Reading
+from transduce.documents.office_xml import add_values, canonical
+from transduce.documents.package import Package, has_type
+from transduce.documents.package_document import PackageDocument, PartKind, read_part
+from transduce.documents.runs import NOTHING_OPEN, Group, Marker, Piece, Style, Tags
+from transduce.documents.xml_tree import Element, Text
+from transduce.errors import DataError
+from transduce.patterns import compiled_on_use
+
+__all__ = ["FORMATS"]
+
+_OASIS = "urn:oasis:names:tc:opendocument:xmlns:"
+_NAMESPACES = {
+    **{f"{_OASIS}{name}:1.0": name for name in ("office", "text", "table", "style", "presentation", "meta")},
+    f"{_OASIS}drawing:1.0": "draw",
+    f"{_OASIS}svg-compatible:1.0": "svg",
+    f"{_OASIS}xsl-fo-compatible:1.0": "fo",
+    "http://openoffice.org/2009/office": "officeooo",
+    "http://purl.org/dc/elements/1.1/": "dc",
+}
+_PARAGRAPHS = ("text:p", "text:h")
+_VALUES = ("svg:title", "svg:desc", "presentation:header-decl", "presentation:footer-decl", "text:index-title-template")
+_DELETED = ("text:tracked-changes", "table:tracked-changes")
+_TEXTS = (*_PARAGRAPHS, *_VALUES, *_DELETED, "table:table-cell")
+_CHART_TEXTS = (*_PARAGRAPHS, "table:table-cell")  # descriptions name cells there
+_HIDDEN = frozenset(  # elements of a paragraph that show nothing where they stand
+    "text:bookmark text:bookmark-start text:bookmark-end text:reference-mark text:reference-mark-start"
+    " text:reference-mark-end text:change text:change-start text:change-end office:annotation office:annotation-end"
+    " text:alphabetical-index-mark text:alphabetical-index-mark-start text:alphabetical-index-mark-end text:toc-mark"
+    " text:toc-mark-start text:toc-mark-end text:user-index-mark text:user-index-mark-start text:user-index-mark-end"
+    .split()
+)  # fmt: skip
+# Of styles, what makes no difference to be seen: records of changes, languages.
+_UNSEEN = frozenset(
+    "officeooo:rsid officeooo:paragraph-rsid fo:language fo:country style:language-asian style:country-asian"
+    " style:language-complex style:country-complex".split()
+)
+_SPACES = compiled_on_use("[ \t\r\n]+")
+_MAX_SPACES = 1_000
+_LANGUAGE = compiled_on_use(
+    r"""<style:text-properties\b[^<>]*?\sfo:language=["'](?!zxx|none)([^"']*)["'](?:[^<>]*?\sfo:country=["']([^"']*))?"""
+)
+_PROPERTIES = PartKind(("dc:title", "dc:subject", "dc:description", "meta:keyword"), add_values, "property")
+
+
+class _Reader:
+    """Reads a part whose automatic styles stand before its texts."""
+
+    def __init__(self, texts: Collection[str]) -> None:
+        self._texts = texts  # the elements with text
+        self._styles: dict[str, object] = {}  # by name, () for one that shows nothing
+
+    def add(self, element: Element, marker: Marker) -> None:
+        """Add the texts of an element."""
+        match element.name:
+            case "style:style":
+                self._add_style(element)
+            case "table:table-cell" if self._is_computed(element):
+                for comment in element.within(("office:annotation",)):
+                    self._add_within(comment, marker)
+            case "text:p" | "text:h":
+                self._add_within(element, marker)
+                marker.add_paragraph(self._parts(element, marker, []))
+            case "table:table-cell":
+                self._add_within(element, marker)
+            case name if name in _VALUES:
+                add_values(element, marker)
+
+    def _add_within(self, element: Element, marker: Marker) -> None:
+        for inner in element.within(self._texts):
+            self.add(inner, marker)
+
+    def _is_computed(self, cell: Element) -> bool:
+        """Whether a cell is not text that someone wrote."""
+        return "table:formula" in cell.attributes or cell.attributes.get("office:value-type", "string") != "string"
+
+    def _add_style(self, element: Element) -> None:
+        parts = [canonical(child, _UNSEEN) for child in element.elements]
+        parent = element.attributes.get("style:parent-style-name", "")
+        seen = [part for part in parts if len(part) > 1]
+        self._styles[element.attributes.get("style:name", "")] = (parent, *seen) if parent or seen else ()
+
+    def _parts(self, element: Element, marker: Marker, spans: list[Element]) -> list[Piece | Group]:
+        """Return the parts of a paragraph, of a link, or of the innermost of some spans."""
+        inside, style = self._open(spans, marker)
+        parts: list[Piece | Group] = []
+        for child in element.children:
+            if isinstance(child, Text):
+                text = _SPACES.sub(" ", child.value)
+                parts.append(Piece("text", child.start, child.end, inside, inside, text, style))
+            elif child.name == "text:span":
+                within = self._parts(child, marker, [*spans, child])
+                if within:
+                    first = within[0] if isinstance(within[0], Piece) else within[0].opening
+                    last = within[-1] if isinstance(within[-1], Piece) else within[-1].closing
+                    first.start, first.before = child.start, inside
+                    last.end, last.after = child.end, inside
+                    parts += within
+            elif child.name in ("text:a", "text:meta"):
+                opening = Piece("atom", child.start, child.inner, inside)
+                closing = Piece("atom", child.inner_end, child.end, after=inside)
+                parts.append(Group(opening, self._parts(child, marker, []), closing))
+            elif child.name != "text:soft-page-break":
+                parts.append(self._piece(child, inside, style))
+        return parts
+
+    def _piece(self, child: Element, inside: Tags, style: Style) -> Piece:
+        piece = Piece("atom", child.start, child.end, inside, inside)
+        match child.name:
+            case "text:s":
+                number = child.attributes.get("text:c", "1")
+                n_spaces = int(number) if number.isdecimal() and len(number) < 4 else _MAX_SPACES
+                piece.kind, piece.text, piece.style = "text", " " * n_spaces, style
+            case "text:tab":
+                piece.kind = "break"
+            case "text:line-break":
+                piece.kind = "line"
+            case "text:note":
+                piece.is_note = True
+            case name if name.startswith("draw:"):
+                piece.is_shown = child.attributes.get("text:anchor-type") == "as-char"
+            case name:
+                piece.is_shown = name not in _HIDDEN
+        return piece
+
+    def _open(self, spans: list[Element], marker: Marker) -> tuple[Tags, Style]:
+        """Return what is open inside some spans, and the style of their text."""
+        if not spans:
+            return NOTHING_OPEN, Style((), NOTHING_OPEN)
+        all_tags, seen, key = list[Tags](), list[Tags](), list[object]()
+        for span in spans:
+            name = span.attributes.get("text:style-name", "")
+            raw = marker.source(span.start, span.inner)
+            tags = Tags(raw, f"</{raw[1:].split(None, 1)[0].rstrip('>')}>")
+            all_tags.append(tags)
+            properties = self._styles.get(name, (name,))
+            if properties:
+                seen.append(tags)
+                key.append(properties)
+        return _nested(all_tags), Style(tuple(key), _nested(seen))
+
+
+def _nested(tags: list[Tags]) -> Tags:
+    opening = "".join(each.opening for each in tags)
+    return Tags(opening, "".join(each.closing for each in reversed(tags)))
+
+
+def _text_members(package: Package) -> Iterator[tuple[str, PartKind]]:
+    """Yield the members with text: the document, its headers and footers, charts in it, and its properties."""
+    charts = [name for name in package.names if name.endswith("/content.xml")]
+    for name in ["content.xml", "styles.xml", *charts]:
+        texts = _CHART_TEXTS if name in charts else _TEXTS
+        if name in package:
+            yield name, PartKind((*texts, "style:style"), _Reader(texts).add)
+    if "meta.xml" in package:
+        yield "meta.xml", _PROPERTIES
+
+
+def read(data: bytes, reading: Reading) -> Document:
+    """Read a document of OpenDocument."""
+    package = Package(data)
+    if "content.xml" not in package:
+        raise DataError("it lacks content.xml, so it is no document of OpenDocument; save it anew")
+    manifest = "META-INF/manifest.xml"
+    if manifest in package and b"encryption-data" in package.read(manifest):
+        raise DataError("it is encrypted; save it without a password")
+    parts = {name: read_part(package, name, kind, _NAMESPACES, reading) for name, kind in _text_members(package)}
+    return PackageDocument(package, parts, {name: (_LANGUAGE,) for name in ("styles.xml",) if name in package})
+
+
+_MEDIA_TYPE = "application/vnd.oasis.opendocument."
+FORMATS = tuple(
+    Format(endings[0][1:], endings, read, _MEDIA_TYPE + kind, has_type(_MEDIA_TYPE + kind))
+    for kind, endings in {
+        "text": (".odt", ".ott"),
+        "spreadsheet": (".ods", ".ots"),
+        "presentation": (".odp", ".otp"),
+        "graphics": (".odg", ".otg"),
+    }.items()
+)

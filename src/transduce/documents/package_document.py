@@ -1,0 +1,87 @@
+"""A document that is a zip archive, some members of which have texts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from transduce.documents.document import Document, Reading, Segment
+from transduce.documents.package import Package
+from transduce.documents.runs import MarkedPart, Marker, with_language
+from transduce.documents.xml_tree import Element, find_elements, xml_text
+from transduce.errors import DataError, shown
+
+__all__ = ["PackageDocument", "PartKind", "read_part"]
+
+
+@dataclass(frozen=True, slots=True)
+class PartKind:
+    """How the texts of an XML member are found."""
+
+    names: Collection[str]  # of the outermost elements with text
+    add: Callable[[Element, Marker], object]  # adds the texts of one
+    place: str = "paragraph"  # what people call a text of it
+    only_with: tuple[bytes, ...] = (b"",)  # a member without one of these has no text
+
+
+def read_part(
+    package: Package,
+    name: str,
+    kind: PartKind,
+    namespaces: Mapping[str, str],
+    reading: Reading,
+    language: re.Pattern[str] | None = None,
+) -> MarkedPart:
+    """Read an XML member. ``language`` is the pattern of the language of translated runs, see ``with_language``.
+
+    Raises DataError, with its name, if it cannot be read.
+    """
+    data = package.read(name)
+    try:
+        text, encoding = xml_text(data)
+        marker = Marker(data, text, encoding, reading.is_protected, kind.place, language)
+        if any(each in data for each in kind.only_with):
+            find_elements(marker.utf8, kind.names, namespaces, lambda element: kind.add(element, marker))
+    except DataError as error:
+        raise DataError(f"{shown(name)}: {error}") from None
+    return marker.part()
+
+
+@dataclass(frozen=True, eq=False)
+class PackageDocument:
+    """A zip archive with the members that have texts, in the order in which people read them."""
+
+    package: Package
+    parts: Mapping[str, Document]
+    languages: Mapping[str, Sequence[re.Pattern[str]]]  # of members that name the language of the document
+
+    @property
+    def segments(self) -> list[Segment]:
+        """The texts of all members."""
+        return [
+            replace(segment, place=f"{name}, {segment.place}")
+            for name, part in self.parts.items()
+            for segment in part.segments
+        ]
+
+    def written(self, targets: Sequence[str | None], *, tgt_language: str = "") -> bytes:
+        """Return the archive with translations; of members without one, and of other files in it, no byte changes."""
+        return self.package.written(self.replaced(targets, tgt_language=tgt_language))
+
+    def replaced(self, targets: Sequence[str | None], *, tgt_language: str = "") -> dict[str, bytes]:
+        """Return the members with translations."""
+        replaced, position = dict[str, bytes](), 0
+        for name, part in self.parts.items():
+            of_part = targets[position : position + len(part.segments)]
+            position += len(of_part)
+            if any(target is not None for target in of_part):
+                replaced[name] = part.written(of_part, tgt_language=tgt_language)
+        assert position == len(targets), "more translations than units"
+        if replaced and tgt_language:
+            for name, patterns in self.languages.items():
+                text, encoding = xml_text(replaced.get(name) or self.package.read(name))
+                for pattern in patterns:
+                    text = with_language(text, pattern, tgt_language)
+                replaced[name] = text.encode(encoding)
+        return replaced

@@ -1,0 +1,53 @@
+"""Presentations of PowerPoint (PPTX): slides with their tables, charts and diagrams, notes, comments."""
+
+from __future__ import annotations
+
+from transduce.documents.document import Document, Format, Reading
+from transduce.documents.office_xml import (
+    CHART,
+    DRAWN,
+    RUN_LANGUAGE,
+    add_values,
+    content_types,
+    has_main,
+    office_document,
+)
+from transduce.documents.package import Package
+from transduce.documents.package_document import PartKind
+from transduce.documents.runs import Marker
+from transduce.documents.xml_tree import Element
+
+__all__ = ["FORMATS"]
+
+_MAINS = ("presentationml", "ms-powerpoint")
+
+
+def _add_fixed(shape: Element, marker: Marker) -> None:
+    """Add the texts of a shape of a master slide, unless it only shows where the texts of slides are."""
+    if not any(shape.within(("p:ph",))):
+        for paragraph in shape.within(DRAWN.names):
+            DRAWN.add(paragraph, marker)
+
+
+def _add_comment(element: Element, marker: Marker) -> None:
+    (DRAWN.add if element.name in DRAWN.names else add_values)(element, marker)
+
+
+_FIXED = PartKind(("p:sp",), _add_fixed)
+_COMMENTS = PartKind((*DRAWN.names, "p:text"), _add_comment)
+_KINDS = {  # by the end of their type, in the order of reading
+    "presentationml.slide+xml": DRAWN, "notesSlide+xml": DRAWN, "presentationml.comments+xml": _COMMENTS,
+    "powerpoint.comments+xml": _COMMENTS, "drawingml.chart+xml": CHART, "diagramData+xml": DRAWN,
+    "diagramDrawing+xml": DRAWN, "slideLayout+xml": _FIXED, "slideMaster+xml": _FIXED,
+}  # fmt: skip
+
+
+def read(data: bytes, reading: Reading) -> Document:
+    """Read a presentation."""
+    languages = {"": RUN_LANGUAGE, "presentation.main+xml": RUN_LANGUAGE}
+    package = Package(data)
+    return office_document(package, content_types(package, _MAINS), reading, _KINDS, languages)
+
+
+_MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
+FORMATS = (Format("pptx", (".pptx", ".pptm", ".ppsx", ".ppsm", ".potx", ".potm"), read, _MEDIA_TYPE, has_main(_MAINS)),)
