@@ -1,7 +1,8 @@
 """Placeholders and accelerators of messages: whether a translation has those of its source, and what can be mended.
 
 A *kind* is how a file names the placeholders of a message, as in the flags of gettext: ``c-format``. One sign is also a
-kind: that of its accelerator, which stands before the letter of a key (``_File``).
+kind: that of its accelerator, which stands before the letter of a key (``_File``). ``any``, where the file names none,
+is what looks like a placeholder.
 """
 
 from __future__ import annotations
@@ -14,11 +15,23 @@ from re import escape
 from typing import Literal
 
 from transduce.documents.accelerators import accelerator_of, with_accelerator, without_accelerators
+from transduce.documents.document import Segment
 from transduce.patterns import compiled_on_use
 from transduce.text.verbatim import verbatim_strings
 
-__all__ = ["KINDS", "Checked", "Family", "Placeholder", "checked", "numbered_placeholders", "placeholders"]
+__all__ = [
+    "ANY",
+    "KINDS",
+    "Checked",
+    "Family",
+    "Placeholder",
+    "checked",
+    "fault_in",
+    "numbered_placeholders",
+    "placeholders",
+]
 
+ANY = "any"
 Family = Literal["printf", "python", "brace", "qt", "shell"]
 
 KINDS: dict[str, Family] = {
@@ -136,6 +149,11 @@ def checked(source: str, target: str, kinds: Sequence[str] = ()) -> Checked:
     for sign, letter in letters.items():
         text = with_accelerator(text, sign, like=target, letter=letter)
     return Checked(text)
+
+
+def fault_in(segment: Segment, target: str) -> str:
+    """Return what is wrong with a translation, as ``Unit.put_back`` gives it, where the file has placeholders."""
+    return checked(segment.unit.raw, target, segment.placeholders).fault if segment.placeholders else ""
 
 
 def _strings(text: str, *, has_kind: bool) -> Iterator[str]:

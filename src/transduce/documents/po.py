@@ -11,7 +11,7 @@ from transduce.documents.accelerators import SIGNS, accelerator_of, usual_sign, 
 from transduce.documents.document import Document, Format, Reading, Segment
 from transduce.documents.encodings import encoded
 from transduce.documents.message_lines import joined_message, message_parts
-from transduce.documents.placeholders import KINDS, checked
+from transduce.documents.placeholders import ANY, KINDS, checked
 from transduce.documents.plural_forms import PluralForms, plural_forms_of, read_plural_forms
 from transduce.documents.po_reading import Entry, decoded_po, header_of, read_entries
 from transduce.documents.po_writing import quoted_po, width_of_lines, with_values
@@ -113,7 +113,7 @@ class PoDocument:
         context = entry.context.text if entry.context else ""
         there = _targets_of(text, next(filter(None, targets), ""), message.kinds)
         for unit, target in zip(text.units, there, strict=True):
-            yield Segment(unit, f"line {entry.line:,}", target, is_wanted, context, message.kinds)
+            yield Segment(unit, f"line {entry.line:,}", target, is_wanted, context, message.kinds or (ANY,))
 
     def written(self, targets: Sequence[str | None], *, tgt_language: str = "") -> bytes:
         """Return the file with translations; ``fuzzy`` unless they are trusted."""

@@ -13,6 +13,7 @@ from transduce.documents.document import Document, Format, Reading, Segment
 from transduce.documents.elements import Element, decoded_xml, read_elements, with_attribute
 from transduce.documents.encodings import encoded
 from transduce.documents.inline_codes import inline_parts
+from transduce.documents.placeholders import ANY
 from transduce.documents.spliced import spliced
 from transduce.errors import DataError, quoted
 from transduce.text.markup import Unit
@@ -163,6 +164,7 @@ class XliffDocument:
                 target.text,
                 self._is_wanted(pair, target.text),
                 pair.key,
+                (ANY,),
             )
             for pair in self._pairs
             for unit, target in zip(pair.units, pair.there, strict=True)
