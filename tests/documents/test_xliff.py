@@ -114,6 +114,22 @@ def test_sections_are_sections_again() -> None:
     assert "<![CDATA[<p>Guten Tag</p>]]></target>" in written(document_of(text), ["Guten Tag"])
 
 
+def test_a_section_cannot_hold_its_end() -> None:
+    text = ONE.format("", "<trans-unit id='7'><source><![CDATA[Good day]]></source></trans-unit>")
+    with pytest.raises(DataError, match=r"7: .*\]\]>"):
+        written(document_of(text), ["a ]]>"], [(0, 1, 1)])
+
+
+def test_markup_that_is_text_is_kept() -> None:
+    source = "A &lt;b class=&quot;x&quot;&gt;red&lt;/b&gt; door &amp; %s"
+    document = document_of(
+        ONE.format("", f"<trans-unit id='1'><source>{source}</source></trans-unit>"), is_protected=True
+    )
+    assert document.segments[0].unit.text == "A red door &"
+    result = written(document, ["Une porte rouge &"], [(0, 2, 1, 3)])
+    assert '>Une porte &lt;b class="x"&gt;rouge&lt;/b&gt; &amp; %s</target>' in result
+
+
 def test_characters_that_the_encoding_lacks_are_references() -> None:
     text = '<?xml version="1.0" encoding="us-ascii"?>' + ONE.format(
         "", "<trans-unit id='1'><source>a b</source></trans-unit>"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from transduce.documents.elements import attributes_of, local_name
+from transduce.documents.message_lines import protected_tokens
 from transduce.text import needs_translation
 from transduce.text.markup import Unit, divide, unit_of
-from transduce.text.markup_reading import Token, decoder, matching_ends, read_tokens, xml_rules
-from transduce.text.verbatim import address_spans
+from transduce.text.markup_reading import Token, decoder, escaped, matching_ends, read_tokens, xml_rules
 
 __all__ = ["inline_parts"]
 
@@ -32,7 +33,7 @@ def inline_parts(content: str, *, is_protected: bool) -> list[str | Unit]:
     decode = decoder(rules)
     if not needs_translation(decode("".join(token.raw for token in joined if token.kind == "text"))):
         return [content]
-    return [unit_of(joined, decode, is_escaped=True)]
+    return [replace(unit_of(joined, decode, is_escaped=True), raw=content)]
 
 
 def _joined(tokens: Sequence[Token], *, is_protected: bool) -> Iterator[Token]:
@@ -68,11 +69,6 @@ def _code(raw: str, token: Token, kind: str) -> Token:
 
 
 def _protected(token: Token) -> Iterator[Token]:
-    position = 0
-    for start, end in address_spans(token.raw):
-        if position < start:
-            yield Token("text", token.raw[position:start])
-        yield Token("single", token.raw[start:end])
-        position = end
-    if position < len(token.raw):
-        yield Token("text", token.raw[position:])
+    """Yield a text, which may be the markup of another format, with its placeholders, tags and addresses apart."""
+    for each in protected_tokens(decoder(xml_rules())(token.raw)):
+        yield Token(each.kind, escaped(each.raw), f"text {each.name}" if each.kind in ("start", "end") else each.name)

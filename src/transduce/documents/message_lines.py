@@ -14,7 +14,7 @@ from transduce.text.markup import Unit, unit_of
 from transduce.text.markup_reading import Token
 from transduce.text.verbatim import address_spans
 
-__all__ = ["joined_message", "message_parts"]
+__all__ = ["joined_message", "message_parts", "protected_tokens"]
 
 PLACEHOLDER = "%"  # the name of such a token
 LONG_LINE = 50  # characters; a longer line was wrapped, unless it ends a sentence
@@ -84,7 +84,7 @@ def _unit_or_text(pieces: Sequence[str], message: str, kinds: Sequence[str], is_
     text = " ".join([*(line.rstrip(" ") for line in pieces[:-1:2]), pieces[-1]])
     for sign in signs:
         text = without_accelerators(text, sign)
-    tokens = list(_protected(text, families)) if is_protected else [Token("text", text)]
+    tokens = list(protected_tokens(text, families)) if is_protected else [Token("text", text)]
     if is_protected and len(families) == 1:
         numbered = numbered_placeholders(message, families[0])
         if len(numbered) == sum(token.name == PLACEHOLDER for token in tokens):
@@ -93,8 +93,8 @@ def _unit_or_text(pieces: Sequence[str], message: str, kinds: Sequence[str], is_
     return replace(unit_of(tokens, str, is_escaped=False), raw=raw)
 
 
-def _protected(text: str, families: Sequence[Family]) -> Iterator[Token]:
-    """Yield a text with its placeholders, tags and addresses apart."""
+def protected_tokens(text: str, families: Sequence[Family] = ()) -> Iterator[Token]:
+    """Yield a text with its placeholders, tags and addresses apart; tags of one name may surround words."""
     found = {each.start: each.end for family in families for each in placeholders(text, family) if each.type != "*"}
     position = 0
     for start, end in sorted({**dict(address_spans(text)), **found}.items()):

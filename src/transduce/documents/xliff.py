@@ -17,6 +17,7 @@ from transduce.documents.placeholders import ANY
 from transduce.documents.spliced import spliced
 from transduce.errors import DataError, quoted
 from transduce.text.markup import Unit
+from transduce.text.markup_reading import CDATA
 
 __all__ = ["FORMATS", "XliffDocument", "read"]
 
@@ -193,6 +194,9 @@ class XliffDocument:
 
     def _changes(self, pair: _Pair, targets: Sequence[str | None]) -> Iterator[Change]:
         """Yield the new target of a pair; units without a new translation keep theirs."""
+        for unit, new in zip(pair.units, targets, strict=True):
+            if new is not None and not unit.is_escaped and CDATA[1] in new:
+                raise DataError(f"{pair.key}: the translation has {CDATA[1]}, which ends the section that it stands in")
         chosen = [old.raw if new is None else new for new, old in zip(targets, pair.there, strict=True)]
         content = spliced(pair.parts, chosen)
         name = pair.after.name.removesuffix("seg-source").removesuffix("source") + "target"
