@@ -118,7 +118,7 @@ def test_every_verb_that_reads_text_names_it(
     good.write_text("The dog sleeps.\n" * 3)
     for stdin, *arguments in (
         (content, "translate", micro_model),
-        (b"", "translate", micro_model, "--in", bad),
+        (b"", "translate", micro_model, "--in", bad, "--format", "text"),
         (b"", "evaluate", micro_model, "--src", bad, "--ref", good),
         (b"", "evaluate", micro_model, "--src", good, "--ref", bad),
         (b"", "score", bad, "--ref", good),

@@ -16,6 +16,7 @@ import pytest
 from said import says
 from transduce.config import DataConfig
 from transduce.corpora import generate_pairs
+from transduce.documents.tmx import tmx_lines
 from transduce.inference import Translator
 from transduce.recipes import read_recipe
 from transduce.runs import update_timing
@@ -118,6 +119,24 @@ def test_what_is_wrong_with_the_text_is_told(transduce: CommandLine, text: Path)
     assert not (text / "c-text").exists()
 
 
+@pytest.mark.usefixtures("untimed")
+def test_files_of_translators(transduce: CommandLine, text: Path) -> None:
+    pairs = list(zip(lines_of(text / "my.en"), lines_of(text / "my.de"), strict=True))
+    memory = tmx_lines([(en, de, "") for en, de in pairs[:200]], "en", "de")
+    (text / "memory.tmx").write_text("\n".join(memory), encoding="utf-8")
+    (text / "po").mkdir()
+    messages = "".join(f'msgid "{en}"\nmsgstr "{de}"\n\n' for en, de in pairs[150:])
+    (text / "po" / "de.po").write_text(messages, encoding="utf-8")
+    given = ("--tmx", "memory.tmx", "--po", "po")
+    outcome = transduce("init", *given, "--direction", "en-de", "--minutes", 0.05)
+    assert outcome.code == 0, outcome.err
+    n_pairs = len(set(pairs))
+    assert says(outcome.err, f"read {n_pairs} pairs", 2)
+    assert says(outcome.err, "seen before")
+    assert len(lines_of(text / "my-pairs.tsv")) == n_pairs
+    assert read_recipe(Path("my.toml")).data.direction == "en-de"
+
+
 @pytest.mark.parametrize(
     ("arguments", "facts"),
     [
@@ -132,7 +151,12 @@ def test_what_is_wrong_with_the_text_is_told(transduce: CommandLine, text: Path)
         (["--tsv", "same.tsv", "--direction", "en-de"], ["dev", "test"]),
         (["--tsv", "few.tsv"], ["--direction"]),
         (["--tsv", "few.tsv", "--direction", "en-de"], [2]),
-        (["--tsv", "memory.tmx", "--direction", "en-de"], ["memory.tmx", "TMX"]),
+        (["--tsv", "memory.tmx", "--direction", "en-de"], ["memory.tmx", "TMX", "--tmx"]),
+        (["--tmx", "memory.tmx"], ["--direction en-de"]),
+        (["--tmx", "memory.tmx", "--direction", "en-de"], ["no translations", "en", "de"]),
+        (["--tmx", "gone.tmx", "--direction", "en-de"], ["gone.tmx"]),
+        (["--po", "memory.tmx", "--direction", "en-de"], ["memory.tmx", ".po"]),
+        (["--tmx", "memory.tmx", "--tsv", "few.tsv", "--direction", "en-de"], ["--tsv"]),
     ],
 )
 def test_mistakes(transduce: CommandLine, text: Path, arguments: list[str], facts: list[object]) -> None:

@@ -58,7 +58,7 @@ def test_what_cannot_be_read_or_written_is_found_before_the_model_is_read(
     text.write_text("A cat.\n")
     for options, facts in {
         ("--in", tmp_path / "no"): [tmp_path / "no"],
-        ("--in", tmp_path): [tmp_path, "Is a directory"],
+        ("--in", tmp_path): [tmp_path, "--out"],
         ("--out", tmp_path): ["--out", tmp_path, "Is a directory"],
         ("--out", text / "x"): ["--out", text / "x"],
         ("--in", text, "--out", text): ["--out", text, "--in"],

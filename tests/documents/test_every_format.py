@@ -7,10 +7,47 @@ import pytest
 from small_packages import docx, epub, odf, pptx, xlsx
 from transduce.documents import read_document
 from transduce.errors import DataError
+from transduce.inference import DocumentTranslation
 from transduce.text.markup import Unit
 
 SAMPLES: dict[str, bytes] = {  # small documents of each format, by file name
     "lines.txt": "\ufeffOne line.\r\n\r\nTwo\tcolumns \n".encode(),
+    "program.po": b"""# A program
+msgid ""
+msgstr ""
+"Language: de\\n"
+"Content-Type: text/plain; charset=ISO-8859-1\\n"
+"Plural-Forms: nplurals=2; plural=(n != 1);\\n"
+
+#. to the user
+#: main.c:1
+#, c-format
+msgid "One file\\n"
+msgid_plural "Some files\\n"
+msgstr[0] "Eine Datei\\n"
+msgstr[1] ""
+
+#, fuzzy
+#| msgid "Open"
+msgctxt "menu"
+msgid "Close"
+msgstr "\xd6ffnen"
+
+#~ msgid "Old"
+#~ msgstr "Alt"
+""",
+    "pairs.xlf": b"""<?xml version="1.0" encoding="ISO-8859-1"?>
+<xliff version="1.2"><file source-language="en" target-language="de"><body>
+<trans-unit id="1"><source>A <g id="1">red</g> door &amp; more</source><note>n</note></trans-unit>
+<trans-unit id="2"><source>Hello</source><target state="new">Hello</target>
+<alt-trans><source>x y</source><target>Gr\xfc\xdfe</target></alt-trans></trans-unit>
+</body></file></xliff>
+""",
+    "pairs.xliff": b"""<xliff version="2.1" srcLang="en" trgLang="de"><file id="f"><unit id="1">
+<segment state="final"><source>It is <pc id="1">here</pc>.</source>
+<target>Es ist <pc id="1">hier</pc>.</target></segment></unit></file></xliff>
+""",
+    "template.pot": b'msgid ""\r\nmsgstr "Language: \\n"\r\n\r\nmsgid ""\r\n"Usage: "\r\n"x\\n"\r\nmsgstr ""\r\n',
     "wide.txt": "\ufeffOne line.\n".encode("utf-16-le"),
     "page.html": b"""<!DOCTYPE html>\r\n<html lang=en><title>A page</title><body><p class="a">One
 <b>bold</b> word&nbsp;here
@@ -76,7 +113,8 @@ def test_translations_are_found_again(name: str) -> None:
     document = read_document(SAMPLES[name], name)
     upper = [rendered(each.unit, each.unit.text.upper()) for each in document.segments]
     written = read_document(document.written(upper), name)
-    assert [each.unit.text for each in written.segments] == [each.unit.text.upper() for each in document.segments]
+    found = [each.target or each.unit.text for each in written.segments]  # formats of pairs keep their sources
+    assert found == [each.unit.text.upper() for each in document.segments]
 
 
 DAMAGED = {
@@ -130,6 +168,24 @@ def test_absurd_depth_is_read_or_refused(name: str, data: bytes) -> None:
     except DataError:
         return
     assert document.written([None] * len(document.segments)) == data
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.parametrize("is_protected", [False, True], ids=["", "protected"])
+def test_a_translator_that_changes_nothing_gives_the_same_bytes(name: str, is_protected: bool) -> None:
+    work = DocumentTranslation.of(SAMPLES[name], name, tgt_language="de", is_protected=is_protected)
+    result = work.finished([(rendered(unit, unit.text), ()) for unit in work.units])
+    assert result.data == SAMPLES[name]
+    assert (result.report.translated, result.report.remarks) == (0, [])
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_every_text_is_translated(name: str) -> None:
+    work = DocumentTranslation.of(SAMPLES[name], name, tgt_language="de", wanted="all")
+    assert work.units
+    report = work.finished([(rendered(unit, unit.text.upper()), ()) for unit in work.units]).report
+    assert (report.remarks, report.translated + sum(report.kept.values())) == ([], report.segments)
+    assert report.kept.keys() <= {"no-words", "equal", "not-wanted"}
 
 
 def test_an_unknown_format_is_named() -> None:

@@ -65,6 +65,14 @@ def test_as_the_page_of_libretranslate(client: TestClient, expected: bytes) -> N
     assert same.text == "<html><p>Die Katze sieht den alten Hund nicht"
 
 
+@pytest.mark.parametrize("data", [b"", b"2024\r\n", "\ufeff\n".encode()], ids=str)
+def test_what_has_no_words_comes_back(client: TestClient, data: bytes) -> None:
+    for source in ("en", "auto"):
+        answer = sent(client, data, "a.txt", source=source)
+        assert answer.status_code == 200, answer.text
+        assert client.get(answer.json()["translatedFileUrl"]).content == data
+
+
 def test_as_a_client_of_deepl(client: TestClient, expected: bytes) -> None:
     headers = {"Authorization": "DeepL-Auth-Key any"}
     form = DEEPL | {"formality": "default"}

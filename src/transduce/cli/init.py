@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,7 @@ from typer import Option
 from transduce.cli import options
 from transduce.cli.machine import chosen_device
 from transduce.cli.output import echo, print_json, print_line
+from transduce.cli.pair_files import Po, Tmx, Xliff, given_files, written_pairs
 from transduce.cli.paths import require_utf8_name, require_writable
 from transduce.config import canonical_direction, split_direction
 from transduce.corpora.checks import column_part, two_file_part
@@ -27,6 +29,9 @@ def init(
     ] = None,
     tgt: Annotated[Path | None, Option(help="Read their translations from this file, aligned line by line.")] = None,
     tsv: Annotated[Path | None, Option(help="Read source TAB target from this file instead.")] = None,
+    tmx: Tmx = None,
+    po: Po = None,
+    xliff: Xliff = None,
     direction: Annotated[
         str | None,
         Option(
@@ -45,17 +50,22 @@ def init(
     json: options.Json = False,
 ) -> None:
     """Write a recipe for your own text: hold out dev and test, and choose a model by text size and time."""
-    text_files = _checked_files(src, tgt, tsv)
+    given = given_files(tmx, po, xliff)
     for option, path in (("--src", src), ("--tgt", tgt), ("--tsv", tsv), ("--out", out)):
         require_utf8_name(option, path)
-    languages = _languages(direction, text_files)
+    if given:
+        languages = _languages_of_pairs(direction, src, tgt, tsv)
+    else:
+        languages = _languages(direction, _checked_files(src, tgt, tsv))
     require_writable("--out", out)
     import torch
 
     from transduce.runs import OwnText, new_recipe
 
-    text = OwnText(*languages, src=src, tgt=tgt, tsv=tsv, max_dropped_share=max_dropped_share)
-    result = new_recipe(text, out, minutes=minutes, device=torch.device(chosen_device(device)), log=echo)
+    tsv = out.with_name(f"{out.stem}-pairs.tsv") if given else tsv
+    with written_pairs(given, languages, tsv, log=echo) if given and tsv else nullcontext():
+        text = OwnText(*languages, src=src, tgt=tgt, tsv=tsv, max_dropped_share=max_dropped_share)
+        result = new_recipe(text, out, minutes=minutes, device=torch.device(chosen_device(device)), log=echo)
     if json:
         print_json(
             {
@@ -86,7 +96,18 @@ def _checked_files(src: Path | None, tgt: Path | None, tsv: Path | None) -> list
         return [tsv]
     if tsv is None and src is not None and tgt is not None:
         return [src, tgt]
-    raise ConfigError("name the text: --src with --tgt, or --tsv")
+    raise ConfigError("name the text: --src with --tgt, --tsv, or --tmx, --po and --xliff")
+
+
+def _languages_of_pairs(direction: str | None, src: Path | None, tgt: Path | None, tsv: Path | None) -> tuple[str, str]:
+    """Return the two languages of files that may have more. Raises ConfigError if they are not named."""
+    if src is not None or tgt is not None or tsv is not None:
+        raise ConfigError("--tmx, --po and --xliff take no other text: leave out --src, --tgt and --tsv")
+    known = None if direction is None else canonical_direction(direction)
+    if known is None:
+        got = "" if direction is None else f", got {quoted(direction)}"
+        raise ConfigError(f"name the two languages of the pairs, as in --direction en-de{got}")
+    return split_direction(known)
 
 
 def _languages(direction: str | None, files: list[Path]) -> tuple[str, str]:

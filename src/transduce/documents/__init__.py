@@ -2,5 +2,9 @@
 
 from transduce.documents.document import Document, Format, Reading, Segment
 from transduce.documents.formats import all_formats, format_named, format_of, read_document
+from transduce.documents.pairs import Pair, Pairs, pairs_of
 
-__all__ = ["Document", "Format", "Reading", "Segment", "all_formats", "format_named", "format_of", "read_document"]
+__all__ = [
+    "Document", "Format", "Pair", "Pairs", "Reading", "Segment", "all_formats", "format_named", "format_of",
+    "pairs_of", "read_document",
+]  # fmt: skip

@@ -14,7 +14,7 @@ __all__ = ["all_formats", "format_named", "format_of", "read_document"]
 
 _MODULES = (
     "plain_text", "markdown", "html", "xml", "subtitles", "json_texts", "properties", "apple_strings",
-    "docx", "pptx", "xlsx", "opendocument", "epub",
+    "po", "xliff", "docx", "pptx", "xlsx", "opendocument", "epub",
 )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ MAX_CONTROL, MAX_INVALID = 0.05, 0.4  # share of control characters, and of byte
 
 _SAVE_AS_TEXT = "save it as plain text in UTF-8, one sentence a line"
 _ONE_FILE = "one a line, to a file of each language"
+_PAIRS = "transduce init, and train --from, take its pairs with"
 _EXTRACT = "unpack it and give the files in it"
 _DATABASE = "export its text to a .tsv file: source TAB target"
 _BOM = rb"(?:\xef\xbb\xbf)?"
@@ -59,10 +60,10 @@ _BEGINNINGS = (
     (rb"\xde\x12\x04\x95|\x95\x04\x12\xde", "is a compiled file of gettext (.mo); use its PO file"),
     (
         _COMMENTS + rb"[ \t]*msg(?:id|ctxt)[ \t]+\"",
-        f"is a PO file of gettext; write each msgid, and each msgstr, {_ONE_FILE}",
+        f"is a PO file of gettext; {_PAIRS} --po",
     ),
-    (_XML + rb"<(?:\w+:)?xliff\b", f"is XLIFF; write its <source> and its <target> elements, {_ONE_FILE}"),
-    (_XML + rb"<tmx\b", f"is TMX, a translation memory; write the <seg> of each language, {_ONE_FILE}"),
+    (_XML + rb"<(?:\w+:)?xliff\b", f"is XLIFF; {_PAIRS} --xliff"),
+    (_XML + rb"<tmx\b", f"is TMX, a translation memory; {_PAIRS} --tmx"),
     (_XML + rb"<TS\b[^>]*\bversion=", f"is a Qt translation file (.ts); write its texts, {_ONE_FILE}"),
 )
 _COMPRESSED = ((b"\x1f\x8b", "gzip", ".gz"), (b"\xfd7zXZ\0", "xz", ".xz"))

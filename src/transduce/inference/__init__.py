@@ -34,6 +34,13 @@ if TYPE_CHECKING:
         seeds_of_draws,
     )
     from transduce.inference.translation.distillation import DistilledCounts, distilled_pairs
+    from transduce.inference.translation.document_files import translate_document
+    from transduce.inference.translation.document_translation import (
+        DocumentReport,
+        DocumentTranslation,
+        Remark,
+        TranslatedDocument,
+    )
     from transduce.inference.translation.evaluation import Evaluation, evaluate
     from transduce.inference.translation.forced_scores import ForcedScore, forced_scores, log_probabilities
     from transduce.inference.translation.parts import ScoredText, Translation
@@ -42,13 +49,14 @@ if TYPE_CHECKING:
     from transduce.inference.translation.translator import Translator
 
 __all__ = [
-    "WEIGHTS_FILE", "BestOfSamples", "Continuation", "DecodingOptions", "DistilledCounts", "Evaluation", "FilledText",
-    "ForcedScore", "FoundText", "LanguageModel", "LoadingOptions", "MediaModel", "Parse", "Parser", "PixelModel",
-    "RankedCounts", "Reader", "Reranker", "ResponseModel", "RewardModel", "ScoredText", "SpanFill", "TextScore",
-    "Transcriber", "Translation", "Translator", "best_of_n", "distilled_pairs", "drawn_segments", "encode_prompt",
-    "evaluate", "forced_scores", "greedy_unless_sampled", "load", "log_probabilities", "policy_outputs",
-    "ranked_translations", "read_model_folder", "read_saved_weights", "rewards_of", "rewards_of_translations",
-    "sample_responses", "sampling_like", "seeds_of_draws", "sequences_of", "tagged_words",
+    "WEIGHTS_FILE", "BestOfSamples", "Continuation", "DecodingOptions", "DistilledCounts", "DocumentReport",
+    "DocumentTranslation", "Evaluation", "FilledText", "ForcedScore", "FoundText", "LanguageModel", "LoadingOptions",
+    "MediaModel", "Parse", "Parser", "PixelModel", "RankedCounts", "Reader", "Remark", "Reranker", "ResponseModel",
+    "RewardModel", "ScoredText", "SpanFill", "TextScore", "Transcriber", "TranslatedDocument", "Translation",
+    "Translator", "best_of_n", "distilled_pairs", "drawn_segments", "encode_prompt", "evaluate", "forced_scores",
+    "greedy_unless_sampled", "load", "log_probabilities", "policy_outputs", "ranked_translations", "read_model_folder",
+    "read_saved_weights", "rewards_of", "rewards_of_translations", "sample_responses", "sampling_like",
+    "seeds_of_draws", "sequences_of", "tagged_words", "translate_document",
 ]  # fmt: skip
 
 imported_on_use(__name__)

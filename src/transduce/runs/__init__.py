@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from transduce.runs.averaging import average_run, dev_perplexity
 from transduce.runs.lock import run_lock
-from transduce.runs.new_recipe import NewRecipe, OwnText, new_recipe
+from transduce.runs.new_recipe import NewRecipe, new_recipe
+from transduce.runs.own_text import OwnText
 from transduce.runs.run import RunResult, train
 from transduce.runs.run_file import CHECKPOINTS, holds_run, read_run_config, resume_config
 

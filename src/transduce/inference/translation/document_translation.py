@@ -14,6 +14,7 @@ from typing import Any, Literal, TypedDict, get_args
 
 from transduce.documents import Reading, Segment, format_named, format_of, read_document
 from transduce.documents.document import Wanted
+from transduce.documents.placeholders import fault_in
 from transduce.errors import DataError
 from transduce.imports import numpy as np
 from transduce.inference.translation.parts import FLAGS, Flag
@@ -158,7 +159,7 @@ class DocumentTranslation:
         is_trusted: bool = False,
         first_line: int = 1,
         recall: Recall = lambda segments: [None] * len(segments),
-        check: Check = lambda segment, target: "",
+        check: Check = fault_in,
     ) -> DocumentTranslation:
         """Read a document, in the ``format`` of that name, by default as its name or its content tells.
 

@@ -33,7 +33,8 @@ from transduce.text.chunks import chunks
 from transduce.text.markup import MarkupRules, Unit, rules_of
 
 if TYPE_CHECKING:
-    from transduce.inference.translation.document_translation import DocumentOptions, DocumentReport
+    from transduce.documents.document import Wanted
+    from transduce.inference.translation.document_translation import DocumentReport
 
 __all__ = [
     "CHUNK_LINES", "LineOptions", "MaskPredictTranslator", "Prefix", "ScoredText", "Translation", "Translator",
@@ -258,21 +259,26 @@ class Translator(SegmentTranslator):
         *,
         search: SearchConfig | None = None,
         progress: bool | Progress = False,
-        read: DocumentOptions | None = None,
+        format: str = "",
+        wanted: Wanted = "empty",
+        is_trusted: bool = False,
         **options: Unpack[SearchKeywords],
     ) -> DocumentReport:
         """Translate a document, such as report.docx, to a file, or to one of its name in the folder ``out``.
 
-        Its texts are translated with the tags inside them, and everything else stays, byte for byte. ``read`` says how
-        it is read: ``format="html"`` instead of what its name or content tells; of a file with translations
-        ``wanted="fuzzy"`` or ``"all"``, which are not marked as unsure if ``is_trusted``. Returns what was translated,
-        and what was not and why. Raises DataError for what cannot be read or written, ConfigError for an unknown
-        format.
+        Its texts are translated with the tags inside them, and everything else stays, byte for byte. ``format="html"``
+        reads it so, whatever its name or content tells. Of a file with translations, texts without one are
+        ``wanted``, also those that it calls unsure ("fuzzy"), or "all"; new ones are marked as unsure unless
+        ``is_trusted``. Returns what was translated, and what was not and why. Raises DataError for what cannot be read
+        or written, ConfigError for an unknown format.
         """
         from transduce.inference.translation.document_files import translate_file
 
         overridden = DecodingOptions(**options).applied_to(search or self.search)
-        return translate_file(self, Path(source), Path(out), search=overridden, progress=progress, **(read or {}))
+        return translate_file(
+            self, Path(source), Path(out), search=overridden, progress=progress, format=format, wanted=wanted,
+            is_trusted=is_trusted,
+        )  # fmt: skip
 
     def divided(
         self,

@@ -1,0 +1,142 @@
+"""TMX: translation memories as tools exchange them. They are read as pairs, in one pass, and written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import IO
+from xml.parsers import expat
+
+from transduce.config import base_language, canonical_code
+from transduce.documents.elements import local_name
+from transduce.errors import DataError
+from transduce.patterns import compiled_on_use
+from transduce.text.markup_reading import escaped
+
+__all__ = ["read_tmx", "tmx_lines"]
+
+READ_AT_ONCE = 1 << 20  # bytes
+_CODES = frozenset(("bpt", "ept", "ph", "it", "ut"))  # what is in them is no text
+_NO_XML = compiled_on_use("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+CONTEXT = "x-context"  # the type of the property with the context of a unit
+
+
+def read_tmx(stream: IO[bytes], src: str, tgt: str) -> Iterator[tuple[str, str, str] | None]:
+    """Yield source, target and context of each unit; None for one without both languages.
+
+    A language is matched exactly, else without its region. Raises DataError for what is no TMX.
+    """
+    reader = _Reader()
+    try:
+        while data := stream.read(READ_AT_ONCE):
+            reader.parser.Parse(data, False)
+            yield from (_chosen(unit, src, tgt) for unit in reader.taken())
+        reader.parser.Parse(b"", True)
+    except expat.ExpatError as error:
+        raise DataError(f"line {error.lineno:,} is no XML: {expat.ErrorString(error.code)}") from None
+    except (LookupError, ValueError) as error:
+        raise DataError(f"it cannot be read as XML: {error}") from None
+    yield from (_chosen(unit, src, tgt) for unit in reader.taken())
+
+
+@dataclass(slots=True)
+class _Unit:
+    texts: list[tuple[str, str]] = field(default_factory=list)  # language, text
+    context: str = ""
+
+
+class _Reader:
+    """Collects the units of a memory."""
+
+    def __init__(self) -> None:
+        self.parser = expat.ParserCreate()
+        self.parser.buffer_text = True
+        self.parser.StartElementHandler = self._start
+        self.parser.EndElementHandler = self._end
+        self.parser.CharacterDataHandler = self._characters
+        self.parser.EntityDeclHandler = self._entity
+        self._units = list[_Unit]()
+        self._unit = _Unit()
+        self._language = ""
+        self._pieces: list[str] | None = None  # of the open text
+        self._n_codes = 0  # open ones
+        self._has_root = self._is_context = False
+
+    def taken(self) -> list[_Unit]:
+        """Return the units that were read since the last time."""
+        units, self._units = self._units, []
+        return units
+
+    def _entity(self, *_: object) -> None:
+        raise DataError("it declares entities of its own; save it with these replaced by their texts")
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        kind = local_name(name)
+        if not self._has_root and kind != "tmx":
+            raise DataError(f"its root is <{name}>, not <tmx>")
+        self._has_root = True
+        if kind == "tu":
+            self._unit = _Unit()
+        elif kind == "tuv":
+            self._language = attributes.get("xml:lang") or attributes.get("lang", "")
+        elif kind == "seg":
+            self._pieces, self._n_codes = [], 0
+        elif kind == "prop" and attributes.get("type") == CONTEXT:
+            self._pieces, self._n_codes, self._is_context = [], 0, True
+        elif kind in _CODES:
+            self._n_codes += 1
+
+    def _end(self, name: str) -> None:
+        kind = local_name(name)
+        if kind == "tu":
+            self._units.append(self._unit)
+        elif kind in _CODES:
+            self._n_codes -= 1
+        elif kind == "seg" and self._pieces is not None:
+            self._unit.texts.append((self._language, "".join(self._pieces)))
+            self._pieces = None
+        elif kind == "prop" and self._is_context and self._pieces is not None:
+            self._unit.context, self._pieces, self._is_context = "".join(self._pieces), None, False
+
+    def _characters(self, text: str) -> None:
+        if self._pieces is not None and not self._n_codes:
+            self._pieces.append(text)
+
+
+def _chosen(unit: _Unit, src: str, tgt: str) -> tuple[str, str, str] | None:
+    found = [_in_language(unit, language) for language in (src, tgt)]
+    return None if found[0] is None or found[1] is None else (found[0], found[1], unit.context)
+
+
+def _in_language(unit: _Unit, language: str) -> str | None:
+    texts = [(canonical_code(code) or code.lower(), text) for code, text in unit.texts]
+    same = [text for code, text in texts if code == language]
+    return next(iter([*same, *(text for code, text in texts if base_language(code) == base_language(language))]), None)
+
+
+def tmx_lines(pairs: Iterable[tuple[str, str, str]], src: str, tgt: str) -> Iterator[str]:
+    """Yield the lines of a memory with pairs of source, target and context.
+
+    >>> [*_, unit, _, _] = tmx_lines([("1 < 2", "eins", "")], "en", "de")
+    >>> print(unit)
+    <tu><tuv xml:lang="en"><seg>1 &lt; 2</seg></tuv><tuv xml:lang="de"><seg>eins</seg></tuv></tu>
+    """
+    yield '<?xml version="1.0" encoding="UTF-8"?>'
+    yield '<tmx version="1.4">'
+    yield (
+        '<header creationtool="transduce" creationtoolversion="1" segtype="sentence" o-tmf="transduce" adminlang="en" '
+        f'srclang="{src}" datatype="plaintext"/>'
+    )
+    yield "<body>"
+    for source, target, context in pairs:
+        shown = f'<prop type="{CONTEXT}">{_written(context)}</prop>' if context else ""
+        yield (
+            f'<tu>{shown}<tuv xml:lang="{src}"><seg>{_written(source)}</seg></tuv>'
+            f'<tuv xml:lang="{tgt}"><seg>{_written(target)}</seg></tuv></tu>'
+        )
+    yield "</body>"
+    yield "</tmx>"
+
+
+def _written(text: str) -> str:
+    return escaped(_NO_XML.sub("", text))
