@@ -50,14 +50,19 @@ class Terms:
 
     def found(self, text: str) -> list[Term]:
         """Return the terms that a text has, in order, as it writes them; none overlaps another."""
-        words, place, found = words_of(text), 0, list[Term]()
+        return [term for _, term in self.places(words_of(text))]
+
+    def places(self, words: Sequence[str]) -> list[tuple[range, Term]]:
+        """Return the terms among the words of a text, each with its place."""
+        place, found = 0, list[tuple[range, Term]]()
         folded = [each.casefold() for each in words]
         while place < len(words):
             candidates = self._by_first_word.get(folded[place], ())
             for of_term, term in candidates:
                 written = words[place : place + len(of_term)]
                 if written == of_term or (_is_any_case(term.source) and _folded(written) == _folded(of_term)):
-                    found.append(Term(" ".join(written), _in_case_of(written, of_term, term.target)))
+                    as_written = Term(" ".join(written), _in_case_of(written, of_term, term.target))
+                    found.append((range(place, place + len(of_term)), as_written))
                     place += len(of_term)
                     break
             else:

@@ -20,6 +20,7 @@ Flag = Literal[
     "untranslated",  # no hypothesis had a word: a sentence stands as in the source
     "repeated",  # every hypothesis repeats words more often than the source: what is too much is left out
     "lost",  # numbers, URLs, placeholders or tags of the source are missing
+    "terms",  # a term is not as its list has it, or a phrase is there that was to be avoided
     "mended",  # the model dropped or changed such a string: it was put in afterwards
     "long",  # a sentence is longer than any in training
     "short",  # target / source length is below that of almost all training pairs
