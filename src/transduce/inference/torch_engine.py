@@ -69,7 +69,6 @@ from transduce.search import (
     ModelDrafter,
     NoLoops,
     PassCounts,
-    PhraseEnds,
     RewindableT,
     WantedPhrases,
     mask_predict,
@@ -171,7 +170,7 @@ class EncoderDecoderEngine:
         constraints = [each.constraints for each in batch]
         process, phrases = self._processor(constraints), None
         if any(each.phrases for each in constraints):
-            phrases = WantedPhrases([each.phrases for each in constraints], self._device)
+            phrases = WantedPhrases([each.phrases for each in constraints], self._goes_on_V.to(self._device))
         if self._shortlist is None:
             drafter: Drafter[Any] | None = None
             if (draft := self._draft_for(src_BS, max_lengths_B, constraints)) is not None:
@@ -263,8 +262,6 @@ class EncoderDecoderEngine:
                 return every_id if function is None else function(prefix)
 
             processors.append(Constrained(allowed, constraints[0].pooled))
-        if any(each.phrases for each in constraints):
-            processors.append(PhraseEnds([each.phrases for each in constraints], self._goes_on_V))
         if any(each.avoided for each in constraints):
             processors.append(AvoidedPhrases([each.avoided for each in constraints]))
         if any(each.prefix or each.starts_word for each in constraints):

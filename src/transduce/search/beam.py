@@ -38,6 +38,7 @@ class _Beam:
     max_lengths_B: Tensor  # maximum output length, EOS included
     alive_ids_BWT: Tensor
     alive_log_probs_BW: Tensor
+    may_end_BW: Tensor  # whether an alive beam has all that it must have
     finished_ids_BRT: Tensor  # filled with EOS after a hypothesis's own EOS
     finished_log_probs_BR: Tensor
     finished_scores_BR: Tensor  # log-probability / length penalty; this pool's sort key
@@ -55,6 +56,7 @@ class _Candidates:
     ids_BP: Tensor  # the token that it appends
     log_probs_BP: Tensor
     order_BP: Tensor  # by what those that stay alive are chosen, the greatest first
+    may_end_BP: Tensor
 
 
 @torch.no_grad()
@@ -142,6 +144,7 @@ def _start(max_lengths_B: Tensor, /, *, beam_size: int, bos_id: int) -> _Beam:
         max_lengths_B=max_lengths_B,
         alive_ids_BWT=torch.full((n_sentences, 1, 1), bos_id, device=device),
         alive_log_probs_BW=torch.zeros(n_sentences, 1, device=device),
+        may_end_BW=torch.ones(n_sentences, 1, dtype=torch.bool, device=device),
         finished_ids_BRT=torch.full((n_sentences, beam_size, 1), bos_id, device=device),
         finished_log_probs_BR=empty_BR,
         finished_scores_BR=empty_BR,
@@ -172,6 +175,7 @@ def _expand(beam: _Beam, log_probs_NX: Tensor, ids_NX: Tensor, /, *, beam_size: 
         ids_BP=ids_NX.view(n_sentences, -1).gather(1, indices_BP),
         log_probs_BP=log_probs_BP,
         order_BP=log_probs_BP,
+        may_end_BP=torch.ones_like(log_probs_BP, dtype=torch.bool),
     )
 
 
@@ -184,8 +188,8 @@ def _expand_to_phrases(
     """
     (n_sentences, n_beams), vocab_size = beam.alive_log_probs_BW.shape, log_probs_NV.shape[1]
     progress_BWC = phrases.progress(beam.sentences_B, beam.alive_ids_BWT)
-    is_complete_BW = phrases.are_complete(beam.sentences_B, progress_BWC)
-    log_probs_NV[:, eos_id].masked_fill_(~is_complete_BW.flatten(), -torch.inf)
+    may_end_BW = phrases.are_complete(beam.sentences_B, progress_BWC)
+    log_probs_NV[:, eos_id].masked_fill_(~may_end_BW.flatten(), -torch.inf)
     top_log_probs_NX, top_ids_NX = top_k(log_probs_NV, min(2 * beam_size, vocab_size))
     best = _expand(beam, top_log_probs_NX, top_ids_NX, beam_size=beam_size)
     more_BWX = torch.cat(
@@ -204,7 +208,11 @@ def _expand_to_phrases(
     progress_BPC = phrases.progress(beam.sentences_B, torch.cat([extended_BPT, ids_BP[:, :, None]], dim=2))
     alive_log_probs_BP = log_probs_BP.masked_fill(ids_BP == eos_id, -torch.inf)
     return _Candidates(
-        parents_BP, ids_BP, log_probs_BP, phrases.order(beam.sentences_B, progress_BPC, alive_log_probs_BP)
+        parents_BP,
+        ids_BP,
+        log_probs_BP,
+        order_BP=phrases.order(beam.sentences_B, progress_BPC, alive_log_probs_BP),
+        may_end_BP=phrases.are_complete(beam.sentences_B, progress_BPC),
     )
 
 
@@ -214,7 +222,9 @@ def _advance(
     """Both pools after one more token, and the state's row that each new alive beam extends, ``(B, W)``."""
     n_sentences, n_beams = beam.alive_log_probs_BW.shape
     is_eos_BP = candidates.ids_BP == eos_id
-    alive_ids_BWT, alive_log_probs_BW, parents_BW = _update_alive(beam, candidates, is_eos_BP, beam_size=beam_size)
+    alive_ids_BWT, alive_log_probs_BW, may_end_BW, parents_BW = _update_alive(
+        beam, candidates, is_eos_BP, beam_size=beam_size
+    )
     finished_ids_BRT, finished_log_probs_BR, finished_scores_BR = _update_finished(
         beam, candidates, is_eos_BP, penalty=penalty, eos_id=eos_id
     )
@@ -223,6 +233,7 @@ def _advance(
         beam,
         alive_ids_BWT=alive_ids_BWT,
         alive_log_probs_BW=alive_log_probs_BW,
+        may_end_BW=may_end_BW,
         finished_ids_BRT=finished_ids_BRT,
         finished_log_probs_BR=finished_log_probs_BR,
         finished_scores_BR=finished_scores_BR,
@@ -232,15 +243,23 @@ def _advance(
 
 def _update_alive(
     beam: _Beam, candidates: _Candidates, is_eos_BP: Tensor, /, *, beam_size: int
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Ids, log-probabilities and parents of the ``beam_size`` best candidates without EOS (all, if there are fewer)."""
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The ``beam_size`` best candidates without EOS (all, if there are fewer).
+
+    Returned are ids, log-probabilities, whether they may end, and parents.
+    """
     order_BP = candidates.order_BP.masked_fill(is_eos_BP, -torch.inf)
     order_BW, indices_BW = order_BP.topk(min(beam_size, order_BP.shape[1]))
     log_probs_BW = candidates.log_probs_BP.gather(1, indices_BW).masked_fill(order_BW == -torch.inf, -torch.inf)
     parents_BW = candidates.parents_BP.gather(1, indices_BW)
     prefixes_BWT = beam.alive_ids_BWT.take_along_dim(parents_BW[:, :, None], dim=1)
     ids_BW1 = candidates.ids_BP.gather(1, indices_BW)[:, :, None]
-    return torch.cat([prefixes_BWT, ids_BW1], dim=2), log_probs_BW, parents_BW
+    return (
+        torch.cat([prefixes_BWT, ids_BW1], dim=2),
+        log_probs_BW,
+        candidates.may_end_BP.gather(1, indices_BW),
+        parents_BW,
+    )
 
 
 def _update_finished(
@@ -259,9 +278,14 @@ def _update_finished(
 
 
 def _is_done(beam: _Beam, /, *, penalty: LengthPenalty, n_best: int) -> Tensor:
-    """(B,): whether a sentence is at its maximum length, or its alive beams cannot beat ``n_best`` finished ones."""
+    """(B,): whether a sentence is at its maximum length, or its alive beams cannot beat ``n_best`` finished ones.
+
+    If some of these may end, those that may not yet do not count.
+    """
     max_penalty_B = penalty(beam.max_lengths_B.to(beam.alive_log_probs_BW.dtype))
-    bound_B = beam.alive_log_probs_BW.amax(dim=1) / max_penalty_B
+    ending_BW = beam.alive_log_probs_BW.masked_fill(~beam.may_end_BW, -torch.inf)
+    best_B, best_ending_B = beam.alive_log_probs_BW.amax(dim=1), ending_BW.amax(dim=1)
+    bound_B = torch.where(best_ending_B > -torch.inf, best_ending_B, best_B) / max_penalty_B
     is_at_max_length_B = beam.max_lengths_B < beam.alive_ids_BWT.shape[2]
     return is_at_max_length_B | (beam.finished_scores_BR[:, n_best - 1] >= bound_B)
 

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from transduce.search.processor import Prefixes
 
-__all__ = ["AvoidedPhrases", "PhraseEnds", "WantedPhrases", "completing_ids"]
+__all__ = ["AvoidedPhrases", "WantedPhrases", "completing_ids"]
 
 Phrase = Sequence[int]
 
@@ -52,8 +52,12 @@ class AvoidedPhrases:
 class WantedPhrases:
     """The phrases that the outputs of a batch must have."""
 
-    def __init__(self, phrases: Sequence[Sequence[Phrase]], device: torch.device) -> None:
-        """``phrases`` of each sentence; one that is there twice must occur twice."""
+    def __init__(self, phrases: Sequence[Sequence[Phrase]], is_inside_V: Tensor) -> None:
+        """``phrases`` of each sentence; one that is there twice must occur twice.
+
+        ``is_inside_V``: tokens that go on with a word; a phrase before one does not count.
+        """
+        self._is_inside_V, device = is_inside_V, is_inside_V.device
         n, longest = (max(map(len, phrases)), max((len(each) for of in phrases for each in of), default=0))
         padded = [[[*each, *[-1] * (longest - len(each))] for each in of] for of in phrases]
         ids = [[*of, *[[-1] * longest] * (n - len(of))] for of in padded]
@@ -66,11 +70,19 @@ class WantedPhrases:
     def progress(self, sentences_B: Tensor, ids_BWT: Tensor) -> Tensor:
         """Return how many tokens of each phrase hypotheses have, (B, W, C): all, or those at their ends."""
         ids_BCL, lengths_BC = self._ids_BCL[sentences_B], self._lengths_BC[sentences_B]
-        longest = ids_BCL.shape[2]
-        n_ids = ids_BWT.shape[2]
-        windows_BWTL = F.pad(ids_BWT, (0, longest - 1), value=-2).unfold(2, longest, 1)
+        longest, n_ids = ids_BCL.shape[2], ids_BWT.shape[2]
+        padded_BWT = F.pad(ids_BWT, (0, longest), value=-2)
+        windows_BWTL = padded_BWT[:, :, :-1].unfold(2, longest, 1)
         is_alike_BWTCL = windows_BWTL[:, :, :, None] == ids_BCL[:, None, None]
-        n_found_BWC = (is_alike_BWTCL | (ids_BCL == -1)[:, None, None]).all(4).sum(2)
+        is_found_BWTC = (is_alike_BWTCL | (ids_BCL == -1)[:, None, None]).all(4)
+        places_BTC = torch.arange(n_ids, device=ids_BWT.device)[:, None] + lengths_BC[:, None]  # after a phrase
+        is_inside_BWT = F.pad(self._is_inside_V[ids_BWT], (0, longest))
+        is_inside_BWTC = (
+            is_inside_BWT[:, :, None]
+            .expand(-1, -1, 1, -1)
+            .gather(3, places_BTC.flatten(1)[:, None, None].expand(-1, ids_BWT.shape[1], 1, -1))
+        )
+        n_found_BWC = (is_found_BWTC & ~is_inside_BWTC.view_as(is_found_BWTC)).sum(2)
         is_whole_BWC = n_found_BWC >= self._times_BC[sentences_B][:, None]  # also one that is no phrase
         begun_BWC = torch.zeros_like(n_found_BWC)
         for n_begun in range(1, min(longest, n_ids + 1)):
@@ -101,20 +113,3 @@ class WantedPhrases:
         place_BP = (is_before_BPP & (n_BP[:, None, :] == n_BP[:, :, None])).sum(2)
         order_BP = n_BP - place_BP * (lengths_BC.sum(1).amax() + 1)
         return order_BP.to(log_probs_BP.dtype).masked_fill(log_probs_BP == -torch.inf, -torch.inf)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PhraseEnds:
-    """A processor by which the wanted phrases end with whole words: what follows them begins a word."""
-
-    phrases: Sequence[Sequence[Phrase]]  # of each sentence
-    is_barred_V: Tensor  # bool: tokens that continue a word
-
-    def __call__(self, log_probs_NV: Tensor, prefixes: Prefixes, /) -> Tensor:
-        """Set the log-probabilities of tokens that would continue the last word of a phrase to -inf, in place."""
-        rows = zip(prefixes.sentences_N.tolist(), prefixes.ids_NT.tolist(), strict=True)
-        ends = [any(ids[-len(each) :] == list(each) for each in self.phrases[sentence]) for sentence, ids in rows]
-        if any(ends):
-            ends_N1 = torch.tensor(ends, device=log_probs_NV.device)[:, None]
-            log_probs_NV.masked_fill_(ends_N1 & self.is_barred_V.to(log_probs_NV.device), -torch.inf)
-        return log_probs_NV

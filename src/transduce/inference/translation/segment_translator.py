@@ -276,17 +276,19 @@ class SegmentTranslator(TrainedModel):
             candidates = self._segment_text.candidates(sources, results, is_checked=is_checked)
             return zip(indices, results, candidates, strict=True)
 
+        beam = DecodingOptions(n_best=search.beam_size).applied_to(search)
         segments: dict[int, TranslatedSegment] = {}
         faulty = list[int]()
-        for index, result, candidates in found(range(len(texts)), search):
+        # Terms are often in another hypothesis; all of the beam cost nothing.
+        first = search if self._terms is None else beam
+        for index, result, candidates in found(range(len(texts)), first):
             segments[index] = self._segment_text.chosen(inputs[index], result, candidates, n_best=search.n_best)
             if any(each.fault for each in candidates):
                 faulty.append(index)
         if len(segments) < len(texts):
             return None
         # Only now, since they take longer: a search for the whole beam, and one that writes no loops.
-        beam = DecodingOptions(n_best=search.beam_size).applied_to(search)
-        if faulty and search.n_best < search.beam_size:
+        if faulty and first.n_best < search.beam_size:
             for index, result, candidates in found(faulty, beam):
                 segments[index] = self._segment_text.chosen(inputs[index], result, candidates, n_best=search.n_best)
         looping = [index for index in faulty if "repeated" in segments[index].warnings]
@@ -302,7 +304,7 @@ class SegmentTranslator(TrainedModel):
                 index: terms.constrained(begun.get(index, NO_CONSTRAINTS), inputs[index], terms.replaced(each))
                 for index, each in aligned
             }
-            for index, result, candidates in found(lacking, beam, search_for=terms.search, constraints=wanted):
+            for index, result, candidates in found(lacking, search, search_for=terms.search, constraints=wanted):
                 segments[index] = self._segment_text.chosen(inputs[index], result, candidates, n_best=search.n_best)
         return [segments[index] for index in range(len(texts))]
 

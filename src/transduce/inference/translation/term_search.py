@@ -1,4 +1,7 @@
-"""What a search must and must not write for a list of terms."""
+"""What a search must and must not write for a list of terms.
+
+Shapes: X target words, Y source words.
+"""
 
 from __future__ import annotations
 
@@ -90,5 +93,5 @@ def _forms(phrase: str) -> Sequence[str]:
 
 def word_inside_ids(tokenizer: Tokenizer) -> list[int]:
     """Return the ids of the tokens that go on with a word."""
-    pieces = tokenizer.pieces(tokenizer.vocabulary.values())
-    return [id for id, piece in zip(tokenizer.vocabulary.values(), pieces, strict=True) if _GOES_ON.match(piece)]
+    ids = sorted(tokenizer.vocabulary.values())
+    return [id for id, piece in zip(ids, tokenizer.pieces(ids), strict=True) if _GOES_ON.match(piece)]
