@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from transduce.inference.translation.word_links import Link
+from transduce.memories import Match
 
 __all__ = [
     "FLAGS", "Flag", "ScoredText", "TranslatedSegment", "Translation", "best_combinations", "distinct_texts",
@@ -55,6 +56,7 @@ class Translation:
     warnings: tuple[Flag, ...] = ()  # those of all its sentences
     n_segments: int = 1  # usually the number of sentences
     links: tuple[Link, ...] = ()  # which of its words belong to which of the source, if asked for
+    matches: tuple[Match, ...] = ()  # of a memory: the pair that was taken, or those that are like the source
 
     @property
     def text(self) -> str:

@@ -7,11 +7,13 @@ of a line are put together (``text_translation.py``).
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import chain, repeat
-from typing import TypedDict, Unpack, overload
+from typing import Self, TypedDict, Unpack, overload
 
 from transduce.config import SearchConfig, TextFormat
 from transduce.config.decoding import DecodingOptions, greedy_unless_sampled
@@ -23,10 +25,12 @@ from transduce.inference.trained_model import Capabilities
 from transduce.inference.translation.parts import ScoredText, TranslatedSegment, Translation
 from transduce.inference.translation.prefixes import Prefix
 from transduce.inference.translation.progress import Progress, progress_callback
+from transduce.inference.translation.remembered import known
 from transduce.inference.translation.segment_translator import SegmentTranslator
 from transduce.inference.translation.segmentation import Segmenter
 from transduce.inference.translation.text_division import Splitting, TextDivider
 from transduce.inference.translation.text_translation import Pair, TextTranslation, WordWeights
+from transduce.memories import Memory
 from transduce.text import Segment, n_masks
 from transduce.text.chunks import chunks
 from transduce.text.markup import MarkupRules, Unit, rules_of
@@ -79,6 +83,8 @@ class Translator(SegmentTranslator):
     capabilities = Capabilities(
         ("translation",), "a translator", "translate", served_as="translator", exported_as="encoder-decoder"
     )
+
+    _memory: Memory | None = None
 
     @cached_property
     def _segmenter(self) -> Segmenter:
@@ -215,6 +221,17 @@ class Translator(SegmentTranslator):
         n_done = 0
 
         def translated(chunk: Sequence[tuple[str | Unit, str]]) -> list[Translation]:
+            if self._memory is None or format != "text":
+                return searched(chunk)
+            remembered = known(self._memory, chunk)
+            rest = [pair for pair, each in zip(chunk, remembered, strict=True) if each is None]
+            found = iter(searched(rest) if rest else ())
+            return [
+                each or replace(written := next(found), matches=tuple(self._memory.fuzzy(written.source)))
+                for each in remembered
+            ]
+
+        def searched(chunk: Sequence[tuple[str | Unit, str]]) -> list[Translation]:
             nonlocal n_done
             texts, beginnings = zip(*chunk, strict=True)
             splitting: Splitting = "lines" if split else "none"
@@ -241,6 +258,20 @@ class Translator(SegmentTranslator):
                 chunks(pairs, chunk_lines, lambda pair: len(pair[0].raw if isinstance(pair[0], Unit) else pair[0])),
             )
         )
+
+    def with_memory(self, memory: Memory) -> Self:
+        """Return the translator that takes lines from a memory if they are in it, and names those that are like them.
+
+        Raises ConfigError for a memory of other languages.
+        """
+        if [each.partition("-")[0] for each in memory.languages] != [self.src_language, self.tgt_language]:
+            raise ConfigError(
+                f"{memory.path} is a memory for {'-'.join(memory.languages)}, the model translates "
+                f"{self.src_language}-{self.tgt_language}; name another"
+            )
+        other = copy.copy(self)
+        other._memory = memory
+        return other
 
     def divided(
         self,
