@@ -45,6 +45,6 @@ class ListCounts:
             log(f"terms: {self._terms}")
         if self._has_memory:
             log(
-                f"memory: {self._n_exact:,} of {self._n_lines:,} lines taken, {self._n_in_context:,} of them in context;"
+                f"memory: {self._n_exact:,} of {self._n_lines:,} lines taken, {self._n_in_context:,} in context;"
                 f" {self._n_similar:,} others have similar ones"
             )

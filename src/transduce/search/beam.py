@@ -5,7 +5,7 @@ Each step is a few pure functions over one frozen record: ``_expand`` finds the 
 
 Shapes: B sentences of the batch, W alive beams (1 at the first step and beam_size later), N = B W rows of the decoding
 batch, V vocabulary, X top tokens of a row or sentences that are selected, P candidates (2 * beam_size), R finished
-hypotheses (beam_size), J = R + P, T tokens so far including BOS.
+hypotheses (beam_size), J = R + P, Y phrases of a sentence, T tokens so far including BOS.
 """
 
 from __future__ import annotations
@@ -187,13 +187,13 @@ def _expand_to_phrases(
     Those that stay alive are shared out by what they have of the phrases.
     """
     (n_sentences, n_beams), vocab_size = beam.alive_log_probs_BW.shape, log_probs_NV.shape[1]
-    progress_BWC = phrases.progress(beam.sentences_B, beam.alive_ids_BWT)
-    may_end_BW = phrases.are_complete(beam.sentences_B, progress_BWC)
+    progress_BWY = phrases.progress(beam.sentences_B, beam.alive_ids_BWT)
+    may_end_BW = phrases.are_complete(beam.sentences_B, progress_BWY)
     log_probs_NV[:, eos_id].masked_fill_(~may_end_BW.flatten(), -torch.inf)
     top_log_probs_NX, top_ids_NX = top_k(log_probs_NV, min(2 * beam_size, vocab_size))
     best = _expand(beam, top_log_probs_NX, top_ids_NX, beam_size=beam_size)
     more_BWX = torch.cat(
-        [top_ids_NX.view(n_sentences, n_beams, -1)[:, :, :1], phrases.next_ids(beam.sentences_B, progress_BWC)], dim=2
+        [top_ids_NX.view(n_sentences, n_beams, -1)[:, :, :1], phrases.next_ids(beam.sentences_B, progress_BWY)], dim=2
     )
     more_log_probs_BWX = log_probs_NV.view(n_sentences, n_beams, -1).gather(2, more_BWX.clamp(min=0))
     more_log_probs_BWX = more_log_probs_BWX.masked_fill(more_BWX < 0, -torch.inf) + beam.alive_log_probs_BW[:, :, None]
@@ -205,14 +205,14 @@ def _expand_to_phrases(
     is_twice_BP = (numbers_BP[:, :, None] == numbers_BP[:, None, :]).tril(-1).any(dim=2)
     log_probs_BP = log_probs_BP.masked_fill(is_twice_BP, -torch.inf)
     extended_BPT = beam.alive_ids_BWT.take_along_dim(parents_BP[:, :, None], dim=1)
-    progress_BPC = phrases.progress(beam.sentences_B, torch.cat([extended_BPT, ids_BP[:, :, None]], dim=2))
+    progress_BPY = phrases.progress(beam.sentences_B, torch.cat([extended_BPT, ids_BP[:, :, None]], dim=2))
     alive_log_probs_BP = log_probs_BP.masked_fill(ids_BP == eos_id, -torch.inf)
     return _Candidates(
         parents_BP,
         ids_BP,
         log_probs_BP,
-        order_BP=phrases.order(beam.sentences_B, progress_BPC, alive_log_probs_BP),
-        may_end_BP=phrases.are_complete(beam.sentences_B, progress_BPC),
+        order_BP=phrases.order(beam.sentences_B, progress_BPY, alive_log_probs_BP),
+        may_end_BP=phrases.are_complete(beam.sentences_B, progress_BPY),
     )
 
 

@@ -5,7 +5,7 @@ beam may also go on with the next token of a phrase that it lacks, and the beams
 that have 0, 1, 2, ... tokens of the phrases, so that one with all of them is always among them. Which tokens a
 hypothesis has follows from its ids alone, so the search has no further state.
 
-Shapes: B sentences, W alive beams, N = B W rows, C phrases of a sentence, L tokens of the longest, P candidates,
+Shapes: B sentences, W alive beams, N = B W rows, Y phrases of a sentence, Z tokens of the longest, P candidates,
 T tokens so far including BOS, V vocabulary.
 """
 
@@ -63,53 +63,53 @@ class WantedPhrases:
         ids = [[*of, *[[-1] * longest] * (n - len(of))] for of in padded]
         lengths = [[*map(len, of), *[0] * (n - len(of))] for of in phrases]
         times = [[*(list(map(tuple, of))[: i + 1].count(tuple(each)) for i, each in enumerate(of))] for of in phrases]
-        self._ids_BCL = torch.tensor(ids, device=device)
-        self._lengths_BC = torch.tensor(lengths, device=device)
-        self._times_BC = torch.tensor([[*of, *[0] * (n - len(of))] for of in times], device=device)
+        self._ids_BYZ = torch.tensor(ids, device=device)
+        self._lengths_BY = torch.tensor(lengths, device=device)
+        self._times_BY = torch.tensor([[*of, *[0] * (n - len(of))] for of in times], device=device)
 
     def progress(self, sentences_B: Tensor, ids_BWT: Tensor) -> Tensor:
-        """Return how many tokens of each phrase hypotheses have, (B, W, C): all, or those at their ends."""
-        ids_BCL, lengths_BC = self._ids_BCL[sentences_B], self._lengths_BC[sentences_B]
-        longest, n_ids = ids_BCL.shape[2], ids_BWT.shape[2]
+        """Return how many tokens of each phrase hypotheses have, (B, W, Y): all, or those at their ends."""
+        ids_BYZ, lengths_BY = self._ids_BYZ[sentences_B], self._lengths_BY[sentences_B]
+        longest, n_ids = ids_BYZ.shape[2], ids_BWT.shape[2]
         padded_BWT = F.pad(ids_BWT, (0, longest), value=-2)
-        windows_BWTL = padded_BWT[:, :, :-1].unfold(2, longest, 1)
-        is_alike_BWTCL = windows_BWTL[:, :, :, None] == ids_BCL[:, None, None]
-        is_found_BWTC = (is_alike_BWTCL | (ids_BCL == -1)[:, None, None]).all(4)
-        places_BTC = torch.arange(n_ids, device=ids_BWT.device)[:, None] + lengths_BC[:, None]  # after a phrase
+        windows_BWTZ = padded_BWT[:, :, :-1].unfold(2, longest, 1)
+        is_alike_BWTYZ = windows_BWTZ[:, :, :, None] == ids_BYZ[:, None, None]
+        is_found_BWTY = (is_alike_BWTYZ | (ids_BYZ == -1)[:, None, None]).all(4)
+        places_BTY = torch.arange(n_ids, device=ids_BWT.device)[:, None] + lengths_BY[:, None]  # after a phrase
         is_inside_BWT = F.pad(self._is_inside_V[ids_BWT], (0, longest))
-        is_inside_BWTC = (
+        is_inside_BWTY = (
             is_inside_BWT[:, :, None]
             .expand(-1, -1, 1, -1)
-            .gather(3, places_BTC.flatten(1)[:, None, None].expand(-1, ids_BWT.shape[1], 1, -1))
+            .gather(3, places_BTY.flatten(1)[:, None, None].expand(-1, ids_BWT.shape[1], 1, -1))
         )
-        n_found_BWC = (is_found_BWTC & ~is_inside_BWTC.view_as(is_found_BWTC)).sum(2)
-        is_whole_BWC = n_found_BWC >= self._times_BC[sentences_B][:, None]  # also one that is no phrase
-        begun_BWC = torch.zeros_like(n_found_BWC)
+        n_found_BWY = (is_found_BWTY & ~is_inside_BWTY.view_as(is_found_BWTY)).sum(2)
+        is_whole_BWY = n_found_BWY >= self._times_BY[sentences_B][:, None]  # also one that is no phrase
+        begun_BWY = torch.zeros_like(n_found_BWY)
         for n_begun in range(1, min(longest, n_ids + 1)):
-            is_begun_BWC = is_alike_BWTCL[:, :, n_ids - n_begun, :, :n_begun].all(3)
-            begun_BWC = torch.where(is_begun_BWC & (lengths_BC[:, None] > n_begun), n_begun, begun_BWC)
-        return torch.where(is_whole_BWC, lengths_BC[:, None], begun_BWC)
+            is_begun_BWY = is_alike_BWTYZ[:, :, n_ids - n_begun, :, :n_begun].all(3)
+            begun_BWY = torch.where(is_begun_BWY & (lengths_BY[:, None] > n_begun), n_begun, begun_BWY)
+        return torch.where(is_whole_BWY, lengths_BY[:, None], begun_BWY)
 
-    def next_ids(self, sentences_B: Tensor, progress_BWC: Tensor) -> Tensor:
-        """Return the token with which each phrase goes on, (B, W, C); -1 for a phrase that is complete."""
-        ids_BCL = F.pad(self._ids_BCL[sentences_B], (0, 1), value=-1)
-        return ids_BCL[:, None].expand(-1, progress_BWC.shape[1], -1, -1).gather(3, progress_BWC[..., None])[..., 0]
+    def next_ids(self, sentences_B: Tensor, progress_BWY: Tensor) -> Tensor:
+        """Return the token with which each phrase goes on, (B, W, Y); -1 for a phrase that is complete."""
+        ids_BYZ = F.pad(self._ids_BYZ[sentences_B], (0, 1), value=-1)
+        return ids_BYZ[:, None].expand(-1, progress_BWY.shape[1], -1, -1).gather(3, progress_BWY[..., None])[..., 0]
 
-    def are_complete(self, sentences_B: Tensor, progress_BWC: Tensor) -> Tensor:
+    def are_complete(self, sentences_B: Tensor, progress_BWY: Tensor) -> Tensor:
         """Return which hypotheses have all phrases, (B, W)."""
-        return (progress_BWC >= self._lengths_BC[sentences_B][:, None]).all(2)
+        return (progress_BWY >= self._lengths_BY[sentences_B][:, None]).all(2)
 
-    def order(self, sentences_B: Tensor, progress_BPC: Tensor, log_probs_BP: Tensor) -> Tensor:
+    def order(self, sentences_B: Tensor, progress_BPY: Tensor, log_probs_BP: Tensor) -> Tensor:
         """Return by what candidates are chosen, (B, P), the greatest first.
 
         The best with the most tokens of phrases, the best with one token less, and so on; then the second best of each.
         Only one phrase that is begun counts. Candidates of probability zero are last.
         """
-        lengths_BC = self._lengths_BC[sentences_B]
-        is_whole_BPC = progress_BPC >= lengths_BC[:, None]
-        n_begun_BP = progress_BPC.masked_fill(is_whole_BPC, 0).amax(2)
-        n_BP = (is_whole_BPC * lengths_BC[:, None]).sum(2) + n_begun_BP
+        lengths_BY = self._lengths_BY[sentences_B]
+        is_whole_BPY = progress_BPY >= lengths_BY[:, None]
+        n_begun_BP = progress_BPY.masked_fill(is_whole_BPY, 0).amax(2)
+        n_BP = (is_whole_BPY * lengths_BY[:, None]).sum(2) + n_begun_BP
         is_before_BPP = log_probs_BP[:, None, :] > log_probs_BP[:, :, None]
         place_BP = (is_before_BPP & (n_BP[:, None, :] == n_BP[:, :, None])).sum(2)
-        order_BP = n_BP - place_BP * (lengths_BC.sum(1).amax() + 1)
+        order_BP = n_BP - place_BP * (lengths_BY.sum(1).amax() + 1)
         return order_BP.to(log_probs_BP.dtype).masked_fill(log_probs_BP == -torch.inf, -torch.inf)
