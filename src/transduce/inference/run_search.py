@@ -41,7 +41,7 @@ from transduce.text import BOS_ID, EOS_ID, PAD_ID
 
 __all__ = ["run_search"]
 
-MIN_BEAM = 4  # where hypotheses are shared out by what they have of phrases
+MIN_BEAM = 6  # where hypotheses are shared out by what they have of phrases
 
 
 def run_search(
