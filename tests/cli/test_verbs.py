@@ -480,6 +480,9 @@ def test_every_verb_and_flag_is_known() -> None:
             "--tgt",
             "--tsv",
         ],
+        "memory build": ["--json", "--out", "--src", "--tgt"],
+        "memory export": ["--out"],
+        "memory search": ["--json", "--n"],
         "model": ["--json", "--length", "--vocab-size"],
         "export": ["--json", "--license", "--out", "--precision", "--text", "--to"],
         "fill": ["--device", "--engine", "--json", "--n-best"],
@@ -602,6 +605,7 @@ def test_every_verb_and_flag_is_known() -> None:
             {flag.name for flag in FLAGS.values()}
             | {
                 "--alignment",
+                "--avoid",
                 "--best-of",
                 "--buffer",
                 "--device",
@@ -612,6 +616,7 @@ def test_every_verb_and_flag_is_known() -> None:
                 "--format",
                 "--in",
                 "--json",
+                "--memory",
                 "--no-split",
                 "--out",
                 "--precision",
@@ -621,6 +626,8 @@ def test_every_verb_and_flag_is_known() -> None:
                 "--rerank-weight",
                 "--reward-model",
                 "--shortlist",
+                "--terms",
+                "--terms-hard",
                 "--warnings",
                 "--workers",
             }
