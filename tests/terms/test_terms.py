@@ -29,6 +29,7 @@ def test_terms_in_a_text() -> None:
     assert targets(terms, "A turkey in Turkey") == ["Türkei"]
     assert targets(terms, "この犬は") == ["Hund"]
     assert targets(terms, "Mails; Mail me") == ["Post"]
+    assert targets(terms, "see https://x.org/mail, {mail} and <mail>") == []
     assert targets(terms, "") == []
 
 

@@ -10,6 +10,7 @@ from functools import cached_property
 from transduce.patterns import compiled_on_use
 from transduce.text import normalise
 from transduce.text.characters import SPACELESS
+from transduce.text.verbatim import placeholder_spans
 
 __all__ = ["Term", "Terms", "occurrences", "words_of"]
 
@@ -108,8 +109,18 @@ class Terms:
 
 
 def words_of(text: str) -> list[str]:
-    """Return the words and punctuation marks of a text; of scripts without spaces, the characters."""
-    return _WORD.findall(normalise(text))
+    """Return the words and punctuation marks of a text; of scripts without spaces, the characters.
+
+    A placeholder, a tag, a URL or an address is one sign: no term is in it.
+
+    >>> words_of("My dog: https://x.org/dog")
+    ['My', 'dog', ':', '\ufffc']
+    """
+    text, pieces, position = normalise(text), list[str](), 0
+    for start, end in placeholder_spans(text):
+        pieces += [text[position:start], "\ufffc"]
+        position = end
+    return _WORD.findall("".join([*pieces, text[position:]]))
 
 
 def occurrences(phrase: Sequence[str], words: Sequence[str]) -> int:
