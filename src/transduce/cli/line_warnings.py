@@ -35,6 +35,10 @@ _MESSAGES = {
         "has a translation that lacks a number, URL, placeholder or tag of the source",
         "with a translation that lacks a number, URL, placeholder or tag of the source",
     ),
+    "terms": (
+        "has a translation that lacks a term, or has a phrase that was to be avoided",
+        "with a translation that lacks a term, or has a phrase that was to be avoided",
+    ),
     "mended": (
         "has a number, URL, placeholder or tag that the model did not keep; it was put in afterwards",
         "where a number, URL, placeholder or tag was put in afterwards",

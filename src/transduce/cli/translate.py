@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import asdict
 from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,6 +16,7 @@ from transduce.cli.bulk import is_pattern, translate_pattern
 from transduce.cli.decoding import decoding_options, flags_of
 from transduce.cli.documents import AUTO, document_format, output_file, translate_document
 from transduce.cli.line_warnings import LineWarnings
+from transduce.cli.list_counts import ListCounts
 from transduce.cli.model_folders import require_model_folders
 from transduce.cli.models import load_translator
 from transduce.cli.output import STANDARD, json_line
@@ -151,6 +153,29 @@ def translate(
         float,
         Option(min=0, max=1, help="With --draft: a draft ends after a token to which SMALL gives less than this."),
     ] = MIN_DRAFT_PROBABILITY,
+    terms: Annotated[
+        Path | None,
+        Option(
+            metavar="FILE",
+            help="Take the hypothesis that translates these terms as listed: SOURCE TAB TARGET in each line, or TBX.",
+            show_default=False,
+        ),
+    ] = None,
+    terms_hard: Annotated[
+        bool, Option("--terms-hard", help="With --terms: search for a translation that has them all.")
+    ] = False,
+    avoid: Annotated[
+        Path | None,
+        Option(metavar="FILE", help="Write none of these phrases, one in each line.", show_default=False),
+    ] = None,
+    memory: Annotated[
+        Path | None,
+        Option(
+            metavar="FILE",
+            help="Take the translations of lines that this file of transduce memory has; --json names similar ones.",
+            show_default=False,
+        ),
+    ] = None,
     best_of: options.BestOf = None,
     reward_model: options.RewardModelFolder = None,
     rerank: options.Rerank = None,
@@ -186,8 +211,9 @@ def translate(
     is_n_best = "n_best" in decoding.changes
     loading = LoadingOptions(
         folders, device, precision, shortlist, draft, draft_tokens, draft_probability, rerank, rerank_weight, best_of,
-        reward_model, engine,
+        reward_model, engine, terms, avoid, terms_hard, memory,
     )  # fmt: skip
+    _require_lists(loading, decoding)
 
     def job(**settings: Any) -> TranslationJob:
         from transduce.bulk import TranslationJob
@@ -248,9 +274,11 @@ def translate(
             team = stack.enter_context(TranslationWorkers(of_lines, workers))
             max_source_tokens = team.wait_until_loaded()
             translations = team.translate_lines(input_lines(source))
+            counted = ListCounts(loading, None)
         else:
             translator = load_translator(loading)
             max_source_tokens = translator.max_source_tokens
+            counted = ListCounts(loading, (translator.src_language, translator.tgt_language))
             is_typed = is_interactive(source)
             lines = typed_lines(translator.src_language, history="translate") if is_typed else input_lines(source)
             translations = translator.translate_lines(
@@ -273,11 +301,20 @@ def translate(
         )
         for number, translation in enumerate(translations, start=1):
             line_warnings.observe(translation)
-            output = _output_lines(number, translation, is_n_best=is_n_best, is_json=json, is_linked=alignment)
+            counted.observe(translation)
+            output = _output_lines(
+                number,
+                translation,
+                is_n_best=is_n_best,
+                is_json=json,
+                is_linked=alignment,
+                has_memory=memory is not None,
+            )
             for line in output:
                 write(line)
             progress.advance()
         line_warnings.log_counts()
+        counted.log(progress.log)
         if draft is not None and workers == 1:
             from transduce.inference import Translator
 
@@ -288,6 +325,15 @@ def translate(
                     f"{passes.passes_per_sentence:.1f} passes of the model for each sentence, "
                     f"{passes.tokens_per_pass:.2f} tokens a pass"
                 )
+
+
+def _require_lists(loading: LoadingOptions, decoding: DecodingOptions) -> None:
+    """Raise ConfigError for lists of terms beside what does not heed them."""
+    if loading.are_terms_required and loading.terms is None:
+        raise ConfigError("--terms-hard needs --terms, a list of terms")
+    if loading.terms is not None or loading.avoid is not None:
+        others = {"--draft": loading.draft, "--best-of": loading.best_of, "--rerank": loading.rerank}
+        options.require_alone("terms are searched for in a beam", others | flags_of(decoding, "kind", "n_iterations"))
 
 
 def _require_one_hypothesis(loading: LoadingOptions, decoding: DecodingOptions) -> None:
@@ -301,7 +347,7 @@ def _require_one_hypothesis(loading: LoadingOptions, decoding: DecodingOptions) 
 
 
 def _output_lines(
-    number: int, translation: Translation, *, is_n_best: bool, is_json: bool, is_linked: bool
+    number: int, translation: Translation, *, is_n_best: bool, is_json: bool, is_linked: bool, has_memory: bool
 ) -> Iterator[str]:
     """Yield the output lines for one input line."""
     from transduce.inference.translation.word_links import pharaoh
@@ -317,6 +363,7 @@ def _output_lines(
                 "n_best": [{"translation": best.text, "score": best.score} for best in translation.n_best],
             }
             | ({"alignment": pharaoh(translation.links)} if is_linked else {})
+            | ({"memory": [asdict(each) for each in translation.matches]} if has_memory else {})
         )
     elif is_n_best:
         for hypothesis in translation.n_best:

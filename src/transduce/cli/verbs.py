@@ -32,7 +32,7 @@ VERBS: Mapping[str, str] = {
         "parse", "parseval", "model", "attention", "generate", "fill", "perplexity", "read", "transcribe", "serve",
         "export", "doctor",
     )
-} | {"import": "import_model:import_", "corpus": "corpus:app"}  # fmt: skip
+} | {"import": "import_model:import_", "corpus": "corpus:app", "memory": "memory:app"}  # fmt: skip
 
 ENTRY_POINTS = "transduce.verbs"
 # Verbs of this project in a distribution of their own, with its name.

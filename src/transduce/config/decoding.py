@@ -118,10 +118,14 @@ class LoadingOptions:
     best_of: int | None = None  # draws, of which the reward model chooses
     reward_model: Path | None = None
     engine: EngineName = "auto"
+    terms: Path | None = None  # a list of terms
+    avoid: Path | None = None  # a list of phrases that no translation has
+    are_terms_required: bool = False  # by a search of its own, where no hypothesis has them
+    memory: Path | None = None  # a translation memory
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Self:
         """Return the options whose fields are given, paths as strings."""
-        names = ("shortlist", "draft", "rerank", "reward_model")
+        names = ("shortlist", "draft", "rerank", "reward_model", "terms", "avoid", "memory")
         paths = {name: Path(values[name]) for name in names if values[name] is not None}
         return cls(**{**values, **paths, "folders": [Path(each) for each in values["folders"]]})

@@ -47,6 +47,8 @@ class Constraints:
     allowed: Callable[[tuple[int, ...]], Sequence[int]] | None = None
     # Among these ids, the same for all requests of a call, the allowed ones get the probability of all:
     pooled: Sequence[int] = ()
+    phrases: Sequence[Sequence[int]] = ()  # the output has all of these, each followed by another word
+    avoided: Sequence[Sequence[int]] = ()  # and none of these
     max_repeats: Sequence[int] = ()  # how often units of 1, 2, ... tokens may follow each other; empty: any number
 
 
@@ -115,6 +117,7 @@ class EngineSettings:
     precision: InferencePrecision = "fp32"
     suppressed_ids: Sequence[int] = ()  # are never generated
     word_start_ids: Callable[[], Sequence[int]] = tuple  # may come where a word begins; found when they are needed
+    word_inside_ids: Callable[[], Sequence[int]] = tuple  # go on with a word; found when they are needed
     mask_id: int | None = None  # of a masked language model
     window: int | None = None  # ids that a language model reads at most; None: any number
     shortlist: Shortlist | None = None  # score only its tokens

@@ -19,6 +19,7 @@ from transduce.config import (
     SampledSearchConfig,
     SearchConfig,
 )
+from transduce.config.decoding import DecodingOptions
 from transduce.errors import ConfigError
 from transduce.inference.decoders import Decoder
 from transduce.search import (
@@ -30,6 +31,7 @@ from transduce.search import (
     PassCounts,
     RewindableT,
     Sampling,
+    WantedPhrases,
     beam_search,
     greedy_search,
     requested_processor,
@@ -38,6 +40,8 @@ from transduce.search import (
 from transduce.text import BOS_ID, EOS_ID, PAD_ID
 
 __all__ = ["run_search"]
+
+MIN_BEAM = 6  # where hypotheses are shared out by what they have of phrases
 
 
 def run_search(
@@ -52,20 +56,26 @@ def run_search(
     drafter: Drafter[RewindableT] | None = None,
     generators: Sequence[torch.Generator] = (),
     counts: PassCounts | None = None,
+    phrases: WantedPhrases | None = None,
 ) -> list[list[Hypothesis]]:
     """Run the configured search; returns the n-best hypotheses of each sentence. Section 6.1.
 
     ``suppressed_ids``: tokens that are not generated, besides padding and BOS. Without ``is_scored``, the hypotheses of
     greedy search have no scores. ``drafter``: what drafts tokens in greedy search and sampling; ``generators``: those
-    of the sentences, for sampling. ``counts`` are added to where drafts or draws are made.
+    of the sentences, for sampling. ``counts`` are added to where drafts or draws are made. ``phrases``, which the
+    outputs have, make the beam at least ``MIN_BEAM``.
     Raises ConfigError for a draft with a beam, or a constraint with draws.
     """
     state, penalty = model.start(src_BS), LengthPenalty.of(search)
     suppressed_ids = (PAD_ID, BOS_ID, *suppressed_ids)
     process = requested_processor(search, process, eos_id=EOS_ID)
-    if process is not None and (drafter is not None or isinstance(search, SampledSearchConfig)):
+    is_constrained = process is not None or phrases is not None
+    if is_constrained and (drafter is not None or isinstance(search, SampledSearchConfig)):
         names = ", ".join(name for each in REQUESTED for name in each.fields)
         raise ConfigError(f"constraints (a prefix, {names}) need beam search or greedy search, without a draft")
+    if phrases is not None:
+        beam_size = max(MIN_BEAM, search.beam_size)
+        search = DecodingOptions(beam_size=beam_size, n_best=search.n_best).applied_to(search)
     match cast(AnySearchConfig, search):
         case BeamSearchConfig(beam_size=beam_size) if beam_size > 1:
             if drafter is not None:
@@ -81,6 +91,7 @@ def run_search(
                 eos_id=EOS_ID,
                 suppressed_ids=suppressed_ids,
                 process=process,
+                phrases=phrases,
             )
         case BeamSearchConfig() | GreedySearchConfig() if drafter is None:
             best = greedy_search(

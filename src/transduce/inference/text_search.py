@@ -76,7 +76,8 @@ class TextSearch:
             constraints = NO_CONSTRAINTS if constrain is None else constrain(index, max_length)
             if not has_loops:
                 constraints = replace(constraints, max_repeats=_max_repeats(sources[index]))
-            return Request(max_length, source, constraints=constraints)
+            n_wanted = sum(map(len, constraints.phrases))
+            return Request(min(max_length + n_wanted, self.engine.max_positions), source, constraints=constraints)
 
         run = Run(is_scored, should_stop, report)
         found = self.engine.hypotheses(list(map(request, nonempty)), search, run)

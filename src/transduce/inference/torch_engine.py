@@ -57,6 +57,7 @@ from transduce.model.padding import PaddingInfo
 from transduce.model.shortlist_decoder import ShortlistDecoder
 from transduce.search import (
     MAX_UNIT,
+    AvoidedPhrases,
     Chain,
     Constrained,
     Drafter,
@@ -69,6 +70,7 @@ from transduce.search import (
     NoLoops,
     PassCounts,
     RewindableT,
+    WantedPhrases,
     mask_predict,
     requested_processor,
 )
@@ -166,7 +168,9 @@ class EncoderDecoderEngine:
         if isinstance(search, SampledSearchConfig):
             generators = [torch.Generator().manual_seed(each.draw_seed(search.seed)) for each in batch]
         constraints = [each.constraints for each in batch]
-        process = self._processor(constraints)
+        process, phrases = self._processor(constraints), None
+        if any(each.phrases for each in constraints):
+            phrases = WantedPhrases([each.phrases for each in constraints], self._goes_on_V.to(self._device))
         if self._shortlist is None:
             drafter: Drafter[Any] | None = None
             if (draft := self._draft_for(src_BS, max_lengths_B, constraints)) is not None:
@@ -176,7 +180,7 @@ class EncoderDecoderEngine:
             return run_search(
                 self._attended(decoder), src_BS, max_lengths_B, search, process,
                 suppressed_ids=self._settings.suppressed_ids, is_scored=is_scored, drafter=drafter,
-                generators=generators, counts=self.counts,
+                generators=generators, counts=self.counts, phrases=phrases,
             )  # fmt: skip
         # Its tokens occur in translations, which have none of the suppressed ones.
         decoder = ShortlistDecoder(self._first, self._shortlist, src_BS)
@@ -237,6 +241,13 @@ class EncoderDecoderEngine:
         is_inside_V[list(self._settings.word_start_ids())] = False
         return is_inside_V
 
+    @cached_property
+    def _goes_on_V(self) -> Tensor:
+        """Which tokens go on with a word."""
+        goes_on_V = torch.zeros(len(self._model.output_weight), dtype=torch.bool)
+        goes_on_V[list(self._settings.word_inside_ids())] = True
+        return goes_on_V
+
     def _processor(self, constraints: Sequence[Constraints]) -> LogProbsProcessor | None:
         """Return what makes a batch obey its constraints. Raises ConfigError for most of them with a shortlist."""
         processors: list[LogProbsProcessor] = []
@@ -251,12 +262,14 @@ class EncoderDecoderEngine:
                 return every_id if function is None else function(prefix)
 
             processors.append(Constrained(allowed, constraints[0].pooled))
+        if any(each.avoided for each in constraints):
+            processors.append(AvoidedPhrases([each.avoided for each in constraints]))
         if any(each.prefix or each.starts_word for each in constraints):
             ids, are_complete = [each.prefix for each in constraints], [each.starts_word for each in constraints]
             processors.append(ForcedPrefix(ids, self._is_inside_word_V, are_complete))
         # Another processor than that of loops would see the shortlist's numbers of the tokens.
         if self._shortlist is not None and any(not isinstance(each, NoLoops) for each in processors):
-            raise ConfigError("a prefix cannot be used with a shortlist; leave one of them out")
+            raise ConfigError("a prefix, a term or what is to be avoided needs all tokens; leave out the shortlist")
         return processors[0] if len(processors) == 1 else Chain(processors) if processors else None
 
     @torch.no_grad()

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from transduce.search.mask_predict import mask_predict
     from transduce.search.no_loops import NoLoops
     from transduce.search.pass_counts import PassCounts
+    from transduce.search.phrases import AvoidedPhrases, WantedPhrases, completing_ids
     from transduce.search.processor import Chain, Constrained, LogProbsProcessor, Prefixes
     from transduce.search.protocol import (
         DecodingState,
@@ -34,11 +35,12 @@ if TYPE_CHECKING:
     from transduce.search.speculative import speculative_search
 
 __all__ = [
-    "MAX_UNIT", "NO_PENALTY", "REQUESTED", "Chain", "Constrained", "Constraint", "DecodingState", "DraftLength",
-    "Drafter", "Drafts", "Draws", "ExtendFunction", "ForcedPrefix", "HeadsDrafter", "Hypothesis", "LengthPenalty",
-    "LogProbsProcessor", "MinLength", "ModelDrafter", "NoLoops", "NoRepeatNgrams", "PassCounts", "Prefixes",
-    "ReadFunction", "RewindableState", "RewindableT", "Sampling", "StateT", "StepFunction", "beam_search",
-    "greedy_search", "mask_predict", "n_repeats", "requested_processor", "sample_continuations", "speculative_search",
+    "MAX_UNIT", "NO_PENALTY", "REQUESTED", "AvoidedPhrases", "Chain", "Constrained", "Constraint", "DecodingState",
+    "DraftLength", "Drafter", "Drafts", "Draws", "ExtendFunction", "ForcedPrefix", "HeadsDrafter", "Hypothesis",
+    "LengthPenalty", "LogProbsProcessor", "MinLength", "ModelDrafter", "NoLoops", "NoRepeatNgrams", "PassCounts",
+    "Prefixes", "ReadFunction", "RewindableState", "RewindableT", "Sampling", "StateT", "StepFunction",
+    "WantedPhrases", "beam_search", "completing_ids", "greedy_search", "mask_predict", "n_repeats",
+    "requested_processor", "sample_continuations", "speculative_search",
 ]  # fmt: skip
 
 imported_on_use(__name__)

@@ -5,7 +5,7 @@ Each step is a few pure functions over one frozen record: ``_expand`` finds the 
 
 Shapes: B sentences of the batch, W alive beams (1 at the first step and beam_size later), N = B W rows of the decoding
 batch, V vocabulary, X top tokens of a row or sentences that are selected, P candidates (2 * beam_size), R finished
-hypotheses (beam_size), J = R + P, T tokens so far including BOS.
+hypotheses (beam_size), J = R + P, Y phrases of a sentence, T tokens so far including BOS.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from transduce.search.arguments import check_arguments, no_hypothesis_error
 from transduce.search.compaction import kept_rows
 from transduce.search.hypothesis import Hypothesis
 from transduce.search.length_penalty import LengthPenalty
+from transduce.search.phrases import WantedPhrases
 from transduce.search.processor import LogProbsProcessor, Prefixes
 from transduce.search.protocol import StateT, StepFunction
-from transduce.search.top_tokens import top_tokens
+from transduce.search.top_tokens import log_probabilities, top_k, top_tokens
 
 __all__ = ["beam_search"]
 
@@ -37,6 +38,7 @@ class _Beam:
     max_lengths_B: Tensor  # maximum output length, EOS included
     alive_ids_BWT: Tensor
     alive_log_probs_BW: Tensor
+    may_end_BW: Tensor  # whether an alive beam has all that it must have
     finished_ids_BRT: Tensor  # filled with EOS after a hypothesis's own EOS
     finished_log_probs_BR: Tensor
     finished_scores_BR: Tensor  # log-probability / length penalty; this pool's sort key
@@ -48,11 +50,13 @@ class _Beam:
 
 @dataclass(frozen=True, slots=True)
 class _Candidates:
-    """The best one-token extensions of the alive beams, best first."""
+    """One-token extensions of the alive beams."""
 
     parents_BP: Tensor  # index of the alive beam that each extends
     ids_BP: Tensor  # the token that it appends
     log_probs_BP: Tensor
+    order_BP: Tensor  # by what those that stay alive are chosen, the greatest first
+    may_end_BP: Tensor
 
 
 @torch.no_grad()
@@ -69,6 +73,7 @@ def beam_search(
     eos_id: int,
     suppressed_ids: Sequence[int],
     process: LogProbsProcessor | None = None,
+    phrases: WantedPhrases | None = None,
 ) -> list[list[Hypothesis]]:
     """The n-best list of each sentence, in input order: 1 to ``n_best`` hypotheses, best score first.
 
@@ -81,7 +86,8 @@ def beam_search(
     ``state`` has one row per sentence. ``max_lengths_B`` (int64, on the model's device) is the maximum length of each
     output, EOS included; it is per sentence, so that no result depends on the rest of the batch. Tokens in
     ``suppressed_ids`` (padding, BOS) are never generated. ``process`` may change the log-probabilities of each step, as
-    a constraint does (``Constrained``). Finished sentences leave the batch (``compaction.py``).
+    a constraint does (``Constrained``). With ``phrases``, a hypothesis ends only when it has them all. Finished
+    sentences leave the batch (``compaction.py``).
 
     Raises ValueError for invalid arguments, SearchError if a logit is NaN or every allowed token has probability zero.
 
@@ -108,8 +114,14 @@ def beam_search(
     while len(results) < len(max_lengths_B):
         logits_NV, state = step(beam.alive_ids_BWT[:, :, -1].flatten(), state)
         prefixes = _prefixes(beam) if process is not None else None
-        top = top_tokens(logits_NV, 2 * beam_size, suppressed_ids=suppressed, process=process, prefixes=prefixes)
-        candidates = _expand(beam, *top, beam_size=beam_size)
+        if phrases is None:
+            top = top_tokens(logits_NV, 2 * beam_size, suppressed_ids=suppressed, process=process, prefixes=prefixes)
+            candidates = _expand(beam, *top, beam_size=beam_size)
+        else:
+            log_probs_NV = log_probabilities(logits_NV, suppressed)
+            if process is not None and prefixes is not None:
+                log_probs_NV = process(log_probs_NV, prefixes)
+            candidates = _expand_to_phrases(beam, log_probs_NV, phrases, beam_size=beam_size, eos_id=eos_id)
         beam, rows_BW = _advance(beam, candidates, beam_size=beam_size, penalty=penalty, eos_id=eos_id)
         is_new_B = _is_done(beam, penalty=penalty, n_best=n_best) & ~is_finished_B
         if is_new_B.any():
@@ -132,6 +144,7 @@ def _start(max_lengths_B: Tensor, /, *, beam_size: int, bos_id: int) -> _Beam:
         max_lengths_B=max_lengths_B,
         alive_ids_BWT=torch.full((n_sentences, 1, 1), bos_id, device=device),
         alive_log_probs_BW=torch.zeros(n_sentences, 1, device=device),
+        may_end_BW=torch.ones(n_sentences, 1, dtype=torch.bool, device=device),
         finished_ids_BRT=torch.full((n_sentences, beam_size, 1), bos_id, device=device),
         finished_log_probs_BR=empty_BR,
         finished_scores_BR=empty_BR,
@@ -161,6 +174,45 @@ def _expand(beam: _Beam, log_probs_NX: Tensor, ids_NX: Tensor, /, *, beam_size: 
         parents_BP=indices_BP // n_per_beam,
         ids_BP=ids_NX.view(n_sentences, -1).gather(1, indices_BP),
         log_probs_BP=log_probs_BP,
+        order_BP=log_probs_BP,
+        may_end_BP=torch.ones_like(log_probs_BP, dtype=torch.bool),
+    )
+
+
+def _expand_to_phrases(
+    beam: _Beam, log_probs_NV: Tensor, phrases: WantedPhrases, /, *, beam_size: int, eos_id: int
+) -> _Candidates:
+    """The candidates of ``_expand``, those that go on with a phrase, and the best of each alive beam.
+
+    Those that stay alive are shared out by what they have of the phrases.
+    """
+    (n_sentences, n_beams), vocab_size = beam.alive_log_probs_BW.shape, log_probs_NV.shape[1]
+    progress_BWY = phrases.progress(beam.sentences_B, beam.alive_ids_BWT)
+    may_end_BW = phrases.are_complete(beam.sentences_B, progress_BWY)
+    log_probs_NV[:, eos_id].masked_fill_(~may_end_BW.flatten(), -torch.inf)
+    top_log_probs_NX, top_ids_NX = top_k(log_probs_NV, min(2 * beam_size, vocab_size))
+    best = _expand(beam, top_log_probs_NX, top_ids_NX, beam_size=beam_size)
+    more_BWX = torch.cat(
+        [top_ids_NX.view(n_sentences, n_beams, -1)[:, :, :1], phrases.next_ids(beam.sentences_B, progress_BWY)], dim=2
+    )
+    more_log_probs_BWX = log_probs_NV.view(n_sentences, n_beams, -1).gather(2, more_BWX.clamp(min=0))
+    more_log_probs_BWX = more_log_probs_BWX.masked_fill(more_BWX < 0, -torch.inf) + beam.alive_log_probs_BW[:, :, None]
+    parents_BWX = torch.arange(n_beams, device=more_BWX.device)[:, None].expand_as(more_BWX)
+    parents_BP = torch.cat([best.parents_BP, parents_BWX.flatten(1)], dim=1)
+    ids_BP = torch.cat([best.ids_BP, more_BWX.flatten(1)], dim=1)
+    log_probs_BP = torch.cat([best.log_probs_BP, more_log_probs_BWX.flatten(1)], dim=1)
+    numbers_BP = parents_BP * vocab_size + ids_BP
+    is_twice_BP = (numbers_BP[:, :, None] == numbers_BP[:, None, :]).tril(-1).any(dim=2)
+    log_probs_BP = log_probs_BP.masked_fill(is_twice_BP, -torch.inf)
+    extended_BPT = beam.alive_ids_BWT.take_along_dim(parents_BP[:, :, None], dim=1)
+    progress_BPY = phrases.progress(beam.sentences_B, torch.cat([extended_BPT, ids_BP[:, :, None]], dim=2))
+    alive_log_probs_BP = log_probs_BP.masked_fill(ids_BP == eos_id, -torch.inf)
+    return _Candidates(
+        parents_BP,
+        ids_BP,
+        log_probs_BP,
+        order_BP=phrases.order(beam.sentences_B, progress_BPY, alive_log_probs_BP),
+        may_end_BP=phrases.are_complete(beam.sentences_B, progress_BPY),
     )
 
 
@@ -170,7 +222,9 @@ def _advance(
     """Both pools after one more token, and the state's row that each new alive beam extends, ``(B, W)``."""
     n_sentences, n_beams = beam.alive_log_probs_BW.shape
     is_eos_BP = candidates.ids_BP == eos_id
-    alive_ids_BWT, alive_log_probs_BW, parents_BW = _update_alive(beam, candidates, is_eos_BP, beam_size=beam_size)
+    alive_ids_BWT, alive_log_probs_BW, may_end_BW, parents_BW = _update_alive(
+        beam, candidates, is_eos_BP, beam_size=beam_size
+    )
     finished_ids_BRT, finished_log_probs_BR, finished_scores_BR = _update_finished(
         beam, candidates, is_eos_BP, penalty=penalty, eos_id=eos_id
     )
@@ -179,6 +233,7 @@ def _advance(
         beam,
         alive_ids_BWT=alive_ids_BWT,
         alive_log_probs_BW=alive_log_probs_BW,
+        may_end_BW=may_end_BW,
         finished_ids_BRT=finished_ids_BRT,
         finished_log_probs_BR=finished_log_probs_BR,
         finished_scores_BR=finished_scores_BR,
@@ -188,14 +243,23 @@ def _advance(
 
 def _update_alive(
     beam: _Beam, candidates: _Candidates, is_eos_BP: Tensor, /, *, beam_size: int
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Ids, log-probabilities and parents of the ``beam_size`` best candidates without EOS (all, if there are fewer)."""
-    unfinished_log_probs_BP = candidates.log_probs_BP.masked_fill(is_eos_BP, -torch.inf)
-    log_probs_BW, indices_BW = unfinished_log_probs_BP.topk(min(beam_size, unfinished_log_probs_BP.shape[1]))
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The ``beam_size`` best candidates without EOS (all, if there are fewer).
+
+    Returned are ids, log-probabilities, whether they may end, and parents.
+    """
+    order_BP = candidates.order_BP.masked_fill(is_eos_BP, -torch.inf)
+    order_BW, indices_BW = order_BP.topk(min(beam_size, order_BP.shape[1]))
+    log_probs_BW = candidates.log_probs_BP.gather(1, indices_BW).masked_fill(order_BW == -torch.inf, -torch.inf)
     parents_BW = candidates.parents_BP.gather(1, indices_BW)
     prefixes_BWT = beam.alive_ids_BWT.take_along_dim(parents_BW[:, :, None], dim=1)
     ids_BW1 = candidates.ids_BP.gather(1, indices_BW)[:, :, None]
-    return torch.cat([prefixes_BWT, ids_BW1], dim=2), log_probs_BW, parents_BW
+    return (
+        torch.cat([prefixes_BWT, ids_BW1], dim=2),
+        log_probs_BW,
+        candidates.may_end_BP.gather(1, indices_BW),
+        parents_BW,
+    )
 
 
 def _update_finished(
@@ -214,9 +278,14 @@ def _update_finished(
 
 
 def _is_done(beam: _Beam, /, *, penalty: LengthPenalty, n_best: int) -> Tensor:
-    """(B,): whether a sentence is at its maximum length, or its alive beams cannot beat ``n_best`` finished ones."""
+    """(B,): whether a sentence is at its maximum length, or its alive beams cannot beat ``n_best`` finished ones.
+
+    If some of these may end, those that may not yet do not count.
+    """
     max_penalty_B = penalty(beam.max_lengths_B.to(beam.alive_log_probs_BW.dtype))
-    bound_B = beam.alive_log_probs_BW[:, 0] / max_penalty_B
+    ending_BW = beam.alive_log_probs_BW.masked_fill(~beam.may_end_BW, -torch.inf)
+    best_B, best_ending_B = beam.alive_log_probs_BW.amax(dim=1), ending_BW.amax(dim=1)
+    bound_B = torch.where(best_ending_B > -torch.inf, best_ending_B, best_B) / max_penalty_B
     is_at_max_length_B = beam.max_lengths_B < beam.alive_ids_BWT.shape[2]
     return is_at_max_length_B | (beam.finished_scores_BR[:, n_best - 1] >= bound_B)
 

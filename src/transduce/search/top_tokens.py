@@ -11,7 +11,7 @@ from torch import Tensor
 
 from transduce.search.processor import LogProbsProcessor, Prefixes
 
-__all__ = ["top_tokens"]
+__all__ = ["log_probabilities", "top_k", "top_tokens"]
 
 # A block of this many log-probabilities (4 MB) stays in the CPU cache between log-softmax and top-k. At V = 37,000 and
 # 256 rows that halves the time; at V = 8,000 it makes no difference.
@@ -43,12 +43,12 @@ def top_tokens(
     n_rows, vocab_size = logits_NV.shape
     k = min(k, vocab_size)
     if process is not None and prefixes is not None:
-        return top_k(process(_log_probs(logits_NV, suppressed_ids), prefixes), k)
+        return top_k(process(log_probabilities(logits_NV, suppressed_ids), prefixes), k)
     if not is_scored:
         return _top_logits(logits_NV, k, suppressed_ids)
     on_cpu = logits_NV.device.type == "cpu"
     block_rows = max(1, CPU_BLOCK_ENTRIES // vocab_size) if on_cpu else n_rows
-    blocks = [top_k(_log_probs(block, suppressed_ids), k) for block in torch.split(logits_NV, block_rows)]
+    blocks = [top_k(log_probabilities(block, suppressed_ids), k) for block in torch.split(logits_NV, block_rows)]
     if len(blocks) == 1:
         return blocks[0]
     return torch.cat([log_probs for log_probs, _ in blocks]), torch.cat([ids for _, ids in blocks])
@@ -68,7 +68,8 @@ def _top_logits(logits_NV: Tensor, k: int, suppressed_ids: Tensor) -> tuple[Tens
     return logits_NX, ids_NP.gather(1, indices_NX)
 
 
-def _log_probs(logits_NV: Tensor, suppressed_ids: Tensor) -> Tensor:
+def log_probabilities(logits_NV: Tensor, suppressed_ids: Tensor) -> Tensor:
+    """Return the log-probabilities of all tokens, (N, V); those of suppressed ones are -inf."""
     dtype = torch.promote_types(logits_NV.dtype, torch.float32)
     return F.log_softmax(logits_NV, dim=-1, dtype=dtype).index_fill_(1, suppressed_ids, -torch.inf)
 

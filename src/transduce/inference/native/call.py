@@ -23,7 +23,7 @@ from transduce.imports import numpy as np
 from transduce.inference.engine import Constraints, EngineSettings, Request, Run
 from transduce.inference.native import binding as native
 from transduce.inference.native.model import NativeModel, PlainConfig
-from transduce.search import Hypothesis
+from transduce.search import Hypothesis, completing_ids
 from transduce.text import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
 if TYPE_CHECKING:
@@ -139,8 +139,8 @@ class Call(Texts):
         """Score only the listed tokens of each source. Raises ConfigError for constraints that may need others."""
         if shortlist is None:
             return
-        if any(each.constraints.prefix or each.constraints.allowed for each in batch):
-            raise ConfigError("a prefix cannot be used with a shortlist; leave one of them out")
+        if any(each.constraints.prefix or each.constraints.allowed or each.constraints.avoided for each in batch):
+            raise ConfigError("a prefix, or what is to be avoided, needs all tokens; leave out the shortlist")
         candidates_VR, frequent_P = shortlist.candidates_VR, shortlist.frequent_P
         always = np.concatenate((np.arange(UNK_ID + 1), frequent_P))
         self._set_rows("listed", [
@@ -178,7 +178,9 @@ class Call(Texts):
     def _set_constraints(
         self, settings: EngineSettings, config: PlainConfig, constraints: Sequence[Constraints]
     ) -> None:
-        functions = [each.allowed for each in constraints]
+        if any(each.phrases for each in constraints):
+            raise ConfigError("the engine in C does not search for phrases; use PyTorch's")
+        functions = [_avoiding(each, config.vocab_sizes[1]) for each in constraints]
         if self.search.is_sampled and (any(functions) or any(each.prefix or each.max_repeats for each in constraints)):
             raise ConfigError("constraints need beam search or greedy search; a sample has none")
         if any(each.prefix for each in constraints):
@@ -235,6 +237,20 @@ class Call(Texts):
 def unknown_settings(search: SearchConfig) -> str:
     """Return the settings of a search that are not computed, in words; "" if all are."""
     return " and ".join(f"{name} = {getattr(search, name)!r}" for name in sorted(search.changed - KNOWN))
+
+
+def _avoiding(constraints: Constraints, vocab_size: int) -> Callable[[tuple[int, ...]], Any] | None:
+    """Return which ids are allowed: also none that completes a phrase to be avoided; None: all."""
+    if not constraints.avoided:
+        return constraints.allowed
+    every_id = np.arange(vocab_size, dtype=np.int32)
+
+    def allowed(ids: tuple[int, ...]) -> Any:
+        found = every_id if constraints.allowed is None else np.array(constraints.allowed(ids), np.int32)
+        blocked = completing_ids(ids, constraints.avoided)
+        return found[~np.isin(found, blocked)] if blocked else found
+
+    return allowed
 
 
 def require_ids(ids: array[int], vocab_size: int) -> None:

@@ -39,6 +39,7 @@ class BestOfSamples:
         self.src_language, self.tgt_language = translator.src_language, translator.tgt_language
         self.search: SearchConfig = sampling_like(translator.search, seed=seed, temperature=temperature)
         self.max_source_tokens, self.has_masks = translator.max_source_tokens, translator.has_masks
+        self.memory = translator.memory
 
     def translate(self, texts: Sequence[str], *, search: SearchConfig | None = None) -> list[str]:
         """Translate a list of texts."""

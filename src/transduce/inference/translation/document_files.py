@@ -5,6 +5,7 @@ from __future__ import annotations
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE, BOM_UTF32_BE
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path, PurePath
 from typing import IO, TYPE_CHECKING, Unpack
 
@@ -19,6 +20,7 @@ from transduce.inference.translation.document_translation import (
     TranslatedDocument,
 )
 from transduce.inference.translation.progress import Progress, progress_callback
+from transduce.inference.translation.remembered import recalled
 
 if TYPE_CHECKING:
     from transduce.inference.translation.best_of_samples import BestOfSamples
@@ -54,6 +56,8 @@ def translate_document(
     ``progress=True`` shows a bar on stderr; a function gets the number of texts done, and of all. Raises DataError and
     ConfigError as ``DocumentTranslation``.
     """
+    if translator.memory is not None:
+        options.setdefault("recall", partial(recalled, translator.memory))
     work = DocumentTranslation.of(
         data, name, tgt_language=translator.tgt_language, is_protected=not translator.has_masks, **options
     )

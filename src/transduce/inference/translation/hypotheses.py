@@ -6,12 +6,13 @@ Search knows probabilities of tokens; here texts are compared with their sources
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 
 from transduce.inference.translation.parts import Flag, ScoredText
 from transduce.inference.translation.word_loops import is_repetitive, without_loops
 from transduce.patterns import compiled_on_use
+from transduce.terms import Terms
 from transduce.text import MaskRules, lost_strings, mend
 from transduce.text.verbatim import has_verbatim
 
@@ -24,9 +25,10 @@ class Fault(IntEnum):
     """What is wrong with a hypothesis; the worst is the greatest."""
 
     NONE = 0
-    LACKS_STRINGS = 1  # numbers, URLs, placeholders ...
-    REPEATS = 2
-    HAS_NO_WORD = 3
+    LACKS_TERMS = 1  # or has a phrase that is to be avoided
+    LACKS_STRINGS = 2  # numbers, URLs, placeholders ...
+    REPEATS = 3
+    HAS_NO_WORD = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,7 @@ class HypothesisCheck:
     """Finds faults of translations, and mends them; ``rules`` name the languages, and what a translation may lack."""
 
     rules: MaskRules
+    terms: Terms = field(default_factory=Terms)
 
     def fault(self, source: str, target: str, *, is_cut: bool = False) -> Fault:
         """Return the worst fault of a translation of a source with words; ``is_cut``: its end was not read."""
@@ -60,7 +63,9 @@ class HypothesisCheck:
             return Fault.HAS_NO_WORD
         if is_repetitive(source, target):
             return Fault.REPEATS
-        return Fault.LACKS_STRINGS if not is_cut and self._lost(source, target) else Fault.NONE
+        if not is_cut and self._lost(source, target):
+            return Fault.LACKS_STRINGS
+        return Fault.NONE if self.terms.are_kept(source, target) else Fault.LACKS_TERMS
 
     def mended(self, candidate: Candidate, source: str, *, is_cut: bool = False) -> tuple[ScoredText, set[Flag]]:
         """Return a candidate with the strings that it lacks, and what is to be said about it."""
@@ -74,6 +79,8 @@ class HypothesisCheck:
         if candidate.fault is Fault.HAS_NO_WORD:
             return ScoredText("", best.score), flags | {"untranslated"}
         text = best.text
+        if not self.terms.are_kept(source, text):
+            flags.add("terms")
         if candidate.fault is Fault.REPEATS:
             flags.add("repeated")
             text = without_loops(source, text)

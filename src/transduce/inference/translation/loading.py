@@ -8,12 +8,20 @@ from typing import TYPE_CHECKING
 from transduce.config.decoding import LoadingOptions
 from transduce.inference.devices import usable_device, usable_precision
 from transduce.inference.translation.translator import Translator
+from transduce.memories import Memory
+from transduce.terms import Terms, read_avoided, read_terms
 
 if TYPE_CHECKING:
     from transduce.inference.translation.best_of_samples import BestOfSamples
     from transduce.inference.translation.reranking import Reranker
 
-__all__ = ["load_translator"]
+__all__ = ["load_translator", "read_term_lists"]
+
+
+def read_term_lists(options: LoadingOptions, src_language: str, tgt_language: str) -> Terms:
+    """Return the terms, and the phrases to be avoided, that the options name. Raises DataError."""
+    terms = read_terms(options.terms, src_language=src_language, tgt_language=tgt_language) if options.terms else ()
+    return Terms(terms, read_avoided(options.avoid) if options.avoid else ())
 
 
 def load_translator(options: LoadingOptions) -> Translator | Reranker | BestOfSamples:
@@ -23,6 +31,11 @@ def load_translator(options: LoadingOptions) -> Translator | Reranker | BestOfSa
     of_model = None if options.draft is not None else options.shortlist  # a draft has the shortlist itself
     load = partial(Translator.load, device=device, precision=precision, engine=options.engine)
     translator = load(*options.folders, shortlist=of_model)
+    if options.terms is not None or options.avoid is not None:
+        terms = read_term_lists(options, translator.src_language, translator.tgt_language)
+        translator = translator.with_terms(terms, are_required=options.are_terms_required)
+    if options.memory is not None:
+        translator = translator.with_memory(Memory(options.memory))
     if options.draft is not None:
         small = load(options.draft, shortlist=options.shortlist)
         return translator.with_draft(

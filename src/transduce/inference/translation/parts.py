@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from transduce.inference.translation.word_links import Link
+from transduce.memories import Match
 
 __all__ = [
     "FLAGS", "Flag", "ScoredText", "TranslatedSegment", "Translation", "best_combinations", "distinct_texts",
@@ -20,8 +21,9 @@ Flag = Literal[
     "untranslated",  # no hypothesis had a word: a sentence stands as in the source
     "repeated",  # every hypothesis repeats words more often than the source: what is too much is left out
     "lost",  # numbers, URLs, placeholders or tags of the source are missing
-    "guessed",  # the words of a tag were not found in the translation: its place is guessed
     "mended",  # the model dropped or changed such a string: it was put in afterwards
+    "guessed",  # the words of a tag were not found in the translation: its place is guessed
+    "terms",  # a term is not as its list has it, or a phrase is there that was to be avoided
     "long",  # a sentence is longer than any in training
     "short",  # target / source length is below that of almost all training pairs
 ]
@@ -55,6 +57,7 @@ class Translation:
     warnings: tuple[Flag, ...] = ()  # those of all its sentences
     n_segments: int = 1  # usually the number of sentences
     links: tuple[Link, ...] = ()  # which of its words belong to which of the source, if asked for
+    matches: tuple[Match, ...] = ()  # of a memory: the pair that was taken, or those that are like the source
 
     @property
     def text(self) -> str:

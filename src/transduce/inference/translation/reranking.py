@@ -41,7 +41,7 @@ class Reranker:
         self.translator, self.reverse, self.weight = translator, reverse, weight
         self.src_language, self.tgt_language = languages
         self.search, self.max_source_tokens = translator.search, translator.max_source_tokens
-        self.has_masks = translator.has_masks
+        self.has_masks, self.memory = translator.has_masks, translator.memory
 
     def translate(self, texts: Sequence[str], *, search: SearchConfig | None = None) -> list[str]:
         """Translate a list of texts."""

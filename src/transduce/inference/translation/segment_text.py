@@ -19,6 +19,7 @@ from transduce.inference.translation.parts import Flag, ScoredText, TranslatedSe
 from transduce.inference.translation.prefixes import Prefix
 from transduce.patterns import compiled_on_use
 from transduce.search import Hypothesis
+from transduce.terms import Terms
 from transduce.text import (
     EOS_ID,
     MaskedText,
@@ -60,10 +61,16 @@ class ReadSegment:
 class SegmentText:
     """Converts between the text of segments and that of a model with the given vocabularies and training text."""
 
-    def __init__(self, tokenizers: Tokenizers, rules: MaskRules, statistics: LineStatistics | None) -> None:
-        """``rules`` name the languages, and what is not masked."""
+    def __init__(
+        self,
+        tokenizers: Tokenizers,
+        rules: MaskRules,
+        statistics: LineStatistics | None,
+        terms: Terms | None = None,
+    ) -> None:
+        """``rules`` name the languages, and what is not masked; ``terms``: hypotheses that keep them come first."""
         self.tokenizers, self.rules, self.statistics = tokenizers, rules, statistics
-        self._check = HypothesisCheck(rules)
+        self._check = HypothesisCheck(rules, terms or Terms())
 
     @property
     def lowers_caps(self) -> bool:
@@ -91,12 +98,10 @@ class SegmentText:
 
         Raises DataError for a longer one.
         """
-        given = prefix.text
-        for mask_token in source.masked.originals:
-            given = given.replace(source.masked.in_target(mask_token), mask_token)
+        given, tokenizer = self._masked(prefix.text, source), self.tokenizers.tgt
         if source.is_caps and is_all_caps(given):
             given = to_sentence_case(given, self.rules.tgt_language)
-        text, tokenizer = normalise(given), self.tokenizers.tgt
+        text = normalise(given)
         ids = tokenizer.encode(text, max_tokens=max_tokens) if text else []
         is_complete = text != "" and given[-1].isspace() and not prefix.is_whole
         if is_complete and tokenizer.space_id is not None:  # a space is a token of its own
@@ -104,6 +109,17 @@ class SegmentText:
         if len(ids) > max_tokens:
             raise DataError(f"a prefix has more than {max_tokens:,} tokens; shorten it: {quoted(text[:50])}")
         return [*ids, EOS_ID] if text and prefix.is_whole else ids, is_complete
+
+    def phrase_ids(self, phrase: str, source: ReadSegment) -> tuple[int, ...]:
+        """Return the ids of a phrase inside a translation, as the model writes it."""
+        return tuple(self.tokenizers.tgt.encode(normalise(self._masked(phrase, source))))
+
+    @staticmethod
+    def _masked(text: str, source: ReadSegment) -> str:
+        """Return a text of the target with masks in place of what is masked in the source."""
+        for mask_token in source.masked.originals:
+            text = text.replace(source.masked.in_target(mask_token), mask_token)
+        return text
 
     def candidates(
         self, sources: Sequence[ReadSegment], results: Sequence[SearchResult], *, is_checked: bool

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -21,7 +21,7 @@ from transduce.config import (
 from transduce.config.decoding import DecodingOptions, EngineName, greedy_unless_sampled
 from transduce.errors import CheckpointError, ConfigError, DataError
 from transduce.inference.devices import usable_device
-from transduce.inference.engine import Constraints, Engine, EngineSettings, Request, never
+from transduce.inference.engine import NO_CONSTRAINTS, Constraints, Engine, EngineSettings, Request, never
 from transduce.inference.engines import make_engine
 from transduce.inference.folder import ModelFolder, read_model_folder
 from transduce.inference.stored_model import StoredModel
@@ -33,8 +33,11 @@ from transduce.inference.translation.mask_statistics import MaskStatistics, mask
 from transduce.inference.translation.parts import ScoredText, TranslatedSegment
 from transduce.inference.translation.prefixes import Prefix
 from transduce.inference.translation.segment_text import ForcedIds, ReadSegment, SegmentText
+from transduce.inference.translation.term_search import TermSearch, word_inside_ids
+from transduce.inference.translation.word_alignment import align_words
 from transduce.model.cost import cost_of
 from transduce.search import PassCounts
+from transduce.terms import Terms
 from transduce.text import EOS_ID, Tokenizers
 
 if TYPE_CHECKING:
@@ -71,6 +74,7 @@ class SegmentTranslator(TrainedModel):
             precision,
             tokenizers.tgt.suppressed_ids,
             lambda: (EOS_ID, *tokenizers.tgt.word_start_ids),
+            lambda: word_inside_ids(tokenizers.tgt),
             shortlist=shortlist,
             engine=engine,
         )
@@ -79,6 +83,7 @@ class SegmentTranslator(TrainedModel):
         masks = statistics.masks if masks is None and statistics is not None else masks
         self.mask_rules = mask_rules(self.src_language, self.tgt_language, masks)
         self._segment_text = SegmentText(tokenizers, self.mask_rules, statistics)
+        self._terms: TermSearch | None = None
 
     def __repr__(self) -> str:
         config = self._model.config
@@ -128,6 +133,24 @@ class SegmentTranslator(TrainedModel):
             engine.on_step = self.engine.on_step
         other._text_search = TextSearch(engine.with_draft(drafter, length), self.tokenizers.src)
         other.search = greedy_unless_sampled(self.search)
+        return other
+
+    def with_terms(self, terms: Terms, *, are_required: bool = False) -> Self:
+        """Return the translator that keeps terms: of its hypotheses it takes one that has them, and avoids the others.
+
+        ``are_required``: it searches for a translation with them if there is none among these (Post and Vilar, 2018).
+        Raises ConfigError if that, or avoiding, cannot be done: with a shortlist, or a model for mask-predict.
+        """
+        other = copy.copy(self)
+        other._segment_text = SegmentText(self.tokenizers, self.mask_rules, self.statistics, terms)
+        if are_required or terms.avoided:
+            if self._settings.shortlist is not None or not self.engine.is_left_to_right:
+                raise ConfigError("terms need a model that writes from left to right, without a shortlist")
+            search = self._text_search
+            if are_required:  # only PyTorch's engine searches for phrases
+                engine = make_engine(*self._models, settings=replace(self._settings, engine="torch"))
+                search = TextSearch(engine, self.tokenizers.src)
+            other._terms = TermSearch(terms, search, other._segment_text, are_required=are_required)
         return other
 
     def attend(self, on_step: Callable[[], object]) -> None:
@@ -224,20 +247,27 @@ class SegmentTranslator(TrainedModel):
         has no word or lacks what should be kept is replaced by the next best, or mended; an empty text says that no
         hypothesis has a word. ``report`` gets the number of texts done, after each batch.
         """
+        if self._terms is not None and not isinstance(search, BeamSearchConfig | GreedySearchConfig):
+            raise ConfigError("terms are searched for by beam search or greedy search; a sample has none")
         inputs = [self._segment_text.read(text, lowers_caps=lowers_caps) for text in texts]
-        forced: list[ForcedIds] | None = None
+        forced: list[ForcedIds] = []
         if prefixes is not None and any(each.text for each in prefixes):
             forced = [self._prefix_ids(*each) for each in zip(prefixes, inputs, strict=True)]
+        begun = dict(enumerate(_beginnings(forced)))
 
         def found(
-            indices: Sequence[int], config: SearchConfig, *, has_loops: bool = True
+            indices: Sequence[int],
+            config: SearchConfig,
+            *,
+            has_loops: bool = True,
+            search_for: TextSearch = self._text_search,
+            constraints: Mapping[int, Constraints] = begun,
         ) -> Iterator[tuple[int, SearchResult, list[Candidate]]]:
             sources = [inputs[index] for index in indices]
-            begun = None if forced is None else [forced[index] for index in indices]
-            results = self._text_search(
+            results = search_for(
                 [each.masked.text for each in sources], config, should_stop=should_stop, is_scored=is_scored,
-                constrain=None if begun is None else _beginning_with(begun),
-                min_tokens=None if begun is None else self._min_tokens(begun, config),
+                constrain=(lambda index, _max_length: constraints[indices[index]]) if constraints else None,
+                min_tokens=self._min_tokens([forced[index] for index in indices], config) if forced else None,
                 has_loops=has_loops,
                 report=report if len(indices) == len(texts) else lambda n_done: None,
             )  # fmt: skip
@@ -246,22 +276,35 @@ class SegmentTranslator(TrainedModel):
             candidates = self._segment_text.candidates(sources, results, is_checked=is_checked)
             return zip(indices, results, candidates, strict=True)
 
+        beam = DecodingOptions(n_best=search.beam_size).applied_to(search)
         segments: dict[int, TranslatedSegment] = {}
         faulty = list[int]()
-        for index, result, candidates in found(range(len(texts)), search):
+        # Terms are often in another hypothesis; all of the beam cost nothing.
+        first = search if self._terms is None else beam
+        for index, result, candidates in found(range(len(texts)), first):
             segments[index] = self._segment_text.chosen(inputs[index], result, candidates, n_best=search.n_best)
             if any(each.fault for each in candidates):
                 faulty.append(index)
         if len(segments) < len(texts):
             return None
         # Only now, since they take longer: a search for the whole beam, and one that writes no loops.
-        beam = DecodingOptions(n_best=search.beam_size).applied_to(search)
-        if faulty and search.n_best < search.beam_size:
+        if faulty and first.n_best < search.beam_size:
             for index, result, candidates in found(faulty, beam):
                 segments[index] = self._segment_text.chosen(inputs[index], result, candidates, n_best=search.n_best)
         looping = [index for index in faulty if "repeated" in segments[index].warnings]
         if looping and isinstance(search, BeamSearchConfig | GreedySearchConfig):
             for index, result, candidates in found(looping, beam, has_loops=False):
+                segments[index] = self._segment_text.chosen(inputs[index], result, candidates, n_best=search.n_best)
+        terms = self._terms
+        if terms is not None:
+            best = {index: (inputs[index].text, segments[index].n_best[0].text) for index in faulty}
+            lacking = [index for index, pair in best.items() if terms.is_needed(*pair)]
+            aligned = zip(lacking, align_words(self, [best[index] for index in lacking]), strict=True)
+            wanted = {
+                index: terms.constrained(begun.get(index, NO_CONSTRAINTS), inputs[index], terms.replaced(each))
+                for index, each in aligned
+            }
+            for index, result, candidates in found(lacking, search, search_for=terms.search, constraints=wanted):
                 segments[index] = self._segment_text.chosen(inputs[index], result, candidates, n_best=search.n_best)
         return [segments[index] for index in range(len(texts))]
 
@@ -288,12 +331,12 @@ class SegmentTranslator(TrainedModel):
         encoded = self._text_search.source_ids([source.masked.text])[0][: self.max_source_tokens - 1]
         if not encoded:
             return []
-        begun = Request(1, [*encoded, EOS_ID], constraints=Constraints(ids, starts_word=is_complete))
-        [[best]] = self.engine.next_tokens([begun], n)
+        asked = Request(1, [*encoded, EOS_ID], constraints=Constraints(ids, starts_word=is_complete))
+        [[best]] = self.engine.next_tokens([asked], n)
         forced = [([*ids, id], False) for id, _ in best]
-        config = DecodingOptions().applied_to(search or self.search)
+        config, begun = DecodingOptions().applied_to(search or self.search), _beginnings(forced)
         results = self._text_search(
-            [source.masked.text] * len(forced), config, constrain=_beginning_with(forced),
+            [source.masked.text] * len(forced), config, constrain=lambda index, _max_length: begun[index],
             min_tokens=self._min_tokens(forced, config),
         )  # fmt: skip
         assert results is not None  # not interrupted
@@ -325,6 +368,6 @@ def _read_shortlist(folder: Path, tokenizers: Tokenizers) -> Shortlist:
     return read_shortlist(folder, tokenizers)
 
 
-def _beginning_with(forced: Sequence[ForcedIds]) -> Callable[[int, int], Constraints]:
-    """Return what makes the constraints of each output: how it begins."""
-    return lambda index, _max_length: Constraints(forced[index][0], starts_word=forced[index][1])
+def _beginnings(forced: Sequence[ForcedIds]) -> list[Constraints]:
+    """Return the constraints of outputs that begin with a prefix."""
+    return [Constraints(ids, starts_word=is_complete) for ids, is_complete in forced]

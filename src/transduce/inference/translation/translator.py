@@ -7,12 +7,14 @@ of a line are put together (``text_translation.py``).
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import chain, repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Self, TypedDict, Unpack, overload
 
 from transduce.config import SearchConfig, TextFormat
 from transduce.config.decoding import DecodingOptions, greedy_unless_sampled
@@ -24,10 +26,12 @@ from transduce.inference.trained_model import Capabilities
 from transduce.inference.translation.parts import ScoredText, TranslatedSegment, Translation
 from transduce.inference.translation.prefixes import Prefix
 from transduce.inference.translation.progress import Progress, progress_callback
+from transduce.inference.translation.remembered import known
 from transduce.inference.translation.segment_translator import SegmentTranslator
 from transduce.inference.translation.segmentation import Segmenter
 from transduce.inference.translation.text_division import Splitting, TextDivider
 from transduce.inference.translation.text_translation import Pair, TextTranslation, WordWeights
+from transduce.memories import Memory
 from transduce.text import Segment, n_masks
 from transduce.text.chunks import chunks
 from transduce.text.markup import MarkupRules, Unit, rules_of
@@ -84,6 +88,8 @@ class Translator(SegmentTranslator):
     capabilities = Capabilities(
         ("translation",), "a translator", "translate", served_as="translator", exported_as="encoder-decoder"
     )
+
+    memory: Memory | None = None
 
     @cached_property
     def _segmenter(self) -> Segmenter:
@@ -225,6 +231,17 @@ class Translator(SegmentTranslator):
         n_done = 0
 
         def translated(chunk: Sequence[tuple[str | Unit, str]]) -> list[Translation]:
+            if self.memory is None or format != "text":
+                return searched(chunk)
+            remembered = known(self.memory, chunk)
+            rest = [pair for pair, each in zip(chunk, remembered, strict=True) if each is None]
+            found = iter(searched(rest) if rest else ())
+            return [
+                each or replace(written := next(found), matches=tuple(self.memory.fuzzy(written.source)))
+                for each in remembered
+            ]
+
+        def searched(chunk: Sequence[tuple[str | Unit, str]]) -> list[Translation]:
             nonlocal n_done
             texts, beginnings = zip(*chunk, strict=True)
             splitting: Splitting = "lines" if split else "none"
@@ -279,6 +296,20 @@ class Translator(SegmentTranslator):
             self, Path(source), Path(out), search=overridden, progress=progress, format=format, wanted=wanted,
             is_trusted=is_trusted,
         )  # fmt: skip
+
+    def with_memory(self, memory: Memory) -> Self:
+        """Return the translator that takes lines from a memory if they are in it, and names those that are like them.
+
+        Raises ConfigError for a memory of other languages.
+        """
+        if [each.partition("-")[0] for each in memory.languages] != [self.src_language, self.tgt_language]:
+            raise ConfigError(
+                f"{memory.path} is a memory for {'-'.join(memory.languages)}, the model translates "
+                f"{self.src_language}-{self.tgt_language}; name another"
+            )
+        other = copy.copy(self)
+        other.memory = memory
+        return other
 
     def divided(
         self,

@@ -20,7 +20,7 @@ from transduce.text import EOS_ID, MaskedText, Tokenizer, mask, normalise, word_
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from transduce.inference.translation.translator import Translator
+    from transduce.inference.translation.segment_translator import SegmentTranslator
 
 __all__ = ["AlignedSentence", "align_words"]
 
@@ -39,7 +39,7 @@ class AlignedSentence:
     log_probs_X: tuple[float, ...]  # of each target word given everything before it, in nats
 
 
-def align_words(translator: Translator, pairs: Sequence[tuple[str, str]]) -> list[AlignedSentence]:
+def align_words(translator: SegmentTranslator, pairs: Sequence[tuple[str, str]]) -> list[AlignedSentence]:
     """Align sentences with their translations, each (source, target), in batches.
 
     Sides longer than the model reads are truncated: later words have uniform weights and log-probability 0.
@@ -76,7 +76,7 @@ def align_words(translator: Translator, pairs: Sequence[tuple[str, str]]) -> lis
     return aligned
 
 
-def _masked(source: str, target: str, translator: Translator) -> tuple[MaskedText, MaskedText]:
+def _masked(source: str, target: str, translator: SegmentTranslator) -> tuple[MaskedText, MaskedText]:
     """Mask both sides as the translator does, with the masks of the source."""
     if not (translator.tokenizers.src.has_masks and translator.tokenizers.tgt.has_masks):
         return MaskedText(source, {}), MaskedText(target, {})

@@ -1,0 +1,101 @@
+"""``transduce memory build``, ``search`` and ``export``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from typer import Argument, Option
+
+from transduce.cli import options
+from transduce.cli.output import echo, print_json, print_line, visible
+from transduce.cli.paths import Verb, require_writable
+from transduce.errors import DataError
+
+__all__ = ["app"]
+
+MAX_MATCHES = 100
+
+app = typer.Typer(help="Make translation memories, and look into them.", no_args_is_help=True)
+MemoryFile = Annotated[Path, Argument(metavar="MEMORY", help="A file of memory build.", show_default=False)]
+
+
+@app.command("build", cls=Verb)
+def build(
+    files: Annotated[
+        list[Path],
+        Argument(help="Translations: lines of source TAB target (.tsv, .txt), TMX, XLIFF or PO.", show_default=False),
+    ],
+    out: Annotated[Path, Option("--out", help="Write the memory to this file.", show_default=False)],
+    src: Annotated[str, Option("--src", help="The source language, such as en.", show_default=False)],
+    tgt: Annotated[str, Option("--tgt", help="The target language.", show_default=False)],
+    json: options.Json = False,
+) -> None:
+    """Make a memory of files with translations."""
+    from transduce.memories import write_memory
+
+    require_writable("--out", out)
+    n_pairs = write_memory(out, (pairs_of_file(each, src, tgt) for each in files), src_language=src, tgt_language=tgt)
+    if not n_pairs:
+        echo(f"warning: {out} has no pair; name files with translations from {src} to {tgt}")
+    print_json({"pairs": n_pairs, "memory": str(out)}) if json else print_line(f"{out}: {n_pairs:,} pairs")
+
+
+@app.command("search", cls=Verb)
+def search(
+    memory: MemoryFile,
+    text: Annotated[str, Argument(help="A text of the source language.", show_default=False)],
+    n: Annotated[int, Option("--n", min=1, max=MAX_MATCHES, help="Print at most this many pairs.")] = 5,
+    json: options.Json = False,
+) -> None:
+    """Print the pairs whose sources are like a text: similarity TAB source TAB target."""
+    from transduce.memories import Memory
+
+    for each in Memory(memory).fuzzy(text, n=n):
+        if json:
+            print_json({"similarity": each.similarity, "source": each.source, "target": each.target})
+        else:
+            print("\t".join(map(visible, (f"{each.similarity:.0%}", each.source, each.target))))
+
+
+@app.command("export", cls=Verb)
+def export(
+    memory: MemoryFile,
+    out: Annotated[
+        Path,
+        Option("--out", help="Write TMX to this file; to a .tsv, source TAB target.", show_default=False),
+    ],
+) -> None:
+    """Write the pairs of a memory for other programs."""
+    from transduce.documents.tmx import tmx_lines
+    from transduce.files import write_lines
+    from transduce.memories import Memory
+
+    require_writable("--out", out)
+    opened = Memory(memory)
+    if out.suffix == ".tsv":
+        write_lines(out, ("\t".join(pair) for pair in opened.pairs()))
+    else:
+        write_lines(out, tmx_lines(((*pair, "") for pair in opened.pairs()), *opened.languages))
+    print_line(f"{out}: {len(opened):,} pairs")
+
+
+def pairs_of_file(path: Path, src: str, tgt: str) -> Iterable[tuple[str, str]]:
+    """Return the pairs of a file of translations. Raises DataError for a line of a table without a TAB."""
+    from transduce.documents import pairs_of
+
+    if {".tsv", ".txt"} & set(path.suffixes):
+        return _pairs_of_lines(path)
+    return ((pair.src, pair.tgt) for pair in pairs_of(path, src, tgt))
+
+
+def _pairs_of_lines(path: Path) -> Iterator[tuple[str, str]]:
+    from transduce.files import read_lines
+
+    for number, line in enumerate(read_lines(path), start=1):
+        source, tab, rest = line.partition("\t")
+        if line and not tab:
+            raise DataError(f"{path}:{number} has no TAB between source and target; write source TAB target")
+        yield source, rest.partition("\t")[0]

@@ -1,0 +1,76 @@
+"""Writing a memory from pairs."""
+
+from __future__ import annotations
+
+import sqlite3
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from itertools import chain
+from pathlib import Path
+
+from transduce.files.writing import replacement
+from transduce.memories.abstraction import abstract
+from transduce.memories.schema import NOTHING, SCHEMA, hash_of, packed, word_hashes
+from transduce.text import normalise
+
+__all__ = ["write_memory"]
+
+Pair = tuple[str, str]
+_Row = tuple[str, str, int, int]  # source, target, the hashes of the sources before and after
+
+
+def write_memory(path: Path, texts: Iterable[Iterable[Pair]], *, src_language: str, tgt_language: str) -> int:
+    """Write a memory of pairs, in the order of the texts that they are from; return their number, equal ones once.
+
+    The neighbours of a pair are its context. Pairs without a word in the source or the target are left out.
+    """
+    languages = (src_language, tgt_language)
+    with replacement(path) as stream, closing(sqlite3.connect(stream.name, isolation_level=None)) as database:
+        database.execute("PRAGMA journal_mode = OFF")
+        database.execute("PRAGMA synchronous = OFF")
+        for statement in SCHEMA:
+            database.execute(statement)
+        database.execute("BEGIN")
+        database.execute("INSERT INTO languages VALUES (?, ?)", languages)
+        n_pairs = _write_pairs(database, chain.from_iterable(map(_in_context, texts)), languages)
+        database.execute("CREATE INDEX by_key ON pairs (key)")
+        database.execute("COMMIT")
+    return n_pairs
+
+
+def _in_context(pairs: Iterable[Pair]) -> Iterator[_Row]:
+    """Yield each pair of a text, normalised, with the hashes of the sources before and after."""
+    before: int = NOTHING
+    waiting: Pair | None = None
+    for source, target in chain(pairs, [("", "")]):
+        source, target = normalise(source), normalise(target)
+        hashed = hash_of(source) if source else NOTHING
+        if waiting is not None:
+            yield *waiting, before, hashed
+            before = hash_of(waiting[0])
+        has_words = any(map(str.isalpha, source)) and target != ""
+        waiting = (source, target) if has_words else None
+
+
+def _write_pairs(database: sqlite3.Connection, rows: Iterable[_Row], languages: tuple[str, str]) -> int:
+    """Write pairs, and which words they have."""
+    numbers, counts = dict[int, int](), Counter[int]()
+    ids_of: dict[int, array[int]] = defaultdict(lambda: array("I"))
+    for row in rows:
+        number = numbers.setdefault(hash(row), len(numbers) + 1)
+        counts[number] += 1
+        if counts[number] > 1:
+            continue
+        key = abstract(row[0], languages).key
+        words = word_hashes(key)
+        for word in set(words):
+            ids_of[word].append(number)
+        database.execute(
+            "INSERT INTO pairs (id, key, source, target, before, after, words) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (number, hash_of(key), *row, packed(words)),
+        )
+    database.executemany("UPDATE pairs SET n = ? WHERE id = ?", ((n, each) for each, n in counts.items() if n > 1))
+    database.executemany("INSERT INTO words VALUES (?, ?)", ((word, packed(ids_of[word])) for word in sorted(ids_of)))
+    return len(numbers)

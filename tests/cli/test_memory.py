@@ -1,0 +1,40 @@
+"""``transduce memory``: made, searched and exported."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from said import says
+
+CommandLine = Callable[..., Any]
+
+
+def test_a_memory_is_made_searched_and_exported(transduce: CommandLine, tmp_path: Path) -> None:
+    table, memory = tmp_path / "pairs.tsv", tmp_path / "my.tm"
+    table.write_text("A <b> & 3 dogs\tEin <b> & 3 Hunde\tmore\n\nThe cat sleeps.\tDie Katze schläft.\n", "utf-8")
+    made = transduce("memory", "build", table, "--out", memory, "--src", "en", "--tgt", "de", "--json")
+    assert json.loads(made.out) == {"pairs": 2, "memory": str(memory)}
+    found = transduce("memory", "search", memory, "A cat sleeps.").out
+    assert found == "75%\tThe cat sleeps.\tDie Katze schläft.\n"
+    as_json = transduce("memory", "search", memory, "A <b> & 5 dogs", "--json").out
+    assert json.loads(as_json) == {"similarity": 1.0, "source": "A <b> & 3 dogs", "target": "Ein <b> & 5 Hunde"}
+    assert transduce("memory", "export", memory, "--out", tmp_path / "out.tmx").code == 0
+    root = ElementTree.parse(tmp_path / "out.tmx").getroot()
+    assert [each.text for each in root.iter("seg")][:2] == ["A <b> & 3 dogs", "Ein <b> & 3 Hunde"]
+    assert transduce("memory", "export", memory, "--out", tmp_path / "out.tsv").code == 0
+    assert (tmp_path / "out.tsv").read_text("utf-8").count("\n") == 2
+
+
+def test_what_is_no_table(transduce: CommandLine, tmp_path: Path) -> None:
+    table = tmp_path / "pairs.tsv"
+    table.write_text("one\ttwo\nthree\n")
+    refused = transduce("memory", "build", table, "--out", tmp_path / "my.tm", "--src", "en", "--tgt", "de")
+    assert refused.code == 1
+    assert says(refused.err, f"{table}:2", "TAB")
+    assert not (tmp_path / "my.tm").exists()
+    empty = transduce("memory", "search", table, "text")
+    assert (empty.code, empty.err.count("\n")) == (1, 1)
