@@ -27,7 +27,7 @@ VERBS = [import_module(f"transduce.cli.{name}") for name in ("documents", "trans
 class Found:
     """A translator that makes text upper-case, and finds something wrong with it."""
 
-    search, src_language, tgt_language, has_masks = SearchConfig(), None, "de", True
+    search, src_language, tgt_language, has_masks, memory = SearchConfig(), None, "de", True, None
     max_source_tokens = 50
 
     def translate_lines(self, lines: Iterable[str | Unit], **_: object) -> Iterator[Translation]:

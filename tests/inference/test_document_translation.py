@@ -52,7 +52,7 @@ def tagged(monkeypatch: pytest.MonkeyPatch) -> None:
 class Loud:
     """A translator that makes text upper-case, with its tags where they were; texts with "equal" stay."""
 
-    search, tgt_language, has_masks = None, "de", True
+    search, tgt_language, has_masks, memory = None, "de", True, None
 
     def __init__(self) -> None:
         self.seen = list[str]()
