@@ -39,9 +39,10 @@ from transduce.text.markup import Unit
 SEED = 1
 ACCENTS = str.maketrans("aeiouAEIOU", "áéíóúÁÉÍÓÚ")
 RUNS = {
-    b"w:r", b"w:t", b"w:rPr", b"w:proofErr", b"w:lastRenderedPageBreak", b"w:lang", b"w:rFonts", b"w:noProof", b"a:r",
-    b"a:t", b"a:rPr", b"text:span", b"text:soft-page-break", b"r", b"t", b"rPr",
+    b"w:r", b"w:t", b"w:proofErr", b"w:lastRenderedPageBreak", b"a:r", b"a:t", b"text:span", b"text:soft-page-break", b"r",
+    b"t",
 }  # fmt: skip
+PROPERTIES = re.compile(rb"<((?:w:|a:)?rPr)\b[^>]*(?:/>|>.*?</\1>)", re.DOTALL)  # of runs
 TAG = re.compile(rb"<([A-Za-z][\w:.-]*)")
 MARKUP = (b"<?xml", b"<!DOCTYPE", b"<html", b"\xef\xbb\xbf<?xml")
 
@@ -141,7 +142,7 @@ def elements(data: bytes) -> dict[str, Counter[bytes]]:
     else:
         parts = {"the document": data}
     return {
-        name: Counter(match[1] for match in TAG.finditer(part) if match[1] not in RUNS)
+        name: Counter(match[1] for match in TAG.finditer(PROPERTIES.sub(b"", part)) if match[1] not in RUNS)
         for name, part in parts.items()
         if part.lstrip()[:200].startswith(MARKUP)
     }
