@@ -39,8 +39,8 @@ from transduce.text.markup import Unit
 SEED = 1
 ACCENTS = str.maketrans("aeiouAEIOU", "áéíóúÁÉÍÓÚ")
 RUNS = {
-    b"w:r", b"w:t", b"w:proofErr", b"w:lastRenderedPageBreak", b"a:r", b"a:t", b"text:span", b"text:soft-page-break", b"r",
-    b"t",
+    b"w:r", b"w:t", b"w:proofErr", b"w:lastRenderedPageBreak", b"a:r", b"a:t", b"r", b"t", b"text:span",
+    b"text:soft-page-break",
 }  # fmt: skip
 PROPERTIES = re.compile(rb"<((?:w:|a:)?rPr)\b[^>]*(?:/>|>.*?</\1>)", re.DOTALL)  # of runs
 TAG = re.compile(rb"<([A-Za-z][\w:.-]*)")

@@ -118,20 +118,9 @@ class SegmentTranslator(TrainedModel):
                 "a draft needs the tokenizers and the direction of the translator; train it on the same prepared folder"
                 " (train --store), or from the translator (train --from)"
             )
-        from transduce.search import DraftLength
-
         other = copy.copy(self)
-        try:
-            length = DraftLength(n_drafted, min_probability)
-        except ValueError as error:
-            raise ConfigError(str(error)) from None
-        engine, drafter = self.engine, draft.engine
-        if type(engine) is not type(drafter):  # PyTorch's supports both
-            engine, drafter = (
-                make_engine(*each._models, settings=replace(each._settings, engine="torch")) for each in (self, draft)
-            )
-            engine.on_step = self.engine.on_step
-        other._text_search = TextSearch(engine.with_draft(drafter, length), self.tokenizers.src)
+        engine = _drafting(self, draft, n_drafted, min_probability)
+        other._text_search = TextSearch(engine, self.tokenizers.src)
         other.search = greedy_unless_sampled(self.search)
         return other
 
@@ -360,6 +349,25 @@ class SegmentTranslator(TrainedModel):
         counts = [len(ids) + 1 for ids in self._text_search.source_ids([each.masked.text for each in inputs])]
         minimum = self.max_source_tokens + 1
         return [max(n, minimum) if each.is_truncated else n for each, n in zip(inputs, counts, strict=True)]
+
+
+def _drafting(
+    translator: SegmentTranslator, draft: SegmentTranslator, n_drafted: int, min_probability: float
+) -> Engine:
+    """Return the engine of a translator for which that of another drafts; both are PyTorch's if they differ in kind."""
+    from transduce.search import DraftLength
+
+    try:
+        length = DraftLength(n_drafted, min_probability)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+    engine, drafter = translator.engine, draft.engine
+    if type(engine) is not type(drafter):
+        engine, drafter = (
+            make_engine(*each._models, settings=replace(each._settings, engine="torch")) for each in (translator, draft)
+        )
+        engine.on_step = translator.engine.on_step
+    return engine.with_draft(drafter, length)
 
 
 def _read_shortlist(folder: Path, tokenizers: Tokenizers) -> Shortlist:
