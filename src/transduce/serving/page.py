@@ -21,7 +21,8 @@ PAGE_HEADERS = {
 @cache
 def page_html() -> str:
     """Return the page. Its content security policy allows its own script and style, and requests to its server."""
-    style, script = _asset("page.css"), _asset("page.js") + _asset("page_files.js")
+    style = _asset("page.css")
+    script = "".join(map(_asset, ("page.js", "page_alternatives.js", "page_files.js")))
     return Template(_asset("page.html")).substitute(
         style=style, style_hash=_content_hash(style), script=script, script_hash=_content_hash(script)
     )

@@ -133,7 +133,7 @@ def write_attention_page(path: Path, examples: Sequence[AttentionMaps], *, title
 def attention_page(examples: Sequence[AttentionMaps], *, title: str) -> str:
     """Return the page of ``write_attention_page`` as HTML. Its heading is ``title``, cut after 72 characters."""
     style = _asset("attention_page.css")
-    script = _asset("attention_drawing.js") + _asset("attention_page.js")
+    script = "".join(map(_asset, ("attention_drawing.js", "attention_page.js", "attention_maps.js")))
     return Template(_asset("attention_page.html")).substitute(
         title=html.escape(title),
         heading=html.escape(shortened_text(title, MAX_HEADING_LENGTH)),
