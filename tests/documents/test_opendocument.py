@@ -172,3 +172,11 @@ def test_books_without_a_list_or_with_a_lock_are_refused() -> None:
     locked = '<encryption><CipherReference URI="OEBPS/text/one%20two.xhtml"/></encryption>'
     with pytest.raises(DataError, match=r"one two\.xhtml in it is encrypted"):
         read_document(zipped({**members, "META-INF/encryption.xml": locked}), "a.epub")
+
+
+def test_several_spaces_stay_several() -> None:
+    data = odf("text", '<text:p><text:s text:c="4"/>The wind <text:s text:c="2"/>sings</text:p>')
+    [text] = texts(data)
+    assert text == "The wind   sings"
+    result = translated(data, {text: "Der Wind   singt"}, "content.xml", name="a.odt")
+    assert '<text:p><text:s text:c="4"/>Der Wind<text:s text:c="3"/>singt</text:p>' in result

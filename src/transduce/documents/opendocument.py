@@ -66,7 +66,9 @@ class _Reader:
                     self._add_within(comment, marker)
             case "text:p" | "text:h":
                 self._add_within(element, marker)
-                marker.add_paragraph(self._parts(element, marker, []))
+                prefix = marker.source(element.start, element.inner)[1:].partition(":")[0]
+                parts = self._parts(element, marker, [])
+                marker.add_paragraph(parts, space=lambda n: f'<{prefix}:s {prefix}:c="{n}"/>')
             case "table:table-cell":
                 self._add_within(element, marker)
             case name if name in _VALUES:

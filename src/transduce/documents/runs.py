@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import InitVar, dataclass, field, replace
 from itertools import accumulate, count
 from typing import Literal, NamedTuple
@@ -25,6 +25,7 @@ from transduce.text.punctuation import COMMAS
 __all__ = ["NOTHING_OPEN", "Group", "MarkedPart", "Marker", "Piece", "Style", "Tags", "with_language"]
 
 _FORBIDDEN = compiled_on_use("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")  # in XML
+_SEVERAL_SPACES = compiled_on_use("  +")
 _BLANK_FIELD = 3  # so many spaces with properties of their own are something to see, such as a line to write on
 
 
@@ -162,21 +163,23 @@ class Marker:
             self._n_paragraphs += 1
             self._add(start, end, unit, [(quote, entity)] if entity else [])
 
-    def add_paragraph(self, parts: Sequence[Piece | Group]) -> None:
-        """Add the units of a paragraph."""
+    def add_paragraph(self, parts: Sequence[Piece | Group], *, space: Callable[[int], str] | None = None) -> None:
+        """Add the units of a paragraph. ``space``: how several spaces are written where they would be one."""
         self._n_paragraphs += 1
         _settle_lines(parts)
         for unit_parts in _sections(_whole(parts)):
             if needs_translation("".join(piece.text for piece in _pieces(unit_parts))):
-                self._add_runs(unit_parts)
+                self._add_runs(unit_parts, space)
 
-    def _add_runs(self, parts: Sequence[Piece | Group]) -> None:
+    def _add_runs(self, parts: Sequence[Piece | Group], space: Callable[[int], str] | None) -> None:
         """Add a unit that begins and ends with a text or a group."""
         base = _base(parts)
         first, last = _first(parts[0]), _last(parts[-1])
         replaced = dict[str, str]()
         tokens = kept_whole(list(self._tokens(parts, base, replaced)), xml_rules())
         unit = unit_of(tokens, decoder(xml_rules()), is_escaped=True)
+        if space is not None:
+            unit = replace(unit, before=_spaced(unit.before, space), escape=lambda text: _spaced(escaped(text), space))
         unit = replace(
             unit,
             before=first.before.closing + base.tags.opening + unit.before,
@@ -346,3 +349,7 @@ def with_language(text: str, pattern: re.Pattern[str], language: str) -> str:
         return whole
 
     return pattern.sub(changed, text)
+
+
+def _spaced(text: str, space: Callable[[int], str]) -> str:
+    return _SEVERAL_SPACES.sub(lambda match: space(len(match[0])), text)
