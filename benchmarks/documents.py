@@ -42,7 +42,7 @@ RUNS = {
     b"w:r", b"w:t", b"w:proofErr", b"w:lastRenderedPageBreak", b"a:r", b"a:t", b"r", b"t", b"text:span",
     b"text:soft-page-break",
 }  # fmt: skip
-PROPERTIES = re.compile(rb"<((?:w:|a:)?rPr)\b[^>]*(?:/>|>.*?</\1>)", re.DOTALL)  # of runs
+PROPERTIES = re.compile(rb"<((?:w:|a:)?rPr)\b[^>]*?(?:/>|>.*?</\1>)", re.DOTALL)  # of runs
 TAG = re.compile(rb"<([A-Za-z][\w:.-]*)")
 MARKUP = (b"<?xml", b"<!DOCTYPE", b"<html", b"\xef\xbb\xbf<?xml")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cache
 
@@ -13,7 +14,8 @@ __all__ = ["PluralForms", "plural_forms_of", "read_plural_forms"]
 
 N_TRIED = 1001  # numbers for which forms are compared
 MAX_FORMS = 10
-_HEADER = compiled_on_use(r"\s*nplurals\s*=\s*(\d+)\s*;\s*plural\s*=\s*([^;]+?)\s*;?\s*")
+# Read up to the second semicolon, as gettext does.
+_HEADER = compiled_on_use(r"\s*nplurals\s*=\s*(\d+)\s*;\s*plural\s*=\s*([^;]+?)\s*(?:;.*)?", re.DOTALL)
 
 _EAST_SLAVIC = "(n%10==1 && n%100!=11 ? 0 : n%10>=2 && n%10<=4 && (n%100<10 || n%100>=20) ? 1 : 2)"
 # Languages by their rules, as the manual of gettext and the plural rules of CLDR have them.
