@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Self
 
+from transduce.config import Wanted
 from transduce.config.decoding import NO_CHANGES, DecodingOptions, LoadingOptions
-from transduce.documents.document import Wanted
 from transduce.errors import CheckpointError, ConfigError, DataError, shown
 from transduce.files import MANIFEST_NAME, migrated, read_json, write_json
 

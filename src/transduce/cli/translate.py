@@ -24,9 +24,8 @@ from transduce.cli.paths import require_writable
 from transduce.cli.progress import LineProgress
 from transduce.cli.stdin import input_lines, is_interactive, number_of_lines, typed_lines
 from transduce.cli.text_output import is_terminal, line_writer, require_not_read
-from transduce.config import MIN_DRAFT_PROBABILITY, N_DRAFTED
+from transduce.config import MIN_DRAFT_PROBABILITY, N_DRAFTED, Wanted
 from transduce.config.decoding import NO_CHANGES, DecodingOptions, LoadingOptions
-from transduce.documents.document import Wanted
 from transduce.errors import ConfigError
 from transduce.files import open_binary
 from transduce.text.normalise import normalise

@@ -23,6 +23,9 @@ Temperature = Annotated[float, Field(ge=0.0, le=1000.0)]
 TopP = Annotated[float, Field(gt=0.0, le=1.0)]
 InferencePrecision = Literal["fp32", "bf16", "int8"]
 TextFormat = Literal["text", "html", "xml"]  # of what is translated
+# Which texts of a file with translations of its own (PO, XLIFF) are translated: those without one, also those that the
+# file calls unsure, or all.
+Wanted = Literal["empty", "fuzzy", "all"]
 
 
 MAX_OUTPUT_TOKENS = 10_000  # of limits on the command line

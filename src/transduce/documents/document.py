@@ -8,15 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Protocol
 
+from transduce.config import Wanted
 from transduce.text.markup import Unit
 
-__all__ = ["Document", "Format", "Reading", "Segment", "Wanted"]
-
-# Which texts of a file with translations of its own (PO, XLIFF) are translated: those without one, also those that the
-# file calls unsure, or all.
-Wanted = Literal["empty", "fuzzy", "all"]
+__all__ = ["Document", "Format", "Reading", "Segment"]
 
 
 @dataclass(frozen=True, slots=True)

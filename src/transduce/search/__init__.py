@@ -8,6 +8,7 @@ from transduce.imports import imported_on_use
 
 if TYPE_CHECKING:
     from transduce.search.beam import beam_search
+    from transduce.search.completing import completing_ids
     from transduce.search.constraint import Constraint
     from transduce.search.continuation import Draws, ReadFunction, sample_continuations
     from transduce.search.draft_length import DraftLength
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from transduce.search.mask_predict import mask_predict
     from transduce.search.no_loops import NoLoops
     from transduce.search.pass_counts import PassCounts
-    from transduce.search.phrases import AvoidedPhrases, WantedPhrases, completing_ids
+    from transduce.search.phrases import AvoidedPhrases, WantedPhrases
     from transduce.search.processor import Chain, Constrained, LogProbsProcessor, Prefixes
     from transduce.search.protocol import (
         DecodingState,

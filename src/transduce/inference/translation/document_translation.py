@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, TypedDict, get_args
 
+from transduce.config import Wanted
 from transduce.documents import Reading, Segment, format_named, format_of, read_document
-from transduce.documents.document import Wanted
 from transduce.documents.placeholders import fault_in
 from transduce.errors import DataError
 from transduce.imports import numpy as np

@@ -37,7 +37,7 @@ from transduce.text.chunks import chunks
 from transduce.text.markup import MarkupRules, Unit, rules_of
 
 if TYPE_CHECKING:
-    from transduce.documents.document import Wanted
+    from transduce.config import Wanted
     from transduce.inference.translation.document_translation import DocumentReport
 
 __all__ = [
