@@ -11,7 +11,10 @@ import pytest
 from said import says
 
 CommandLine = Callable[..., Any]
-REPEATABLE = {"score --ref", "evaluate --ref", "train --set", "prepare --set", "demo --set"}
+REPEATABLE = {
+    "score --ref", "evaluate --ref", "train --set", "prepare --set", "demo --set", "train --tmx", "train --po",
+    "train --xliff",
+}  # fmt: skip
 
 
 def options() -> Iterator[tuple[str, Any]]:

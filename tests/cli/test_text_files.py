@@ -94,7 +94,7 @@ def test_an_evaluation_does_not_overwrite_what_it_reads(
 class Interrupted:
     """A translator that is interrupted by Ctrl-C after three lines."""
 
-    src_language, search, max_source_tokens = "en", SearchConfig(), 9
+    src_language, tgt_language, search, max_source_tokens = "en", "de", SearchConfig(), 9
 
     def translate_lines(self, lines: Iterator[str], **options: object) -> Iterator[Translation]:
         for number, line in enumerate(lines, start=1):
