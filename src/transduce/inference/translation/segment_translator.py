@@ -34,7 +34,6 @@ from transduce.inference.translation.parts import ScoredText, TranslatedSegment
 from transduce.inference.translation.prefixes import Prefix
 from transduce.inference.translation.segment_text import ForcedIds, ReadSegment, SegmentText
 from transduce.inference.translation.term_search import TermSearch, word_inside_ids
-from transduce.inference.translation.word_alignment import align_words
 from transduce.model.cost import cost_of
 from transduce.search import PassCounts
 from transduce.terms import Terms
@@ -268,8 +267,7 @@ class SegmentTranslator(TrainedModel):
         beam = DecodingOptions(n_best=search.beam_size).applied_to(search)
         segments: dict[int, TranslatedSegment] = {}
         faulty = list[int]()
-        # Terms are often in another hypothesis; all of the beam cost nothing.
-        first = search if self._terms is None else beam
+        first = search if self._terms is None else beam  # which costs nothing, and often has the terms
         for index, result, candidates in found(range(len(texts)), first):
             segments[index] = self._segment_text.chosen(inputs[index], result, candidates, n_best=search.n_best)
             if any(each.fault for each in candidates):
@@ -284,8 +282,9 @@ class SegmentTranslator(TrainedModel):
         if looping and isinstance(search, BeamSearchConfig | GreedySearchConfig):
             for index, result, candidates in found(looping, beam, has_loops=False):
                 segments[index] = self._segment_text.chosen(inputs[index], result, candidates, n_best=search.n_best)
-        terms = self._terms
-        if terms is not None:
+        if (terms := self._terms) is not None:
+            from transduce.inference.translation.word_alignment import align_words
+
             best = {index: (inputs[index].text, segments[index].n_best[0].text) for index in faulty}
             lacking = [index for index, pair in best.items() if terms.is_needed(*pair)]
             aligned = zip(lacking, align_words(self, [best[index] for index in lacking]), strict=True)

@@ -9,16 +9,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from transduce.inference.engine import Constraints
 from transduce.inference.text_search import TextSearch
 from transduce.inference.translation.segment_text import ReadSegment, SegmentText
-from transduce.inference.translation.word_alignment import AlignedSentence
 from transduce.patterns import compiled_on_use
 from transduce.terms import Terms
 from transduce.terms.terms import words_of
 from transduce.text import Tokenizer
 from transduce.text.characters import SPACELESS
+
+if TYPE_CHECKING:
+    from transduce.inference.translation.word_alignment import AlignedSentence
 
 __all__ = ["TermSearch", "word_inside_ids"]
 
