@@ -153,8 +153,8 @@ static void compare_attention(const struct kernels *k, int n_queries, int n_posi
     for (int i = 0; i < n_positions; i++)
         for (int j = 0; j < d_v; j++) values[(size_t)i * value_stride + (size_t)j] = random_float();
     for (int i = 0; i < n_queries * n_positions; i++) seen[i] = i % n_positions == 0 || random_int(0, 2) > 0;
-    k->pack_keys(raw, (size_t)d_k, n_positions, d_k, keys);
-    const struct head head = {keys, values, n_positions, d_k, d_v, value_stride, recorded};
+    const struct head head = {FP32, keys, values, n_positions, d_k, d_v, value_stride, recorded};
+    k->keep(&head, 0, n_positions, raw, NULL, (size_t)d_k);
     k->attend(&head, q, q_stride, n_queries, n_first, kind == 2 ? seen : NULL, (size_t)n_positions, out, out_stride, room);
     for (int r = 0; r < n_queries; r++) {
         double total = 0, highest = -INFINITY;
@@ -179,7 +179,7 @@ static void compare_attention(const struct kernels *k, int n_queries, int n_posi
             if (out[(size_t)r * out_stride + j] != 0) fault("attention writes behind its output", r, (int)j, 0, 0);
     }
     const int row = random_int(0, n_queries - 1);
-    const struct head silent = {keys, values, n_positions, d_k, d_v, value_stride, NULL};
+    const struct head silent = {FP32, keys, values, n_positions, d_k, d_v, value_stride, NULL};
     k->attend(&silent, q + (size_t)row * q_stride, q_stride, 1, kind == 1 && n_first + row < n_positions ? n_first + row : n_positions,
               kind == 2 ? seen + row * n_positions : NULL, (size_t)n_positions, alone, out_stride, room);
     for (int j = 0; j < d_v; j++)
