@@ -10,7 +10,7 @@ import pytest
 
 from transduce.documents.pairs import Pair, pairs_of
 from transduce.documents.tmx import tmx_lines
-from transduce.errors import DataError
+from transduce.errors import DataError, MissingFileError
 
 TMX = """<?xml version="1.0"?>
 <!DOCTYPE tmx SYSTEM "tmx14.dtd">
@@ -129,3 +129,9 @@ def test_damage_is_one_line_with_the_name_of_the_file(name: str, data: bytes, wo
 def test_a_folder_without_such_files(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"no file whose name ends in \.po"):
         pairs_of(tmp_path, "en", "de", kinds=["po"])
+
+
+def test_a_missing_file_is_named_once(tmp_path: Path) -> None:
+    with pytest.raises(MissingFileError) as caught:
+        list(pairs_of(tmp_path / "no.tmx", "en", "de"))
+    assert str(caught.value).count("no.tmx") == 1

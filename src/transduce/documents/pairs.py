@@ -16,7 +16,7 @@ from transduce.documents.po import PoDocument
 from transduce.documents.po_reading import decoded_po
 from transduce.documents.tmx import read_tmx
 from transduce.documents.xliff import XliffDocument
-from transduce.errors import DataError
+from transduce.errors import DataError, MissingFileError
 from transduce.files import open_binary, read_lines
 from transduce.text import needs_translation
 
@@ -72,6 +72,8 @@ class Pairs:
                     else:
                         self.n_kept += 1
                         yield pair
+            except MissingFileError:  # which names it
+                raise
             except DataError as error:
                 raise DataError(f"{file}: {error}") from None
 
