@@ -19,6 +19,7 @@ from transduce.inference import Translator
 from transduce.inference.translation.document_files import translate_document, translate_file
 from transduce.inference.translation.document_translation import DocumentReport, DocumentTranslation, held
 from transduce.inference.translation.parts import Flag, ScoredText, Translation
+from transduce.memories import Memory, write_memory
 from transduce.text import word_spans
 from transduce.text.markup import Unit, divide, html_rules
 
@@ -101,6 +102,21 @@ def test_texts_are_translated_once_and_the_rest_stays() -> None:
 )
 def test_what_is_not_changed_has_the_same_bytes(data: bytes) -> None:
     assert translate_document(Loud(), data, "a.tagged").data == data  # type: ignore[arg-type]
+
+
+def test_a_memory_is_asked_first(tmp_path: Path) -> None:
+    memory = tmp_path / "my.tm"
+    write_memory(
+        memory,
+        [[("1 < 2, see page 3", "1 < 2, siehe Seite 3"), ("a dog sleeps", "x")]],
+        src_language="en",
+        tgt_language="de",
+    )
+    loud = Loud()
+    loud.memory = Memory(memory)  # type: ignore[assignment]
+    result = translate_document(loud, b"<p>1 &lt; 2, see page 7</p><p>a <b>dog</b> sleeps</p>", "a.tagged")  # type: ignore[arg-type]
+    assert result.data == b"<p>1 &lt; 2, siehe Seite 7</p><p>A <b>DOG</b> SLEEPS</p>"  # what has tags is translated
+    assert (loud.seen, result.report.translated, result.report.remembered) == (["a dog sleeps"], 2, 1)
 
 
 def work_of(data: bytes, **options: object) -> DocumentTranslation:
