@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from transduce_paper import ARTEFACTS, Experiments, Report, Request, Table, write_claims
+from transduce_paper import ARTEFACTS, Experiments, Report, Request, Scale, Table, write_claims
 from transduce_paper.printed import PRINTED
 from transduce_paper.report import Claim, agreement
+from transduce_paper.run_records import RunRecord
 from transduce_paper.table2.papers_table import capacities_table, claims_of_the_paper, flops_by_rule
-from transduce_paper.table3 import TESTED_BY
+from transduce_paper.table3 import TESTED_BY, _claims, _deciding, _effects
+from transduce_paper.table3_rows import row_records
 
 COMMITTED = Path(__file__).parents[2] / "paper" / "reports"
 
@@ -23,7 +26,7 @@ def test_agreement(is_so: bool | None, verdict: str) -> None:
 def test_the_page_lists_every_claim_and_counts_verdicts(tmp_path: Path) -> None:
     claims = (
         Claim("attention is all you need", "title", "cannot tell", "One cannot know."),
-        Claim("h | 8", "section 3", "agrees", "It has 8 heads."),
+        Claim("h | 8", "section 3", "agrees", "It has 8 heads.", "by construction"),
         Claim("bigger is better", "section 6", "agrees", "2 of 2."),
     )
     reports = {
@@ -33,10 +36,11 @@ def test_the_page_lists_every_claim_and_counts_verdicts(tmp_path: Path) -> None:
     path = write_claims(reports, tmp_path, scale="cpu")
     text = path.read_text(encoding="utf-8")
     assert path.name == "claims.md"
-    assert "**3 claims; agrees: 2, does not: 0, cannot tell: 1.**" in text
+    counts = "Measured: 1 agrees, 1 cannot tell; arithmetic: none; algebra: none; by construction: 1 agrees."
+    assert f"**3 claims. {counts}**" in text
     rows = [line for line in text.splitlines() if line.startswith("| “")]
     assert len(rows) == 3
-    assert rows[1].split(" | ")[1:4] == ["section 3", "agrees", "It has 8 heads."]
+    assert rows[1].split(" | ")[1:5] == ["section 3", "by construction", "agrees", "It has 8 heads."]
     assert "h \u2223 8" in rows[1]
     assert all("[table9](table9.md)" in row for row in rows)
 
@@ -52,26 +56,55 @@ def test_claims_of_reports_without_training(tmp_path: Path) -> None:
     assert {claim.verdict for claim in of_figure1} == {"agrees"}
 
 
-def test_claims_of_table_3_follow_from_its_records() -> None:
-    pytest.importorskip("matplotlib")
-    experiments = Experiments(COMMITTED / "runs", COMMITTED / "work", scale="cpu")
-    claims = {claim.where: claim for claim in ARTEFACTS["table3"](experiments, Request()).claims}
-    assert len(claims) == len(TESTED_BY) + 1
-    effects = dict(
-        zip(
-            *(ARTEFACTS["table3"](experiments, Request()).table().column(each) for each in ("row", "PPL's effect")),
-            strict=True,
-        )
-    )
-    for _, where, names in TESTED_BY:
+def records_of_table_3(scale: Scale) -> dict[str, list[RunRecord]]:
+    experiments = Experiments(COMMITTED / "runs", COMMITTED / "work", scale=scale)
+    return row_records(experiments, list(PRINTED.table3), jobs=1)
+
+
+def test_rows_that_are_not_trained_to_the_end_decide_nothing() -> None:
+    """At cpu scale only the end was validated; at gpu scale, only the row without dropout has stopped learning."""
+    assert _deciding(records_of_table_3("cpu")) == set()
+    records = records_of_table_3("gpu")
+    assert _deciding(records) == {"D-drop0"}
+    claims = {claim.sentence: claim.verdict for claim in _claims(records, _deciding(records))}
+    assert claims.pop("dropout is very helpful in avoiding over-fitting") == "agrees"
+    assert set(claims.values()) == {"not trained to the end"}
+
+
+def test_an_untrained_row_decides_only_what_more_training_would_confirm() -> None:
+    base, row = (records_of_table_3("gpu")[name][0] for name in ("base", "C-N8"))
+    trained, learning = replace(base, last_fall=0.001), replace(base, last_fall=0.02)
+    worse, better = replace(row, dev_perplexity=2 * base.dev_perplexity), replace(row, dev_perplexity=1.0)
+    for of_row, of_base, decides in (
+        (replace(worse, last_fall=0.02), trained, False),  # it may yet overtake base
+        (replace(better, last_fall=0.02), trained, True),
+        (replace(worse, last_fall=-0.1), learning, True),
+        (replace(better, last_fall=0.0), learning, False),
+        (replace(worse, last_fall=None), trained, False),
+        (replace(worse, last_fall=0.004), trained, True),
+    ):
+        assert ("row" in _deciding({"base": [of_base], "row": [of_row]})) is decides
+
+
+def test_claims_of_table_3_follow_from_the_effects() -> None:
+    """With every row trained to the end, verdicts are those of the effects."""
+    records = {
+        name: [replace(each, last_fall=0.0) for each in of_row] for name, of_row in records_of_table_3("gpu").items()
+    }
+    table = _effects(records, records["base"])
+    effects = dict(zip(table.column("row"), table.column("PPL's effect"), strict=True))
+    claims = {claim.sentence: claim.verdict for claim in _claims(records, _deciding(records))}
+    assert len(claims) == len(TESTED_BY) + 3
+    for sentence, _, names in TESTED_BY:
         assert set(names) <= set(PRINTED.table3)
         of_rows = {effects[name] for name in names}
         if of_rows <= {"as in the paper", "none in either"}:
-            assert claims[where].verdict == "agrees"
+            assert claims[sentence] == "agrees"
         elif of_rows & {"opposite", "ours only"}:
-            assert claims[where].verdict == "does not"
+            assert claims[sentence] == "does not"
         else:
-            assert claims[where].verdict == "cannot tell"
+            assert claims[sentence] == "cannot tell"
+    assert claims["as expected, bigger models are better"] == "does not"  # N = 8 and big learn slowly
 
 
 # ---- the paper's own numbers in table 2

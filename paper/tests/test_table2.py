@@ -46,7 +46,10 @@ def test_short_report(experiments: Experiments, tmp_path: Path) -> None:
     assert {"table2.md", "table2-curves.csv", "table2-curves.svg", "table2-capacities.csv"} <= paths
     assert "one seed each" in (tmp_path / "table2.md").read_text(encoding="utf-8")
     assert report.claims[0].where == "Table 2, caption"
-    assert report.claims[0].verdict == "cannot tell"
+    assert report.claims[0].verdict == "not trained to the end"
+    assert report.claims[1].where == "section 7"
+    transformer, lstm = (report.table().column("minutes")[index] for index in (1, 0))
+    assert report.claims[1].verdict == ("agrees" if transformer < lstm else "does not")
 
 
 def test_flops_by_count_and_by_rule(experiments: Experiments) -> None:

@@ -15,7 +15,6 @@ from time import monotonic
 from transduce.errors import TrainingError, TransduceError
 from transduce_paper.experiments import Experiments, Stopped
 from transduce_paper.run_records import Experiment
-from transduce_paper.training_curves import training_curve
 
 __all__ = ["train_at_once"]
 
@@ -80,7 +79,7 @@ def _train(make: Callable[..., Experiments], experiment: Experiment, stop: Event
     parent = parent_process()
     try:
         experiments = make(should_stop=lambda: stop.is_set() or parent is None or not parent.is_alive())
-        training_curve(experiments, experiment)  # while its metrics are there
+        experiments.run(experiment)
     except Stopped:
         pass
     except (TransduceError, OSError) as error:

@@ -42,6 +42,7 @@ from transduce_paper.run_records import (
     without_paths,
 )
 from transduce_paper.short_runs import shortened, write_few
+from transduce_paper.training_curves import last_fall
 
 __all__ = ["SCALES", "Experiments", "Follower", "Scale", "Stopped"]
 
@@ -364,6 +365,7 @@ class Experiments:
             tokenizer_of=name_of(experiment.tokenizer_of),
             rated_by=name_of(experiment.rated_by),
             runs_at_once=self._runs_at_once,
+            last_fall=last_fall(model_folder),
         )
 
 

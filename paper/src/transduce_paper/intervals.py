@@ -11,11 +11,12 @@ from statistics import mean
 from scipy.stats import t
 
 __all__ = [
-    "NO_CELLS", "Interval", "half_width_of_mean", "half_width_of_share", "interval_of_difference",
+    "NEARLY_IDENTICAL", "NO_CELLS", "Interval", "half_width_of_mean", "half_width_of_share", "interval_of_difference",
     "pooled_deviation", "student_t",
 ]  # fmt: skip
 
 
+NEARLY_IDENTICAL = 0.02  # share of a perplexity up to which another one counts as equal
 NO_CELLS = (None, None)  # of a row without an interval
 
 
@@ -30,6 +31,15 @@ class Interval:
     def is_above_zero(self) -> bool | None:
         """Whether the whole interval is above zero (True) or below it (False); None if it includes zero."""
         return None if abs(self.difference) <= self.half_width else self.difference > 0
+
+    def is_within(self, bound: float) -> bool | None:
+        """Whether the whole interval is between -bound and bound (True) or outside (False); None if it is neither.
+
+        >>> [Interval(difference, 0.2).is_within(1.0) for difference in (0.5, 1.5, 0.9)]
+        [True, False, None]
+        """
+        low, high = abs(self.difference) - self.half_width, abs(self.difference) + self.half_width
+        return True if high <= bound else False if low > bound else None
 
     @property
     def cells(self) -> tuple[float, float]:

@@ -12,8 +12,8 @@ from typing import Any, Literal
 from transduce.files import write_text
 
 __all__ = [
-    "Cell", "Claim", "Draw", "Report", "Section", "Table", "Verdict", "agreement", "how_to_reproduce", "picture",
-    "sentence", "write_report",
+    "Cell", "Claim", "Draw", "Kind", "Report", "Section", "Table", "Verdict", "agreement", "how_to_reproduce",
+    "picture", "sentence", "write_report",
 ]  # fmt: skip
 
 Cell = str | int | float | None  # None: not printed by the paper, or not measured
@@ -78,7 +78,10 @@ def _row(cells: Sequence[str]) -> str:
 
 Draw = Callable[[Path], None]  # writes one SVG file
 
-Verdict = Literal["agrees", "does not", "cannot tell"]
+Verdict = Literal["agrees", "does not", "cannot tell", "not trained to the end"]
+# measured: something could have come out otherwise; arithmetic: on numbers that the paper prints; algebra: a formula;
+# by construction: the model, or a trainer of tokenizers, is built so, and does what it is built for.
+Kind = Literal["measured", "arithmetic", "algebra", "by construction"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +92,19 @@ class Claim:
     where: str  # "section 4", "section 6.2 (B)", "notes"
     verdict: Verdict
     found: str  # the numbers behind the verdict, in one sentence
+    kind: Kind = "measured"
 
 
-def agreement(is_so: bool | None) -> Verdict:
+def agreement(is_so: bool | None, *, is_trained: bool = True) -> Verdict:
     """Return the verdict on a claim that was found true or false; None: the test does not decide.
 
-    >>> agreement(True), agreement(None)
-    ('agrees', 'cannot tell')
+    Models that are not trained to the end (``is_trained_to_the_end``) decide nothing.
+
+    >>> agreement(True), agreement(None), agreement(True, is_trained=False)
+    ('agrees', 'cannot tell', 'not trained to the end')
     """
+    if not is_trained:
+        return "not trained to the end"
     return "cannot tell" if is_so is None else "agrees" if is_so else "does not"
 
 

@@ -19,9 +19,12 @@ from transduce.errors import ConfigError, DataError
 from transduce.files import migrated, read_json
 
 __all__ = [
-    "PATHS", "RECORD_MIGRATIONS", "Experiment", "RunRecord", "machines", "name_of", "read_record", "without_paths",
+    "CONVERGED", "PATHS", "RECORD_MIGRATIONS", "Experiment", "RunRecord", "machines", "name_of", "read_record",
+    "without_paths",
 ]  # fmt: skip
 
+# A run has converged if its dev perplexity fell by less than this share over the last tenth of its updates.
+CONVERGED = 0.005
 RECORD_MIGRATIONS = (config_of_format_1,)
 # Fields of [data] that name files on this machine: records leave them out, since they are shared.
 PATHS = frozenset(
@@ -75,6 +78,12 @@ class RunRecord:
     tokenizer_of: str | None = None  # name of the record whose tokenizer it has; None: its own, or that of starts_from
     rated_by: str | None = None  # name of the record of the reward model
     runs_at_once: int = 1  # runs that shared the machine, this one included
+    last_fall: float | None = None  # share by which dev perplexity fell over the last tenth; None: not measured before
+
+    @property
+    def is_trained_to_the_end(self) -> bool:
+        """Whether the run has converged, or overfits; one that was validated at its end only does not show it."""
+        return self.last_fall is not None and self.last_fall < CONVERGED
 
     @property
     def bleu(self) -> float:

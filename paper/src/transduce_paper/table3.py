@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from math import ceil, floor, sqrt
 from pathlib import Path
 from statistics import mean, stdev
@@ -10,7 +10,7 @@ from statistics import mean, stdev
 from transduce.model import cost_of
 from transduce.recipes import TABLE_3
 from transduce_paper.experiments import Experiments, Scale
-from transduce_paper.intervals import student_t
+from transduce_paper.intervals import NEARLY_IDENTICAL, Interval, student_t
 from transduce_paper.report import (
     Cell,
     Claim,
@@ -35,7 +35,7 @@ from transduce_paper.table3_rows import (
 )  # fmt: skip
 from transduce_paper.table_plots import RowPoint, draw_perplexities
 
-__all__ = ["make_table3", "verdict", "vocabularies_that_fit"]
+__all__ = ["is_recorded", "make_table3", "verdict", "vocabularies_that_fit"]
 
 # Vocabulary sizes for which the parameter formula gives the printed counts: one for big, another for the other rows.
 VOCABULARIES = (37_000, 41_100, 36_000)
@@ -49,11 +49,12 @@ def make_table3(experiments: Experiments, request: Request) -> Report:
     if request.rows:
         return _report_of_rows(experiments, request)
     records = row_records(experiments, experiments.pick(list(ROWS), test=["base", "C-N2"]), jobs=request.jobs)
+    deciding = _deciding(records)
     return Report(
         "Table 3: variations on the Transformer",
         (
             _sizes({"base": records["base"]}),
-            *about_training(experiments, records),
+            about_training(records),
             _effects(records, records["base"]),
             picture("table3", "Perplexity of each row against base: ours with the interval of seeds, the paper's"),
             how_to_reproduce(
@@ -70,27 +71,31 @@ def make_table3(experiments: Experiments, request: Request) -> Report:
             _about_vocabularies(),
         ),
         drawings={"table3": lambda path: _draw(records, path)},
-        claims=() if experiments.scale == "test" else _claims(records),
-        finding=_summary(records),
+        claims=() if experiments.scale == "test" else _claims(records, deciding),
+        finding=_summary(records, deciding),
         name="table3",
     )
 
 
+def is_recorded(experiments: Experiments) -> bool:
+    """Whether every run of the table has a record."""
+    return all(experiments.record_path(run).exists() for name in ROWS for run in row_experiments(experiments, name))
+
+
 # Sentences of sections 6.2 and 5.4 and the rows that test them.
 TESTED_BY: tuple[tuple[str, str, tuple[str, ...]], ...] = (
-    ("While single-head attention is 0.9 BLEU worse than the best setting, quality also drops off with too many heads",
-     "section 6.2 (A)", ("A-h1", "A-h32")),
+    ("single-head attention is 0.9 BLEU worse than the best setting", "section 6.2 (A)", ("A-h1",)),
+    ("quality also drops off with too many heads", "section 6.2 (A)", ("A-h32",)),
+    ("with a single attention head, averaging inhibits this", "section 3.2.2", ("A-h1",)),
     ("reducing the attention key size d_k hurts model quality", "section 6.2 (B)", ("B-dk16", "B-dk32")),
     ("as expected, bigger models are better", "section 6.2 (C)",
      ("C-N2", "C-N4", "C-N8", "C-d256", "C-d1024", "C-ff1024", "C-ff4096", "big")),
     ("dropout is very helpful in avoiding over-fitting", "section 6.2 (D)", ("D-drop0",)),
-    ("we replace our sinusoidal positional encoding with learned positional embeddings, and observe nearly identical"
-     " results to the base model", "section 6.2 (E)", ("E-learned",)),
 )  # fmt: skip
 
 
-def _claims(records: Mapping[str, Sequence[RunRecord]]) -> tuple[Claim, ...]:
-    """Return the sentences about the rows, by their effect on perplexity, and the one on label smoothing."""
+def _claims(records: Mapping[str, Sequence[RunRecord]], deciding: Set[str]) -> tuple[Claim, ...]:
+    """Return the sentences about the rows, by their effect on perplexity, and those that need more than an effect."""
     base = _perplexities(records["base"])
     claims = []
     for sentence, where, names in TESTED_BY:
@@ -100,31 +105,68 @@ def _claims(records: Mapping[str, Sequence[RunRecord]]) -> tuple[Claim, ...]:
             for name, effect in effects.items()
         )
         interval = f"another seed of base changes it by up to {_margin(base):.2f}"
-        claims.append(Claim(sentence, where, _verdict_on(list(effects.values())), f"{found}; {interval}."))
-    return (*claims, _claim_on_smoothing(records))
+        counting = [effect for name, effect in effects.items() if name in deciding]
+        claims.append(Claim(sentence, where, _verdict_on(counting, n_rows=len(names)), f"{found}; {interval}."))
+    return (*claims, _claim_on_positions(records, deciding), *_claims_on_smoothing(records, deciding))
 
 
-def _verdict_on(effects: Sequence[str]) -> Verdict:
-    """Return the verdict on several rows: all as in the paper, any to the contrary, or neither."""
+def _deciding(records: Mapping[str, Sequence[RunRecord]]) -> set[str]:
+    """Return the rows whose comparison with base further training would not turn.
+
+    Both are trained to the end; or the one that is not is better already, and can only gain.
+    """
+    base = records["base"]
+    mean_of_base, is_base_trained = mean(_perplexities(base)), base[0].is_trained_to_the_end
+    return {
+        name
+        for name, (record, *_) in records.items()
+        if (record.is_trained_to_the_end or record.dev_perplexity < mean_of_base)
+        and (is_base_trained or mean_of_base < record.dev_perplexity)
+    }
+
+
+def _verdict_on(effects: Sequence[str], *, n_rows: int) -> Verdict:
+    """Return the verdict on several rows: any to the contrary, all as in the paper, or neither.
+
+    ``effects`` are those of the rows that decide.
+    """
     if any(effect in ("opposite", "ours only") for effect in effects):
         return "does not"
-    return agreement(True if all(effect in ("as in the paper", "none in either") for effect in effects) else None)
+    is_as_in_the_paper = all(effect in ("as in the paper", "none in either") for effect in effects)
+    return agreement(True if is_as_in_the_paper else None, is_trained=len(effects) == n_rows)
 
 
-def _claim_on_smoothing(records: Mapping[str, Sequence[RunRecord]]) -> Claim:
-    none, base = records["D-smooth0"][0], records["base"]
-    perplexity = none.dev_perplexity - mean(_perplexities(base))
-    bleu = _bleu(none) - mean(map(_bleu, base))
-    margins = _margin(_perplexities(base)), _margin(list(map(_bleu, base)))
-    is_clear = abs(perplexity) > margins[0] and abs(bleu) > margins[1]
+def _claim_on_positions(records: Mapping[str, Sequence[RunRecord]], deciding: Set[str]) -> Claim:
+    """Return the sentence on learned positions: equal only if no difference above the bound is probable."""
+    base = _perplexities(records["base"])
+    effect = Interval(records["E-learned"][0].dev_perplexity - mean(base), _margin(base))
+    bound = NEARLY_IDENTICAL * mean(base)
     return Claim(
-        "[label smoothing] hurts perplexity, as the model learns to be more unsure, but improves accuracy and BLEU"
-        " score",
-        "section 5.4",
-        agreement(perplexity < 0 and bleu < 0 if is_clear else None),
-        f"Without it {perplexity:+.2f} PPL and {bleu:+.2f} BLEU; another seed changes them by up to {margins[0]:.2f}"
-        f" and {margins[1]:.2f}.",
+        "we replace our sinusoidal positional encoding with learned positional embeddings, and observe nearly identical"
+        " results to the base model",
+        "section 6.2 (E)",
+        agreement(effect.is_within(bound), is_trained="E-learned" in deciding),
+        f"{effect.difference:+.2f} PPL; another seed of base changes it by up to {effect.half_width:.2f}. Nearly"
+        f" identical: within {bound:.2f} ({NEARLY_IDENTICAL:.0%} of base) with that interval.",
     )
+
+
+def _claims_on_smoothing(records: Mapping[str, Sequence[RunRecord]], deciding: Set[str]) -> tuple[Claim, ...]:
+    """Return both halves of the sentence on label smoothing."""
+    none, base = records["D-smooth0"][0], records["base"]
+    is_trained = "D-smooth0" in deciding
+    halves = (
+        ("[label smoothing] hurts perplexity, as the model learns to be more unsure", "PPL", _perplexity),
+        ("[label smoothing] improves accuracy and BLEU score", "BLEU", _bleu),
+    )
+    claims = []
+    for sentence, unit, score in halves:
+        of_base = list(map(score, base))
+        without, margin = score(none) - mean(of_base), _margin(of_base)
+        is_so = without < 0 if abs(without) > margin else None
+        found = f"Without it {without:+.2f} {unit}; another seed changes it by up to {margin:.2f}."
+        claims.append(Claim(sentence, "section 5.4", agreement(is_so, is_trained=is_trained), found))
+    return tuple(claims)
 
 
 def _report_of_rows(experiments: Experiments, request: Request) -> Report:
@@ -135,8 +177,7 @@ def _report_of_rows(experiments: Experiments, request: Request) -> Report:
     seeds = row_experiments(experiments, "base")
     has_base = all(experiments.record_path(each).exists() for each in seeds)
     base = [experiments.run(each) for each in seeds] if has_base else None
-    sections: list[str | Table] = [_sizes(records), *about_training(experiments, records)]
-    sections.append(_effects(records, base))
+    sections: list[str | Table] = [_sizes(records), about_training(records), _effects(records, base)]
     if base is None:
         sections.append(
             f"Base has not been trained here, so effects are unknown: `transduce paper table3 --row base` trains its"
@@ -154,16 +195,20 @@ def _report_of_rows(experiments: Experiments, request: Request) -> Report:
     return Report(f"Table 3, rows {', '.join(names)}", tuple(sections), name="table3-rows")
 
 
-def _summary(records: Mapping[str, Sequence[RunRecord]]) -> str:
-    """Count the rows whose effect on perplexity is, and is not, that of the paper."""
+def _summary(records: Mapping[str, Sequence[RunRecord]], deciding: Set[str]) -> str:
+    """Count the rows whose effect on perplexity is, and is not, that of the paper; only trained rows count."""
     base = _perplexities(records["base"])
-    effects = [_effect_on_perplexity(name, row[0], base) for name, row in records.items() if name != "base"]
-    n_same, n_opposite, n_ours = (effects.count(each) for each in ("as in the paper", "opposite", "ours only"))
+    effects = {name: _effect_on_perplexity(name, row[0], base) for name, row in records.items() if name != "base"}
+    counting = [name for name in effects if name in deciding]
+    n_same, n_opposite, n_ours = (
+        sum(effect == each for effect in effects.values()) for each in ("as in the paper", "opposite", "ours only")
+    )
     n_noise = len(effects) - n_same - n_opposite - n_ours
     only_ours = f", {n_ours} where the paper has no effect" if n_ours else ""
     return (
-        f"At this size, {n_same} of {len(effects)} rows change the perplexity as in the paper by more than another seed"
-        f" does ({_margin(base):.2f}), {n_opposite} in the opposite direction{only_ours}, and {n_noise} by less."
+        f"{len(counting)} of {len(effects)} comparisons with base are of models trained far enough to decide. As they"
+        f" are, {n_same} rows change the perplexity as in the paper by more than another seed does"
+        f" ({_margin(base):.2f}), {n_opposite} in the opposite direction{only_ours}, and {n_noise} by less."
     )
 
 
@@ -217,8 +262,12 @@ def _bleu(record: RunRecord, metric: str = "sacrebleu") -> float:
     return float(record.dev_scores[metric]["score"])
 
 
+def _perplexity(record: RunRecord) -> float:
+    return record.dev_perplexity
+
+
 def _perplexities(records: Sequence[RunRecord]) -> list[float]:
-    return [record.dev_perplexity for record in records]
+    return list(map(_perplexity, records))
 
 
 def _effect_on_perplexity(name: str, record: RunRecord, base: Sequence[float]) -> str:
@@ -277,6 +326,7 @@ def _effects(records: Mapping[str, Sequence[RunRecord]], base: Sequence[RunRecor
                 mean(_bleu(each, "paper_bleu") for each in of_row),
                 record.parameters / 1e6,
                 record.updates,
+                "yes" if record.is_trained_to_the_end else "no",
                 record.minutes,
             )
         )
@@ -292,7 +342,7 @@ def _effects(records: Mapping[str, Sequence[RunRecord]], base: Sequence[RunRecor
     }
     columns = (
         "row", "change", "paper PPL", "PPL", "PPL's effect", "paper BLEU", "BLEU", "BLEU's effect", "tokenised BLEU",
-        "million parameters", "updates", "minutes",
+        "million parameters", "updates", "trained to the end", "minutes",
     )  # fmt: skip
     n_comparisons = 2 * len(records.keys() - {"base"})
     caption = "" if base is None else _caption(perplexities, bleus, n_comparisons=n_comparisons)

@@ -14,8 +14,7 @@ from transduce.recipes import TABLE_3, with_settings
 from transduce_paper.at_once import train_at_once
 from transduce_paper.experiments import Experiments, Scale
 from transduce_paper.printed import PRINTED
-from transduce_paper.run_records import Experiment, RunRecord
-from transduce_paper.training_curves import best_update, last_fall, training_curve
+from transduce_paper.run_records import CONVERGED, Experiment, RunRecord
 
 __all__ = [
     "ROWS", "about_training", "learning_rate_description", "require_rows", "row_at_scale", "row_experiment",
@@ -143,29 +142,26 @@ def learning_rate_description(training: Mapping[str, Any]) -> str:
     return decay if factor == 1 else f"{decay}, all rates times {factor:g}"
 
 
-# A row has converged if its dev perplexity fell by less than this share over the last tenth of its updates.
-CONVERGED = 0.005
-
-
-def about_training(experiments: Experiments, records: Mapping[str, Sequence[RunRecord]]) -> list[str]:
-    """Say which rows are trained to the end, where the dev perplexity was measured often enough; else nothing."""
-    if experiments.scale != "gpu":
-        return []
-    curves = {name: training_curve(experiments, row_experiments(experiments, name)[0]) for name in records}
-    past = {name: best_update(curve) for name, curve in curves.items() if last_fall(curve) < -CONVERGED}
-    falls = {name: last_fall(curve) for name, curve in curves.items() if name not in past}
-    n_learning = sum(fall >= CONVERGED for fall in falls.values())
-    slowest = [f"{name} ({100 * fall:.1f} %)" for name, fall in sorted(falls.items(), key=itemgetter(1))[:-3:-1]]
-    record = next(iter(records.values()))[0]
+def about_training(records: Mapping[str, Sequence[RunRecord]]) -> str:
+    """Say which rows are trained to the end."""
+    first = {name: of_row[0] for name, of_row in records.items()}
+    record = next(iter(first.values()))
     training = TABLE_3["base"]().training
-    sentences = [
+    updates = (
         f"Each row has {record.updates:,} updates of {record.tgt_tokens / record.updates:,.0f} target tokens (the"
-        f" paper: {training.max_updates:,} of about {training.max_tokens_per_batch:,}); big has no more."
-        f" In {n_learning} of {len(curves)} rows, the dev perplexity still fell by {100 * CONVERGED:g} % or more over"
-        f" the last tenth of the updates, most in {' and '.join(slowest)}: these are not trained to the end, and what"
-        " is slow to train looks worse than it is.",
-    ]
-    sentences += [
-        f"{name} overfits: its best checkpoint counts, of update {update:,}." for name, update in past.items()
-    ]
-    return [" ".join(sentences)]
+        f" paper: {training.max_updates:,} of about {training.max_tokens_per_batch:,})"
+    )
+    falls = {name: each.last_fall for name, each in first.items() if each.last_fall is not None}
+    if not falls:
+        return (
+            f"{updates}. They were validated at their end only, so which of them are trained to the end is not known."
+        )
+    learning = {name: fall for name, fall in falls.items() if not first[name].is_trained_to_the_end}
+    slowest = [f"{name} ({100 * fall:.1f} %)" for name, fall in sorted(learning.items(), key=itemgetter(1))[:-3:-1]]
+    most = f", most in {' and '.join(slowest)}: these are not trained to the end, and what is slow to train looks worse"
+    overfitted = [name for name, fall in falls.items() if fall < -CONVERGED]
+    return (
+        f"{updates}; big has no more. In {len(learning)} of {len(first)} rows, the dev perplexity still fell by"
+        f" {100 * CONVERGED:g} % or more over the last tenth of the updates{most + ' than it is' if learning else ''}."
+        + (f" The best checkpoint counts, and {', '.join(overfitted)} had it before the end." if overfitted else "")
+    )

@@ -1,17 +1,14 @@
-"""The course of a training: perplexity and BLEU of each validation, kept beside the record of the run."""
+"""The course of a training: perplexity and BLEU of each validation."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from transduce_paper.experiments import Experiments
-from transduce_paper.run_records import Experiment
-
-__all__ = ["ValidationPoint", "best_update", "last_fall", "training_curve"]
+__all__ = ["ValidationPoint", "last_fall", "validations"]
 
 METRICS = "metrics.jsonl"  # in the run folder, beside the model
 
@@ -23,29 +20,21 @@ class ValidationPoint:
     update: int
     tgt_tokens: int  # since the start of the run
     minutes: float  # of training alone, without validations
-    perplexity: float  # per token, not smoothed
+    perplexity: float | None  # per token, not smoothed; None of tasks that predict no tokens
     bleu: float | None  # of the first dev sentences
 
 
-def training_curve(experiments: Experiments, experiment: Experiment) -> list[ValidationPoint]:
-    """Return the validations of a run, in order; they are read from its metrics once and cached beside its record."""
-    cached = experiments.cached_measurement(experiment, "curve", _validations, settings={})
-    return [ValidationPoint(**values) for values in cached]
+def last_fall(model_folder: Path) -> float | None:
+    """Return the share by which the dev perplexity fell over the last tenth of a run's updates; below 0 if it rose.
+
+    With few validations it is the fall since the last one before that tenth; None if there is none.
+    """
+    *earlier, end = validations(model_folder)
+    before = [point["perplexity"] for point in earlier if point["update"] <= 0.9 * end["update"]]
+    return round(1 - end["perplexity"] / before[-1], 6) if before and before[-1] else None
 
 
-def best_update(curve: Sequence[ValidationPoint]) -> int:
-    """Return the update of the lowest dev perplexity."""
-    return min(curve, key=lambda point: point.perplexity).update
-
-
-def last_fall(curve: Sequence[ValidationPoint]) -> float:
-    """Return the share by which the dev perplexity fell over the last tenth of the updates; below 0 if it rose."""
-    end = curve[-1]
-    before = [point for point in curve if point.update <= 0.9 * end.update]
-    return 1 - end.perplexity / before[-1].perplexity
-
-
-def _validations(model_folder: Path) -> list[dict[str, Any]]:
+def validations(model_folder: Path) -> list[dict[str, Any]]:
     """Return the validations in the metrics of the run that made a model."""
     points = list[dict[str, Any]]()
     latest: Mapping[str, Any] = {"elapsed_s": 0.0, "tgt_tokens": 0}  # the record of the update before
@@ -58,7 +47,7 @@ def _validations(model_folder: Path) -> list[dict[str, Any]]:
             validation_s += record["elapsed_s"] - latest["elapsed_s"]
             minutes = (record["elapsed_s"] - validation_s) / 60
             point = ValidationPoint(
-                record["update"], latest["tgt_tokens"], round(minutes, 4), record["perplexity"], record.get("bleu")
+                record["update"], latest["tgt_tokens"], round(minutes, 4), record.get("perplexity"), record.get("bleu")
             )
             points.append(asdict(point))
     return points

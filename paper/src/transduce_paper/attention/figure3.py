@@ -309,12 +309,13 @@ def _claims(inputs: FigureInputs, results: Sequence[RelationResult]) -> tuple[Cl
     is_strong, n_heads = on_both >= STRONG_WEIGHT, on_both.shape[1]
     n_strong = int(is_strong[layer].sum())
     n_better = sum(each.trained.beats_baseline for each in results)
+    is_trained = inputs.record.is_trained_to_the_end
     return (
         Claim(
             "An example of the attention mechanism following long-distance dependencies in the encoder self-attention"
             " in layer 5 of 6.",
             "Figure 3",
-            agreement(follows_relations(results)),
+            agreement(follows_relations(results), is_trained=is_trained),
             f"In {n_better} of {len(results)} relations between words more than {DISTANT} words apart, a head of any"
             " layer beats the best position baseline.",
         ),
@@ -322,7 +323,7 @@ def _claims(inputs: FigureInputs, results: Sequence[RelationResult]) -> tuple[Cl
             "Many of the attention heads attend to a distant dependency of the verb ‘making’, completing the phrase"
             " ‘making...more difficult’.",
             "Figure 3",
-            agreement(are_many(n_strong, n_heads)),
+            agreement(are_many(n_strong, n_heads), is_trained=is_trained),
             f"{n_strong} of {n_heads} heads of layer {layer + 1} give “more difficult” {STRONG_WEIGHT} or more of the"
             f" attention of “making”; many: a quarter of the heads. In all layers"
             f" {int(is_strong.sum())} of {is_strong.size} do.",

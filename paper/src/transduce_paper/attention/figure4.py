@@ -127,7 +127,7 @@ def make_figure4(experiments: Experiments, request: Request) -> Report:
         ),
         drawings={**{view.name: view.drawing() for view in views}, "figure4-all-heads": inputs.grid(marked)},
         pages={PAGE: inputs.page()},
-        claims=_claims(views[0], pronouns),
+        claims=_claims(views[0], pronouns, is_trained=inputs.record.is_trained_to_the_end),
         finding=_verdict(inputs, pronouns),
         name="figure4",
     )
@@ -365,7 +365,7 @@ def _verdict(inputs: FigureInputs, pronouns: MeasuredPronouns) -> str:
     )
 
 
-def _claims(law: _View, pronouns: MeasuredPronouns) -> tuple[Claim, ...]:
+def _claims(law: _View, pronouns: MeasuredPronouns, *, is_trained: bool) -> tuple[Claim, ...]:
     """Return the sentences of the caption."""
     result = pronouns.result
     greatest = [float(row.max()) for row in law.rows]
@@ -375,7 +375,7 @@ def _claims(law: _View, pronouns: MeasuredPronouns) -> tuple[Claim, ...]:
         Claim(
             "Two attention heads, also in layer 5 of 6, apparently involved in anaphora resolution.",
             "Figure 4",
-            agreement(None if result is None else result.trained.beats_baseline),
+            agreement(None if result is None else result.trained.beats_baseline, is_trained=is_trained),
             "The texts have too few pronouns with a known antecedent."
             if result is None
             else f"The best head and the best position baseline: {comparison_text(result)}.",
@@ -383,7 +383,7 @@ def _claims(law: _View, pronouns: MeasuredPronouns) -> tuple[Claim, ...]:
         Claim(
             "Note that the attentions are very sharp for this word.",
             "Figure 4",
-            agreement(is_sharp),
+            agreement(is_sharp, is_trained=is_trained),
             f"In the two drawn heads ({_names(law.heads)}) the greatest weight of “{law.word}” is"
             f" {' and '.join(f'{weight:.2f}' for weight in greatest)}; sharp: {SHARP_WEIGHT} or more.",
         ),

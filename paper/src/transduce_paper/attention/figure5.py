@@ -80,7 +80,7 @@ def make_figure5(experiments: Experiments, request: Request) -> Report:
             "figure5-all-heads": inputs.grid(marked),
         },
         pages={PAGE: inputs.page()},
-        claims=_claims(structure),
+        claims=_claims(structure, is_trained=inputs.record.is_trained_to_the_end),
         finding=_verdict(inputs, structure.relations),
         name="figure5",
     )
@@ -218,7 +218,7 @@ def _table_of_offsets(heads: Sequence[HeadNumbers]) -> Table:
     return Table("-positions", ("layer", "head", "offset", "% of words"), tuple(rows), formats={"% of words": ".0f"})
 
 
-def _claims(structure: Structure) -> tuple[Claim, ...]:
+def _claims(structure: Structure, *, is_trained: bool) -> tuple[Claim, ...]:
     """Return the sentences of the caption, and those of section 4 about heads."""
     n_followers, n_heads = len(_followers(structure)), len(structure.heads)
     is_different, found = _perform_different_tasks(structure.specialists), _found_of_specialists(structure.specialists)
@@ -231,7 +231,7 @@ def _claims(structure: Structure) -> tuple[Claim, ...]:
         Claim(
             "Many of the attention heads exhibit behaviour that seems related to the structure of the sentence.",
             "Figure 5",
-            agreement(follow_syntax),
+            agreement(follow_syntax, is_trained=is_trained),
             found_in_syntax,
         ),
         Claim("The heads clearly learned to perform different tasks.", "Figure 5", agreement(is_different), found),
@@ -244,7 +244,7 @@ def _claims(structure: Structure) -> tuple[Claim, ...]:
         Claim(
             "many appear to exhibit behavior related to the syntactic and semantic structure of the sentences",
             "section 4",
-            agreement(False if follow_syntax is False else None),
+            agreement(False if follow_syntax is False else None, is_trained=is_trained),
             f"{found_in_syntax} Semantic structure was not measured.",
         ),
     )

@@ -88,12 +88,14 @@ def _claims(deviations: Sequence[float], scores: Mapping[Positions, Sequence[Cla
             agreement(max(ratios) - min(ratios) < 1e-9 and wavelengths[-1] > 0.95 * MAX_WAVELENGTH),
             f"They do, though the printed formula ends at {wavelengths[-1] / (2 * math.pi):,.0f} · 2π with d_model ="
             f" {D_MODEL}: its last exponent is (d_model - 2) / d_model, not 1.",
+            "algebra",
         ),
         Claim(
             "for any fixed offset k, PE(pos+k) can be represented as a linear function of PE(pos)",
             "section 3.5",
             agreement(max(deviations) < 1e-6),
             f"With the rotation M_k, the largest difference is {max(deviations):.1e}, for k up to {SHIFTS[-1]:,}.",
+            "algebra",
         ),
         Claim(
             "We chose the sinusoidal version because it may allow the model to extrapolate to sequence lengths longer"

@@ -74,7 +74,8 @@ def make_figure1(experiments: Experiments, request: Request) -> Report:
         ),
         drawings={"figure1": partial(_write, svg)},
         claims=tuple(
-            Claim(check.claim, f"section {check.section}", agreement(check.holds), check.measured) for check in checks
+            Claim(check.claim, f"section {check.section}", agreement(check.holds), check.measured, "by construction")
+            for check in checks
         ),
         finding=_verdict(checks, architecture),
         name="figure1",

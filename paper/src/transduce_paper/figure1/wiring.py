@@ -56,6 +56,7 @@ def check_wiring(model: Transformer, recorded: ForwardPass, src_1S: Tensor, tgt_
         _predictions_are_causal(model, src_1S, tgt_1T),
         _cross_attention_reads_the_encoder(recorded),
         _feed_forward(recorded),
+        _feed_forward_as_convolutions(recorded),
         _one_matrix(model),
         _embeddings_are_scaled(recorded),
         _positions_are_added(recorded),
@@ -234,6 +235,26 @@ def _from_feed_forward_formula(call: Call) -> float:
     )
     pairs = zip(_as_float64(call.inputs[0]), _as_float64(call.output), strict=True)
     return max(float(np.abs(np.maximum(0, w_1 @ x + b_1) @ w_2.T + b_2 - y).max()) for x, y in pairs)
+
+
+def _feed_forward_as_convolutions(recorded: ForwardPass) -> Check:
+    networks = list(_calls(recorded, FeedForward))
+    largest = max(map(_from_convolutions, networks), default=np.inf)
+    return Check(
+        "3.3",
+        "Another way of describing this is as two convolutions with kernel size 1",
+        f"largest difference in {len(networks)} networks: {largest:.1e}",
+        largest < ROUNDING,
+    )
+
+
+def _from_convolutions(call: Call) -> float:
+    weights = dict(call.module.named_parameters())
+    x_DN = call.inputs[0].double().T
+    for layer in ("w_1", "w_2"):
+        kernel_OI1 = weights[f"{layer}.weight"].double().unsqueeze(2)
+        x_DN = F.conv1d(x_DN if layer == "w_1" else x_DN.relu(), kernel_OI1, weights[f"{layer}.bias"].double())
+    return float(np.abs(_as_float64(x_DN.T) - _as_float64(call.output)).max())
 
 
 def _one_matrix(model: Transformer) -> Check:

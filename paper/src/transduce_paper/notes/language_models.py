@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from math import hypot
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -195,7 +196,7 @@ def _table(records: Mapping[str, RunRecord], shares: Mapping[str, float], n: int
 
 def _claims(shares: Mapping[str, float], n: int) -> tuple[Claim, ...]:
     causal, masked = shares["causal-lm"], shares["masked-lm"]
-    margin = half_width_of_share(causal, n) + half_width_of_share(masked, n)
+    margin = hypot(half_width_of_share(causal, n), half_width_of_share(masked, n))
     is_better = masked > causal if abs(masked - causal) > margin else None
     return (
         Claim(
@@ -203,6 +204,6 @@ def _claims(shares: Mapping[str, float], n: int) -> tuple[Claim, ...]:
             "notes",
             agreement(is_better),
             f"With both sides of the gap a masked model finds {masked:.1%} of the hidden words, with the words before"
-            f" it a causal one {causal:.1%} (± {margin:.1%} together).",
+            f" it a causal one {causal:.1%} (± {margin:.1%} for the difference).",
         ),
     )

@@ -197,6 +197,7 @@ def _claims(replaced: Change) -> tuple[Claim, ...]:
             "notes",
             agreement(is_so),
             f"With other sentences in the batch, the states of a sentence change by {change:.2%}.",
+            "by construction",
         )
         for sentence, change, is_so in (
             (

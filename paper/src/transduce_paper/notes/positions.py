@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from transduce.model import TransformerLM
+from transduce.model import TransformerLM, sinusoid
 from transduce.text import SPECIAL_TOKENS
 from transduce_paper.drawing import COLOURS, GREY, new_panels, save_svg, set_log_axis
 from transduce_paper.experiments import Experiments
@@ -125,7 +125,17 @@ def _claims(accuracies: Mapping[str, Sequence[float]], last: int, sizes: Sizes) 
     """Return the notes' reasons for positional encodings and against two simple ones."""
     none, best = accuracies["none"][last], accuracies["sinusoids"][last]
     length = sizes.tested_lengths[last]
+    difference = _joined_and_added()
     return (
+        Claim(
+            "Vector of same length as word embedding is concatenated",
+            "notes",
+            agreement(difference > 1e-12),
+            "The paper, the model and the notes' own drawing add the two. It is no other model: a matrix times both"
+            " joined is the sum of a matrix times each, so what reads the sum is the special case of equal matrices"
+            f" (largest difference {difference:.0e}).",
+            "algebra",
+        ),
         Claim(
             "Transformers take word embeddings in parallel, so the sense of word order is lost",
             "notes",
@@ -158,6 +168,15 @@ def _claims(accuracies: Mapping[str, Sequence[float]], last: int, sizes: Sizes) 
             f" {accuracies['sinusoids'][-1]:.0%} at {sizes.tested_lengths[-1]}.",
         ),
     )
+
+
+def _joined_and_added() -> float:
+    """Return the largest difference of W [x; p], with W of two equal halves, from such a half times x + p."""
+    generator = torch.Generator().manual_seed(1)
+    x_ND, half_DD = (torch.randn(8, 8, generator=generator, dtype=torch.float64) for _ in range(2))
+    p_ND = sinusoid(8, 8)
+    joined_ND = torch.cat((x_ND, p_ND), dim=1) @ torch.cat((half_DD, half_DD), dim=1).T
+    return float((joined_ND - (x_ND + p_ND) @ half_DD.T).abs().max())
 
 
 def _measured_accuracies(experiments: Experiments, sizes: Sizes) -> dict[str, list[float]]:

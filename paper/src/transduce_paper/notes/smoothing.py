@@ -120,12 +120,22 @@ def _claims(
     of_runs = {eps_ls: _calibration(bins)[2] for eps_ls, bins in runs.items()}
     of_overfitted = {eps_ls: _calibration(each.bins)[2] for eps_ls, each in overfitted.items()}
     helps = [errors[0.1] < errors[0.0] for errors in (of_runs, of_overfitted)]
+    difference, largest = _gradient_of_cross_entropy()
     return (
+        Claim(
+            "∇CE = p - y = softmax(z) - y [...] The gradient is bounded between -1 and 1",
+            "notes",
+            agreement(difference < 1e-12 and largest <= 1),
+            f"By automatic differentiation, for random logits: the largest difference from p - y is {difference:.0e},"
+            f" the largest element {largest:.3f}.",
+            "algebra",
+        ),
         Claim(
             "The logit vector [3.3322, 0, 0] approximates the smoothed label vector to 4 decimal places after softmax",
             "notes",
             agreement(f"{float(logits[0]):.4f}" == "3.3322" and f"{right:.4f}" == "0.9333"),
             f"The logit of least loss is {float(logits[0]):.4f}, its softmax {right:.4f}.",
+            "algebra",
         ),
         Claim(
             "[smoothing] results in better model calibration and prevents overconfident predictions",
@@ -136,6 +146,17 @@ def _claims(
             " seed each.",
         ),
     )
+
+
+def _gradient_of_cross_entropy() -> tuple[float, float]:
+    """Return how far the gradient by the logits is from p - y, and its largest absolute element, for random logits."""
+    generator = torch.Generator().manual_seed(1)
+    logits_NV = (10 * torch.randn(100, 20, generator=generator, dtype=torch.float64)).requires_grad_()
+    right_N = torch.randint(20, (100,), generator=generator)
+    loss = torch.nn.functional.cross_entropy(logits_NV, right_N, reduction="sum")
+    (gradient_NV,) = torch.autograd.grad(loss, logits_NV)
+    expected_NV = logits_NV.detach().softmax(dim=1) - torch.nn.functional.one_hot(right_N, 20)
+    return float((gradient_NV - expected_NV).abs().max()), float(gradient_NV.abs().max())
 
 
 def best_logits(eps_ls: float, n_classes: int, smoothing: Smoothing) -> Tensor:

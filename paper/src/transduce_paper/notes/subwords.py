@@ -168,6 +168,7 @@ def _claims() -> tuple[Claim, ...]:
             "notes",
             agreement(bpe in {pair.replace("…", "") for pair in most_frequent}),
             f"On the example text our trainer first merges {bpe!r}, which occurs {pairs[0].pair_count} times.",
+            "by construction",
         ),
         Claim(
             "[WordPiece merges] a char pair whose combined prob. divided by (prob. of first char * prob. of second"
@@ -175,6 +176,7 @@ def _claims() -> tuple[Claim, ...]:
             "notes",
             agreement(wordpiece in {pair.replace("…", "") for pair in most_likely}),
             f"Without its floor for frequency, our trainer first merges {wordpiece!r}, at a ratio of {best_ratio:.2f}.",
+            "by construction",
         ),
     )
 

@@ -138,11 +138,57 @@ def _claims(measured: Measured) -> tuple[Claim, ...]:
             else f"At n = d / 2, self-attention takes at most {slowest:.2f} times the time of an LSTM; the operations"
             " cross at n = 2 d with all projections, not at n = d.",
         ),
+        *_claims_on_convolutional_paths(measured),
         Claim(
             "This would increase the maximum path length to O(n/r)",
             "section 4",
             agreement(list(reach) == [restricted.exact_path(n) for n in sizes.graph_n] and reach[-1] != reach[0]),
             f"Restricted to r = {NEIGHBOURHOOD}, paths of {_listed(reach)} layers at n = {_listed(sizes.graph_n)}.",
+        ),
+    )
+
+
+def _claims_on_convolutional_paths(measured: Measured) -> tuple[Claim, ...]:
+    """Return what sections 2 and 4 say of stacks of convolutions, and of separable ones."""
+    sizes = measured.sizes.graph_n
+    contiguous, dilated, separable = (
+        next(layer for layer in COMPARED if layer.name.startswith("Convol") and layer.name.endswith("contiguous")),
+        next(layer for layer in COMPARED if layer.name.endswith("dilated")),
+        next(layer for layer in COMPARED if layer.name.startswith("Separable")),
+    )
+
+    def is_exact(layer: ComparedLayer) -> bool:
+        return list(measured.paths[layer]) == list(map(layer.exact_path, sizes))
+
+    one_layer = contiguous.widths.values[0] if contiguous.widths else 0
+    saved = [
+        own.whole / other.whole
+        for own, other in zip(measured.of_width[contiguous], measured.of_width[separable], strict=True)
+    ]
+    widths = separable.widths.values if separable.widths else ()
+    return (
+        Claim(
+            "the number of operations required to relate signals from two arbitrary input or output positions grows in"
+            " the distance between positions, linearly for ConvS2S and logarithmically for ByteNet",
+            "section 2",
+            agreement(is_exact(contiguous) and is_exact(dilated)),
+            f"Kernels of width {KERNEL_WIDTH} need {_listed(measured.paths[contiguous])} layers at n ="
+            f" {_listed(sizes)}, dilated ones {_listed(measured.paths[dilated])}:"
+            f" {contiguous.exact_path_text} and {dilated.exact_path_text}.",
+        ),
+        Claim(
+            "A single convolutional layer with kernel width k < n does not connect all pairs of input and output"
+            " positions",
+            "section 4",
+            agreement(all(path is not None and path > 1 for path in measured.paths[contiguous])),
+            f"With k = {one_layer} no n of {_listed(sizes)} is reached by one layer.",
+        ),
+        Claim(
+            "Separable convolutions, however, decrease the complexity considerably",
+            "section 4",
+            agreement(min(saved) > 1 and saved == sorted(saved)),
+            f"At k = {_listed(widths)} a plain convolution has {', '.join(f'{each:.1f}' for each in saved)} times the"
+            " operations.",
         ),
     )
 

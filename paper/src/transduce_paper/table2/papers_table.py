@@ -73,6 +73,7 @@ def claims_of_the_paper() -> tuple[Claim, ...]:
             "section 6.1",
             agreement(lead > 2.0),
             f"By the table's own numbers {big.bleu_de} against {best_de}, {lead:.2f} more.",
+            "arithmetic",
         ),
         Claim(
             "our big model achieves a BLEU score of 41.0, [...] at less than 1/4 the training cost of the previous"
@@ -82,6 +83,7 @@ def claims_of_the_paper() -> tuple[Claim, ...]:
             f"By the table's own numbers {big.flops_fr:.1e} of {best_fr.flops_fr:.1e} FLOPs of the best single model"
             f" ({best_fr.bleu_fr} BLEU), a share of {share:.2f}. The table has {big.bleu_fr} BLEU, not"
             f" {PRINTED.text_bleu_fr}.",
+            "arithmetic",
         ),
         Claim(
             "Even our base model surpasses all previously published models and ensembles, at a fraction of the training"
@@ -90,6 +92,7 @@ def claims_of_the_paper() -> tuple[Claim, ...]:
             agreement(_given(base.bleu_de) > best_de and base_flops < cheapest),
             f"By the table's own numbers, English to German: {base.bleu_de} against {best_de} BLEU, {base.flops_de:.1e}"
             f" against at least {cheapest:.1e} FLOPs.",
+            "arithmetic",
         ),
         Claim(
             "We estimate the number of floating point operations [...] by multiplying the training time, the number of"
@@ -99,6 +102,7 @@ def claims_of_the_paper() -> tuple[Claim, ...]:
             f"12 hours and 3.5 days on 8 P100 of 9.5 TFLOPS are {base_flops:.2e} and {big_flops:.2e}, as printed."
             f" Counted by weights and tokens they are {_counted('Transformer (base)'):.1e} and"
             f" {_counted('Transformer (big)'):.1e}.",
+            "arithmetic",
         ),
     )
 

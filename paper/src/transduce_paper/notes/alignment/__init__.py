@@ -322,12 +322,16 @@ def _draw(points: Sequence[Point], path: Path) -> None:
 
 def _claims(judgements: Mapping[str, Sequence[Judgement]], gains: Mapping[str, Interval]) -> tuple[Claim, ...]:
     ppo = f"PPO, beta {BETA:g}"
+    greedy = {name: [each.greedy_exact for each in of_seeds] for name, of_seeds in judgements.items()}
+    of_greedy = interval_of_difference(greedy[ppo], greedy["SFT"], list(greedy.values()))
+    are_better = {gains[ppo].is_above_zero, of_greedy.is_above_zero}
     return (
         Claim(
             "RLHF: a method to align pre-trained LLMs that uses human feedback to enhance their performance",
             "notes",
-            agreement(gains[ppo].is_above_zero),
-            f"PPO changes the quality of responses to held-out instructions by {gains[ppo]}"
-            f" ({len(judgements[ppo])} seeds; the ranker is a program with noise).",
+            agreement(are_better.pop() if len(are_better) == 1 else None),
+            f"PPO changes the quality of drawn responses to held-out instructions by {gains[ppo]}, and the share of"
+            f" ideal ones among the most probable responses by {of_greedy} ({len(judgements[ppo])} seeds; the ranker is"
+            " a program with noise).",
         ),
     )
