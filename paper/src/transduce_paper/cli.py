@@ -32,7 +32,8 @@ def paper(
         str,
         Argument(
             metavar="WHAT",
-            help="What to reproduce: table1 to table4, figure1 to figure5, curves, future, notes, or all.",
+            help="What to reproduce: table1 to table4, figure1 to figure5, compatibility, curves, future, notes, or"
+            " all.",
         ),
     ],
     scale: Annotated[
