@@ -262,6 +262,12 @@ def test_model(transduce: CommandLine, micro_model: Path) -> None:
     assert "4 x: Layer" in text
     assert "d_model" not in text
     assert transduce("model", micro_model).code == 0
+    recipes = Path(__file__).parents[2] / "recipes"
+    of_parser, of_translator = (
+        transduce("model", recipes / f"{name}.toml") for name in ("parsing-gum", "multi30k-en-de")
+    )
+    assert "too many" in of_parser.err
+    assert "too many" not in of_translator.err
 
 
 def test_prepare_then_train_from_the_store(transduce: CommandLine, micro_recipe: Path, tmp_path: Path) -> None:

@@ -65,6 +65,11 @@ def _config(name: str) -> ModelConfig:
     path = Path(name)
     if path.suffix == ".toml":
         run = read_recipe(path, log=echo)
+        if task_of(run).has_words_as_targets:
+            echo(
+                "the number of target tokens is known after preparation; counted as"
+                f" {run.data.vocab_size:,}, which is too many"
+            )
         return task_of(run).model_config(run.model, run.data.vocab_size, run.data.vocab_size)
     if path.is_dir() and name not in PRESETS:
         require_model_folder(path)

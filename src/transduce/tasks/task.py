@@ -109,6 +109,7 @@ class Task(ABC, Generic[BatchT]):
     is_causal: ClassVar[bool | None] = None  # None: either
     source: ClassVar[str] = "tokens"
     has_one_vocabulary: ClassVar[bool] = False  # of source and target
+    has_words_as_targets: ClassVar[bool] = False  # all those of the training text: how many, preparation finds
     own_model: ClassVar[Mapping[str, str]] = {}
     used_as: ClassVar[str | None] = None  # the task whose class uses its models, if none names it in ``Capabilities``
 

@@ -107,6 +107,7 @@ class Parsing(PairTask):
 
     name = used_as = "parsing"
     progress_verb = "parsing"
+    has_words_as_targets = True
     settings = TreesData
     reads = frozenset({"training.r_drop", "training.r_drop_after"})
     searches = ("beam", "greedy")
