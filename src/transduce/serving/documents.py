@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import PurePath, PureWindowsPath
 
 from starlette.responses import FileResponse
@@ -13,11 +14,14 @@ from starlette.responses import FileResponse
 from transduce.documents import all_formats
 from transduce.errors import ConfigError, DataError
 from transduce.inference.translation.document_translation import (
+    DocumentOptions,
     DocumentReport,
     DocumentTranslation,
+    Recall,
     TranslatedDocument,
 )
 from transduce.inference.translation.parts import Flag
+from transduce.inference.translation.remembered import recalled
 from transduce.serving.access import Client
 from transduce.serving.batching import DeadlineExceeded, QueueFull
 from transduce.serving.document_store import KeptDocument
@@ -26,6 +30,7 @@ from transduce.serving.models import ServedTranslator
 from transduce.serving.routing import sources_of, stays
 from transduce.serving.state import ServerState
 from transduce.serving.translating import TranslatedText, translate_texts
+from transduce.terms import Terms
 from transduce.text.chunks import chunks
 from transduce.text.markup import Unit
 
@@ -65,19 +70,28 @@ async def read_document(state: ServerState, upload: Upload, source: str, target:
     if stays(state, detected.language, target):
         return SentDocument(upload.data, upload.name, detected.language, target, None, 0)
     model = state.translators[detected.language, target].model
-    work = await asyncio.to_thread(_read, upload, target, is_protected=not model.has_masks)
+    recall = None if model.memory is None else partial(recalled, model.memory)
+    work = await asyncio.to_thread(_read, upload, target, is_protected=not model.has_masks, recall=recall)
     return SentDocument(upload.data, upload.name, detected.language, target, work, n_characters)
 
 
-def _read(upload: Upload, target: str, *, is_protected: bool) -> DocumentTranslation:
+def _read(upload: Upload, target: str, *, is_protected: bool, recall: Recall | None = None) -> DocumentTranslation:
+    options: DocumentOptions = {} if recall is None else {"recall": recall}
     try:
-        return DocumentTranslation.of(upload.data, upload.name, tgt_language=target, is_protected=is_protected)
+        return DocumentTranslation.of(
+            upload.data, upload.name, tgt_language=target, is_protected=is_protected, **options
+        )
     except (DataError, ConfigError) as error:
         raise ApiError(400, f"Invalid request: {str(error)[:MAX_REASON]}") from error
 
 
-async def translated_document(state: ServerState, sent: SentDocument) -> TranslatedDocument:
-    """Translate a document. Raises ApiError if it takes too long or cannot hold its translations."""
+async def translated_document(
+    state: ServerState, sent: SentDocument, *, terms: Terms | None = None
+) -> TranslatedDocument:
+    """Translate a document, with ``terms`` as in ``translate_texts``.
+
+    Raises ApiError if it takes too long or cannot hold its translations.
+    """
     if sent.work is None:
         kept = DocumentReport(sent.name, "", 0, 0, 0, {}, {}, ())
         return TranslatedDocument(sent.data, kept)
@@ -86,7 +100,7 @@ async def translated_document(state: ServerState, sent: SentDocument) -> Transla
     deadline = time.monotonic() + state.document_timeout_s
     with state.documents.working():
         for group in chunks(work.units, GROUP_TEXTS, lambda unit: len(unit.raw), max_characters=GROUP_CHARACTERS):
-            results = await _of_group(served, group, deadline)
+            results = await _of_group(served, group, deadline, terms)
             done += [(each.text, each.warnings) for each in results]
     try:
         return await asyncio.to_thread(work.finished, done)
@@ -94,11 +108,13 @@ async def translated_document(state: ServerState, sent: SentDocument) -> Transla
         raise ApiError(400, f"The document cannot be written: {str(error)[:MAX_REASON]}") from error
 
 
-async def _of_group(served: ServedTranslator, group: Sequence[Unit], deadline: float) -> list[TranslatedText]:
+async def _of_group(
+    served: ServedTranslator, group: Sequence[Unit], deadline: float, terms: Terms | None
+) -> list[TranslatedText]:
     """Translate some texts; while the queue is full, wait. Raises ApiError after the deadline."""
     while (left_s := deadline - time.monotonic()) > 0:
         try:
-            return await translate_texts(served, group, timeout_s=left_s)
+            return await translate_texts(served, group, terms=terms, timeout_s=left_s)
         except QueueFull as error:
             await asyncio.sleep(min(error.retry_after_s, max(0.0, deadline - time.monotonic())))
         except DeadlineExceeded:
