@@ -113,6 +113,7 @@ class DeepL(DeepLApi):
     @endpoint(
         "GET POST", "/v2/translate", "/v1/translate", example={"text": ["A cat"], "target_lang": "DE"},
         gives={"translations": [{"detected_source_language": str, "text": str, "billed_characters": int}]},
+        statuses={404: "There is no such glossary"},
     )  # fmt: skip
     async def translate(self, ask: Ask[TranslateFields]) -> dict[str, Any]:
         """Translate texts, also with tags."""
@@ -124,7 +125,7 @@ class DeepL(DeepLApi):
             except LanguageRefused as error:
                 raise ApiError(400, f"Value for '{error.side}_lang' not supported.") from error
             sources, splitting = [each.language for each in detected], SPLITTINGS[asked.split_sentences]
-            terms = await self.terms_of(ask, sources[0], target)
+            terms = await self.terms_of(ask, sources[0], target) if sources else None
             work = translated(self.state, texts, sources, target, rules=_rules(asked), splitting=splitting, terms=terms)
             results = await ask.done(work)
         ask.headers.update(warnings_header(counted_flags(results)))
@@ -160,7 +161,7 @@ class DeepL(DeepLApi):
 
     @endpoint(
         "POST", "/v2/document", gives={"document_id": str, "document_key": str},
-        statuses={413: "The document is too large"},
+        statuses={404: "There is no such glossary", 413: "The document is too large"},
     )  # fmt: skip
     async def document(self, ask: Ask[DocumentFields]) -> dict[str, str]:
         """Take a document, such as docx, which is translated afterwards."""

@@ -72,7 +72,7 @@ class EditFields(OneFields):
 
     max_bytes = MAX_BODY_BYTES
     name: str = field("", "The new name")
-    dictionaries: list[EntriesValues] = field((), "Entries that are added, or take the place of others")
+    dictionaries: list[EntriesValues] = field(None, "Entries that are added, or take the place of others")
 
 
 class ReplaceFields(OneFields, EntriesValues):
@@ -160,7 +160,7 @@ class DeepLGlossaries(DeepLApi):
         asked = ask.fields
         if not asked.name and not asked.dictionaries:
             raise ApiError(400, "Invalid request: missing name or dictionaries")
-        merged = await self._dictionaries(asked.dictionaries)
+        merged = await self._dictionaries(asked.dictionaries or ())
         name = _checked_name(asked.name) if asked.name else ""
         changed = await asyncio.to_thread(
             self.state.glossaries.change, ask.client.name, asked.glossary_id, name=name, merged=merged
