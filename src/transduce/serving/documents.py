@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import PurePath, PureWindowsPath
+from urllib.parse import quote
 
-from starlette.responses import FileResponse
+from starlette.responses import StreamingResponse
 
 from transduce.documents import all_formats
 from transduce.errors import ConfigError, DataError
@@ -34,7 +35,7 @@ from transduce.terms import Terms
 from transduce.text.chunks import chunks
 from transduce.text.markup import Unit
 
-__all__ = ["SentDocument", "file_response", "named", "read_document", "translated_document"]
+__all__ = ["DocumentResponse", "SentDocument", "named", "read_document", "translated_document"]
 
 GROUP_TEXTS, GROUP_CHARACTERS = 64, 10_000  # that are queued together
 DETECTED_CHARACTERS = 5000  # by which the language of a document is recognised
@@ -98,10 +99,9 @@ async def translated_document(
     served, work = state.translators[sent.source, sent.target], sent.work
     done: list[tuple[str, tuple[Flag, ...]]] = []
     deadline = time.monotonic() + state.document_timeout_s
-    with state.documents.working():
-        for group in chunks(work.units, GROUP_TEXTS, lambda unit: len(unit.raw), max_characters=GROUP_CHARACTERS):
-            results = await _of_group(served, group, deadline, terms)
-            done += [(each.text, each.warnings) for each in results]
+    for group in chunks(work.units, GROUP_TEXTS, lambda unit: len(unit.raw), max_characters=GROUP_CHARACTERS):
+        results = await _of_group(served, group, deadline, terms)
+        done += [(each.text, each.warnings) for each in results]
     try:
         return await asyncio.to_thread(work.finished, done)
     except DataError as error:
@@ -136,9 +136,17 @@ def named(name: str, target: str) -> str:
     return f"{stem.strip('. ') or 'document'}.{target}{dot}{ending}"
 
 
-def file_response(kept: KeptDocument) -> FileResponse:
-    """Return the answer with a document, which a browser saves and never shows as a page of this server."""
-    ending = PurePath(kept.name).suffix.lower()
-    kind = next((each.media_type for each in all_formats() if ending in each.endings), "application/octet-stream")
-    headers = {"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "sandbox", "Cache-Control": "no-store"}
-    return FileResponse(kept.path, headers=headers, media_type=kind, filename=kept.name)
+class DocumentResponse(StreamingResponse):
+    """A document, which a browser saves and never shows as a page of this server."""
+
+    media_type = "application/octet-stream"
+
+    def __init__(self, kept: KeptDocument) -> None:
+        ending, quoted = PurePath(kept.name).suffix.lower(), quote(kept.name)
+        kind = next((each.media_type for each in all_formats() if ending in each.endings), self.media_type)
+        name = f'filename="{kept.name}"' if quoted == kept.name else f"filename*=utf-8''{quoted}"
+        headers = {
+            "Content-Disposition": f"attachment; {name}", "Content-Length": str(kept.n_bytes),
+            "X-Content-Type-Options": "nosniff", "Content-Security-Policy": "sandbox", "Cache-Control": "no-store",
+        }  # fmt: skip
+        super().__init__(kept.blocks(), headers=headers, media_type=kind)

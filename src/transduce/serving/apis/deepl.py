@@ -6,13 +6,11 @@ import asyncio
 from pathlib import PurePath
 from typing import Any, Literal
 
-from starlette.responses import FileResponse
-
 from transduce.config import base_language
 from transduce.serving.api import Ask, endpoint
 from transduce.serving.deepl_api import DeepLApi
 from transduce.serving.document_jobs import DocumentJob, DocumentJobs
-from transduce.serving.documents import SentDocument, file_response, named, read_document, translated_document
+from transduce.serving.documents import DocumentResponse, SentDocument, named, read_document, translated_document
 from transduce.serving.fields import Fields, Names, Texts, field
 from transduce.serving.http import ApiError, Upload
 from transduce.serving.routing import LanguageRefused, name_of, sources_of, target_of, translated
@@ -176,7 +174,9 @@ class DeepL(DeepLApi):
             raise ApiError(400, f"Value for '{error.side}_lang' not supported.") from error
         if not ask.client.has_quota(sent.n_characters):
             raise ApiError(*self.over_quota)
-        job = self.jobs.begin(self._translated(ask, sent, terms))
+        store = self.state.documents
+        store.take_room()
+        job = self.jobs.begin(self._translated(ask, sent, terms), on_done=store.free_room)
         return {"document_id": job.id, "document_key": job.key}
 
     async def _translated(self, ask: Ask[DocumentFields], sent: SentDocument, terms: Terms | None) -> tuple[str, int]:
@@ -206,10 +206,10 @@ class DeepL(DeepLApi):
         return answer
 
     @endpoint(
-        "GET POST", "/v2/document/{document_id}/result", gives=FileResponse,
+        "GET POST", "/v2/document/{document_id}/result", gives=DocumentResponse,
         statuses={404: "There is no such document", 503: "It is not translated yet"},
     )  # fmt: skip
-    async def document_result(self, ask: Ask[HandleFields]) -> FileResponse:
+    async def document_result(self, ask: Ask[HandleFields]) -> DocumentResponse:
         """A translated document."""
         job = self._job(ask)
         if job.status == "translating":
@@ -217,7 +217,7 @@ class DeepL(DeepLApi):
         kept = self.state.documents.find(job.result[0]) if job.status == "done" else None
         if kept is None:
             raise ApiError(404, "There is no such document, or not any more")
-        return file_response(kept)
+        return DocumentResponse(kept)
 
     def _job(self, ask: Ask[HandleFields]) -> DocumentJob:
         job = self.jobs.find(ask.fields.document_id, ask.fields.document_key)
