@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from serving_tools import RunningServer, serving
+from serving_tools import RunningServer, make_state, serving
 from starlette.testclient import TestClient
 
 from said import says
 from transduce.inference import Translator
 from transduce.serving import document_store
 from transduce.serving.access import read_access
+from transduce.serving.app import make_app
 from transduce.serving.document_jobs import MAX_JOBS, DocumentJobs
 from transduce.serving.document_store import DocumentStore
 from transduce.serving.http import ApiError
@@ -65,6 +66,25 @@ def test_as_the_page_of_libretranslate(client: TestClient, expected: bytes) -> N
         sent(client, b"<html><p>Die Katze sieht den alten Hund nicht", source="de").json()["translatedFileUrl"]
     )
     assert same.text == "<html><p>Die Katze sieht den alten Hund nicht"
+
+
+def test_from_a_page_of_another_host_and_behind_a_prefix(translator_folder: Path, expected: bytes) -> None:
+    """As LibreTranslate's own page sends it, and follows the address in the answer."""
+    state, origin = make_state(translator_folder), {"Origin": "https://page.example"}
+    try:
+        with TestClient(make_app(state, prefix="/mt"), base_url="https://server.example") as client:
+            asked = {**origin, "Access-Control-Request-Method": "POST"}
+            assert client.options("/mt/translate_file", headers=asked).status_code == 200
+            fields = DIRECTION | {"api_key": "", "secret": "ABC123"}
+            answer = client.post("/mt/translate_file", files={"file": ("page.html", PAGE)}, data=fields, headers=origin)
+            url = answer.json()["translatedFileUrl"]
+            assert url.startswith("https://server.example/mt/download_file/")
+            fetched = client.get(url, headers=origin)
+            assert fetched.content == expected
+            assert {each.headers["access-control-allow-origin"] for each in (answer, fetched)} == {"*"}
+            assert client.head(url).headers["content-length"] == str(len(expected))
+    finally:
+        state.close()
 
 
 @pytest.mark.parametrize("data", [b"", b"2024\r\n", "\ufeff\n".encode()], ids=str)

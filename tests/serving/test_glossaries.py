@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import pytest
 from serving_tools import RunningServer, fits, serving, translator
 from starlette.testclient import TestClient
 
 from said import says
+from small_packages import docx
 from transduce.errors import ConfigError, DataError
 from transduce.inference import Translator
 from transduce.memories.building import write_memory
@@ -365,11 +368,16 @@ def test_by_the_package_of_deepl(
     text = client.translate_text("A man", source_lang="EN", target_lang="DE", glossary=several).text
     assert "Hund" in text.split()
     assert [each.name for each in client.list_multilingual_glossaries()] == ["animals", "more pets"]
-    (tmp_path / "page.html").write_text("<p>the <b>dog</b> sees</p>")
-    client.translate_document_from_filepath(
-        tmp_path / "page.html", tmp_path / "out.html", source_lang="EN", target_lang="DE", glossary=made
-    )
-    assert "Hund" in (tmp_path / "out.html").read_text()
+    body = "<w:p><w:r><w:t>The </w:t></w:r><w:r><w:rPr><w:b/></w:rPr><w:t>dog</w:t></w:r></w:p>"
+    report, out = tmp_path / "report.docx", tmp_path / "out.docx"
+    report.write_bytes(docx(body))
+    client.translate_document_from_filepath(report, out, source_lang="EN", target_lang="DE", glossary=made)
+    with ZipFile(out) as package:
+        text = package.read("word/document.xml").decode()
+    assert "Hund" in re.sub("<[^>]*>", "", text)
+    assert text.count("<w:b/>") == 1
+    with pytest.raises(deepl.DeepLException, match="Glossary not found"):
+        client.translate_document_from_filepath(report, out, source_lang="EN", target_lang="DE", glossary="x")
     client.delete_multilingual_glossary_dictionary(several, dictionary)
     client.delete_multilingual_glossary(several)
     server.stop()
