@@ -86,6 +86,23 @@ def serving(*folders: Path, **options: Any) -> Iterator[TestClient]:
         state.close()
 
 
+def fits(value: Any, schema: dict[str, Any]) -> bool:
+    """Whether a value fits a schema, of the few keywords that the description uses; no key is undescribed."""
+    if "oneOf" in schema:
+        return any(fits(value, each) for each in schema["oneOf"])
+    kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    types = {"string": str, "integer": int, "number": (int, float), "boolean": bool, "array": list, "object": dict,
+             "null": type(None)}  # fmt: skip
+    if not any(isinstance(value, types[kind]) for kind in kinds):
+        return False
+    if isinstance(value, list):
+        return all(fits(each, schema["items"]) for each in value)
+    if isinstance(value, dict) and "properties" in schema:
+        required, known = set(schema["required"]), schema["properties"]
+        return required <= value.keys() <= known.keys() and all(fits(value[key], known[key]) for key in value)
+    return "enum" not in schema or value in schema["enum"]
+
+
 class RunningServer:
     """``transduce serve`` as a process of its own."""
 

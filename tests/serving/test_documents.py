@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
-from serving_tools import RunningServer, serving
+from serving_tools import RunningServer, make_state, serving
 from starlette.testclient import TestClient
 
 from said import says
 from transduce.inference import Translator
 from transduce.serving import document_store
 from transduce.serving.access import read_access
+from transduce.serving.app import make_app
 from transduce.serving.document_jobs import MAX_JOBS, DocumentJobs
 from transduce.serving.document_store import DocumentStore
 from transduce.serving.http import ApiError
@@ -63,6 +66,25 @@ def test_as_the_page_of_libretranslate(client: TestClient, expected: bytes) -> N
         sent(client, b"<html><p>Die Katze sieht den alten Hund nicht", source="de").json()["translatedFileUrl"]
     )
     assert same.text == "<html><p>Die Katze sieht den alten Hund nicht"
+
+
+def test_from_a_page_of_another_host_and_behind_a_prefix(translator_folder: Path, expected: bytes) -> None:
+    """As LibreTranslate's own page sends it, and follows the address in the answer."""
+    state, origin = make_state(translator_folder), {"Origin": "https://page.example"}
+    try:
+        with TestClient(make_app(state, prefix="/mt"), base_url="https://server.example") as client:
+            asked = {**origin, "Access-Control-Request-Method": "POST"}
+            assert client.options("/mt/translate_file", headers=asked).status_code == 200
+            fields = DIRECTION | {"api_key": "", "secret": "ABC123"}
+            answer = client.post("/mt/translate_file", files={"file": ("page.html", PAGE)}, data=fields, headers=origin)
+            url = answer.json()["translatedFileUrl"]
+            assert url.startswith("https://server.example/mt/download_file/")
+            fetched = client.get(url, headers=origin)
+            assert fetched.content == expected
+            assert {each.headers["access-control-allow-origin"] for each in (answer, fetched)} == {"*"}
+            assert client.head(url).headers["content-length"] == str(len(expected))
+    finally:
+        state.close()
 
 
 @pytest.mark.parametrize("data", [b"", b"2024\r\n", "\ufeff\n".encode()], ids=str)
@@ -184,16 +206,70 @@ def test_the_store_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [store.find(key) is not None for key in keys] == [False] * 4 + [True]
     found = store.find(last)
     assert found is not None
-    assert found.path.read_bytes() == b"1234567"
-    folder = found.path.parent
-    assert len(list(folder.iterdir())) == 2
+    monkeypatch.setattr(document_store, "BLOCK_BYTES", 3)
+    assert list(found.blocks()) == [b"123", b"456", b"7"]
     now = document_store.MAX_AGE_S + 1
     assert store.find(last) is None
-    assert list(folder.iterdir()) == []
-    kept = store.find(store.keep(b"a", "a.txt"))
-    assert kept is not None
+    assert b"".join(found.blocks()) == b"1234567"  # for whoever still reads it
+    kept = store.keep(b"a", "a.txt")
     store.close()
-    assert not folder.exists()
+    assert store.find(kept) is None
+
+
+def test_without_space_for_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails() -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(document_store.tempfile, "TemporaryFile", fails)
+    with pytest.raises(ApiError, match="No space left") as raised:
+        DocumentStore().keep(b"a", "a.txt")
+    assert raised.value.status == 503
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="open files are listed in /proc")
+def test_documents_are_files_without_names() -> None:
+    store = DocumentStore()
+    key = store.keep(b"a", "a.txt")
+    kept = store.find(key)
+    assert kept is not None
+    assert os.readlink(f"/proc/self/fd/{kept._file.fileno()}").endswith("(deleted)")
+
+
+@pytest.mark.parametrize(
+    ("name", "kept"),
+    [
+        ("../../etc/passwd.txt", 'filename="passwd.de.txt"'),
+        ("C:\\x\\a b.txt", "filename*=utf-8''a%20b.de.txt"),
+        ("Straße \u202e.txt", "filename*=utf-8''Stra%C3%9Fe.de.txt"),
+        ("a" * 500 + ".txt", f'{"a" * 96}.de.txt"'),
+        ("a;b&c.txt", 'filename="abc.de.txt"'),
+    ],
+    ids=ascii,
+)
+def test_odd_names(client: TestClient, name: str, kept: str) -> None:
+    answer = sent(client, b"2024", name)
+    assert answer.status_code == 200, answer.text
+    fetched = client.get(answer.json()["translatedFileUrl"])
+    assert fetched.content == b"2024"
+    assert fetched.headers["content-disposition"].endswith(kept)
+    assert fetched.headers["content-length"] == "4"
+
+
+def test_many_documents_at_once_are_refused_before_they_begin(
+    translator_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(document_store, "MAX_AT_ONCE", 2)
+    with serving(translator_folder) as client, ThreadPoolExecutor(6) as pool:
+        files = {"file": ("a.txt", b"the dog sees the cat\n" * 50)}
+        uploads = [pool.submit(client.post, "/v2/document", files=files, data=DEEPL) for _ in range(6)]
+        accepted = [each.result().json() for each in uploads if each.result().status_code == 200]
+        assert {each.result().status_code for each in uploads} <= {200, 429}
+        for handle in accepted:
+            path, key = f"/v2/document/{handle['document_id']}", {"document_key": handle["document_key"]}
+            while (status := client.post(path, json=key).json()["status"]) == "translating":
+                time.sleep(0.02)
+            assert status == "done"
+        assert client.app_state.documents._n_working == 0  # type: ignore[attr-defined]
 
 
 def test_jobs_are_bounded() -> None:

@@ -33,7 +33,7 @@ def status_of(client: TestClient, **fields: Any) -> int:
         ("preserve_formatting", True, 200), ("preserve_formatting", "1", 200), ("preserve_formatting", "yes", 400),
         ("show_billed_characters", True, 200), ("enable_beta_languages", False, 200),
         ("tag_handling_version", "v2", 200), ("tag_handling_version", "v9", 400),
-        ("glossary_id", "1", 400), ("glossary_id", "", 200), ("style_id", "1", 400),
+        ("glossary_ids", ["1"] * 6, 400), ("glossary_id", "", 200), ("style_id", "1", 400),
         ("custom_instructions", ["be brief"], 400), ("custom_instructions", [], 200),
         ("translation_memory_id", "1", 400), ("translation_memory_threshold", 75, 400),
         ("split_sentences", 0, 200), ("split_sentences", True, 200), ("split_sentences", "2", 400),

@@ -74,7 +74,7 @@ def test_the_client_of_deepl(running: RunningServer, translator_folder: Path) ->
     assert xml.count('<x id="1">cat</x>') == xml.count("<g>") == xml.count("</g>") == 1
     assert [(each.code, each.name) for each in translator.get_source_languages()] == [("EN", "English")]
     assert [each.code for each in translator.get_target_languages()] == ["DE"]
-    assert translator.get_glossary_languages() == []
+    assert [(each.source_lang, each.target_lang) for each in translator.get_glossary_languages()] == [("en", "de")]
     usage = translator.get_usage()
     assert 0 < usage.character.count < usage.character.limit == 2000
     with pytest.raises(deepl.DeepLException, match="target_lang"):

@@ -40,6 +40,35 @@ def serve(
     keys: Annotated[
         Path | None, Option(help="Read API keys and limits from this TOML file.", show_default=False)
     ] = None,
+    terms: Annotated[
+        Path | None,
+        Option(
+            metavar="FILE",
+            help="Take hypotheses that translate these terms as listed: SOURCE TAB TARGET in each line, or TBX, which "
+            "several directions need.",
+            show_default=False,
+        ),
+    ] = None,
+    terms_hard: Annotated[
+        bool, Option("--terms-hard", help="With --terms: search for a translation that has them all.")
+    ] = False,
+    memory: Annotated[
+        list[Path] | None,
+        Option(
+            metavar="FILE",
+            help="Take the translations of lines and paragraphs that this file of transduce memory has; may be "
+            "repeated, once for each direction.",
+            show_default=False,
+        ),
+    ] = None,
+    glossaries: Annotated[
+        Path | None,
+        Option(
+            metavar="FOLDER",
+            help="Keep the glossaries of clients in this folder; without it until the server ends.",
+            show_default=False,
+        ),
+    ] = None,
     batch: Annotated[int, Option(min=1, max=MAX_BATCH, help="Translate at most this many sentences together.")] = 32,
     wait_ms: Annotated[
         float, Option(min=0.0, max=MAX_WAIT_MS, help="Wait at most this long for more sentences.")
@@ -88,11 +117,13 @@ def serve(
         from transduce.serving.access import Access, read_access
         from transduce.serving.app import make_app
         from transduce.serving.compute_thread import ComputeThread
+        from transduce.serving.glossaries import GlossaryStore
         from transduce.serving.metrics import Metrics
         from transduce.serving.models import ServingOptions, load_served
         from transduce.serving.server import bound_socket
         from transduce.serving.server import serve as run_server
         from transduce.serving.state import ServerState
+        from transduce.serving.term_lists import TranslatorLists
 
     for site in cors or ():
         if site != "*" and not re.fullmatch(r"[a-z][a-z0-9+.-]*://[^/?#@\s]+", site):
@@ -100,16 +131,20 @@ def serve(
     prefix = prefix.rstrip("/")
     if not re.fullmatch(r"(?:/[A-Za-z0-9._~-]+)*", prefix):
         raise BadParameter(f"should be like /translator, got {prefix!r}", param_hint="'--prefix'")
+    if terms_hard and terms is None:
+        raise ConfigError("--terms-hard needs --terms, a list of terms")
     access = Access() if keys is None else read_access(keys)
+    kept, lists = GlossaryStore(glossaries), TranslatorLists(terms, terms_hard, memory or ())
     bound = bound_socket(host, port)
     device = chosen_device(device)
     serving = ServingOptions(
-        device=device, precision=chosen_precision(precision, device), engine=engine, decoding=decoding,
+        device=device, precision=chosen_precision(precision, device), engine=engine, decoding=decoding, lists=lists,
         max_batch=batch, max_wait_s=wait_ms / 1000, capacity=queue,
     )  # fmt: skip
     metrics, compute = Metrics(), ComputeThread()
     models = [load_served(each, options=serving, compute=compute, metrics_of=metrics.of_model) for each in folders]
-    state = ServerState(models, access=access, metrics=metrics, request_timeout_s=timeout_s)
+    state = ServerState(models, access=access, metrics=metrics, glossaries=kept, request_timeout_s=timeout_s)
+    lists.require_use(list(state.translators))
     address, real_port = bound.getsockname()[:2]
     shown = f"[{address}]" if ":" in address else address
 

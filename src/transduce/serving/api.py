@@ -39,6 +39,7 @@ class Endpoint:
     gives: Any  # the shape of its answer
     example: Mapping[str, Any] = field(default_factory=dict)  # fields of a request
     tag: str = ""  # of the description; that of the API by default
+    status: int = 200  # of its answer
     statuses: Mapping[int, str] = field(default_factory=dict)  # further ones
     is_open: bool = False  # also to requests without an API key where one is needed
 
@@ -48,7 +49,7 @@ def endpoint(methods: str, *paths: str, gives: Any, **options: Any) -> Callable[
 
     The method takes nothing, or an ``Ask`` with the fields that it reads; its docstring describes it. ``gives`` is an
     example of its JSON with types for values, as in {"words": [str], "score?": float | None}, where "?" marks a key
-    that may be absent; or the class of a response; or a tuple of several of these.
+    that may be absent; or the class of a response; or a tuple of several of these; or None: there is no content.
     """
 
     def declared(method: Method) -> Method:
@@ -111,7 +112,7 @@ class Api:
         async def answer(request: Request) -> Response:
             begun = time.monotonic()
             try:
-                response = await self._called(request, method, kind, is_open=declared.is_open)
+                response = await self._called(request, method, kind, declared)
             except ClientDisconnect:
                 response = Response(status_code=CLIENT_GONE)
             except Exception as error:
@@ -122,17 +123,20 @@ class Api:
         return answer
 
     async def _called(
-        self, request: Request, method: Callable[..., Awaitable[Any]], kind: type[Fields] | None, *, is_open: bool
+        self, request: Request, method: Callable[..., Awaitable[Any]], kind: type[Fields] | None, declared: Endpoint
     ) -> Response:
         if kind is None:
             result, headers = await method(), {}
         else:
-            values = await read_values(request, takes_file=kind.takes_file()) | request.path_params
+            values = await read_values(request, takes_file=kind.takes_file(), max_bytes=kind.max_bytes)
+            values |= request.path_params
             key = last_text(values, "api_key") or last_text(values, "auth_key")
-            client = self.state.access.guest if is_open else self.state.client(request, key)
+            client = self.state.access.guest if declared.is_open else self.state.client(request, key)
             ask = Ask(self, request, kind(values), client)
             result, headers = await method(ask), ask.headers
-        return result if isinstance(result, Response) else json_response(result, headers=headers)
+        if result is None:
+            return Response(status_code=declared.status)
+        return result if isinstance(result, Response) else json_response(result, declared.status, headers)
 
 
 def error_response(api: Api | type[Api], error: ApiError) -> Response:

@@ -26,7 +26,7 @@ def make_app(state: ServerState, *, cors_origins: Sequence[str] = ("*",), prefix
     """
     routes = [route for api in all_apis() for route in api(state, prefix).routes()]
     cors = Middleware(
-        CORSMiddleware, allow_origins=list(cors_origins), allow_methods=["GET", "POST"],
+        CORSMiddleware, allow_origins=list(cors_origins), allow_methods=["GET", "POST", "PUT", "PATCH", "DELETE"],
         allow_headers=["Authorization", "Content-Type"], expose_headers=["Retry-After", "X-Transduce-Warnings"],
         max_age=86_400,
     )  # fmt: skip

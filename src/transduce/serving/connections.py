@@ -17,6 +17,8 @@ from typing import Any
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState as UvicornState
 
+from transduce.serving.document_store import MAX_KEPT
+
 __all__ = ["Connections", "PatientProtocol", "connection_limit"]
 
 HEADER_TIMEOUT_S = 15.0  # from the first byte of a request, or the connection, to the end of its headers
@@ -25,7 +27,7 @@ STOPPING_TIMEOUT_S = 5.0  # instead, when the server stops
 PROGRESS_BYTES = 64 << 10
 MAX_UNREAD_BYTES = 256 << 20  # of all answers together
 MAX_CONNECTIONS = 4096
-SPARE_FILES = 64  # for what is no connection: models that are read anew, connections not yet counted
+SPARE_FILES = 64 + MAX_KEPT  # for what is no connection: documents, models read anew, connections not yet counted
 
 
 class Connections(UvicornState):
@@ -153,7 +155,7 @@ def _most_connections(n_free: int) -> int:
     """Return how many of the files that may still be opened are for connections: all but some, at least half.
 
     >>> _most_connections(1000), _most_connections(40), _most_connections(10_000)
-    (936, 20, 4096)
+    (736, 20, 4096)
     """
     return max(1, min(MAX_CONNECTIONS, n_free - min(SPARE_FILES, n_free // 2)))
 

@@ -19,9 +19,10 @@ MAX_JOBS, MAX_AGE_S = 1000, 3600.0  # that are remembered
 class DocumentJob:
     """The translation of a document: its key in the store, and its characters."""
 
-    def __init__(self, work: Coroutine[Any, Any, tuple[str, int]], since: float) -> None:
+    def __init__(self, work: Coroutine[Any, Any, tuple[str, int]], since: float, on_done: Callable[[], object]) -> None:
         self.id, self.key, self.since = secrets.token_hex(16).upper(), secrets.token_hex(32).upper(), since
         self._task = asyncio.ensure_future(work)
+        self._task.add_done_callback(lambda task: on_done())
 
     @property
     def status(self) -> Literal["translating", "done", "error"]:
@@ -52,9 +53,11 @@ class DocumentJobs:
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._jobs, self._clock = dict[str, DocumentJob](), clock  # by id, the oldest first
 
-    def begin(self, work: Coroutine[Any, Any, tuple[str, int]]) -> DocumentJob:
-        """Begin a job."""
-        job = DocumentJob(work, self._clock())
+    def begin(
+        self, work: Coroutine[Any, Any, tuple[str, int]], *, on_done: Callable[[], object] = lambda: None
+    ) -> DocumentJob:
+        """Begin a job; ``on_done`` is called at its end, whatever that is."""
+        job = DocumentJob(work, self._clock(), on_done)
         self._jobs[job.id] = job
         self._make_room()
         return job

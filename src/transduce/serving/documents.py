@@ -6,18 +6,23 @@ import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import PurePath, PureWindowsPath
+from urllib.parse import quote
 
-from starlette.responses import FileResponse
+from starlette.responses import StreamingResponse
 
 from transduce.documents import all_formats
 from transduce.errors import ConfigError, DataError
 from transduce.inference.translation.document_translation import (
+    DocumentOptions,
     DocumentReport,
     DocumentTranslation,
+    Recall,
     TranslatedDocument,
 )
 from transduce.inference.translation.parts import Flag
+from transduce.inference.translation.remembered import recalled
 from transduce.serving.access import Client
 from transduce.serving.batching import DeadlineExceeded, QueueFull
 from transduce.serving.document_store import KeptDocument
@@ -26,10 +31,11 @@ from transduce.serving.models import ServedTranslator
 from transduce.serving.routing import sources_of, stays
 from transduce.serving.state import ServerState
 from transduce.serving.translating import TranslatedText, translate_texts
+from transduce.terms import Terms
 from transduce.text.chunks import chunks
 from transduce.text.markup import Unit
 
-__all__ = ["SentDocument", "file_response", "named", "read_document", "translated_document"]
+__all__ = ["DocumentResponse", "SentDocument", "named", "read_document", "translated_document"]
 
 GROUP_TEXTS, GROUP_CHARACTERS = 64, 10_000  # that are queued together
 DETECTED_CHARACTERS = 5000  # by which the language of a document is recognised
@@ -65,40 +71,50 @@ async def read_document(state: ServerState, upload: Upload, source: str, target:
     if stays(state, detected.language, target):
         return SentDocument(upload.data, upload.name, detected.language, target, None, 0)
     model = state.translators[detected.language, target].model
-    work = await asyncio.to_thread(_read, upload, target, is_protected=not model.has_masks)
+    recall = None if model.memory is None else partial(recalled, model.memory)
+    work = await asyncio.to_thread(_read, upload, target, is_protected=not model.has_masks, recall=recall)
     return SentDocument(upload.data, upload.name, detected.language, target, work, n_characters)
 
 
-def _read(upload: Upload, target: str, *, is_protected: bool) -> DocumentTranslation:
+def _read(upload: Upload, target: str, *, is_protected: bool, recall: Recall | None = None) -> DocumentTranslation:
+    options: DocumentOptions = {} if recall is None else {"recall": recall}
     try:
-        return DocumentTranslation.of(upload.data, upload.name, tgt_language=target, is_protected=is_protected)
+        return DocumentTranslation.of(
+            upload.data, upload.name, tgt_language=target, is_protected=is_protected, **options
+        )
     except (DataError, ConfigError) as error:
         raise ApiError(400, f"Invalid request: {str(error)[:MAX_REASON]}") from error
 
 
-async def translated_document(state: ServerState, sent: SentDocument) -> TranslatedDocument:
-    """Translate a document. Raises ApiError if it takes too long or cannot hold its translations."""
+async def translated_document(
+    state: ServerState, sent: SentDocument, *, terms: Terms | None = None
+) -> TranslatedDocument:
+    """Translate a document, with ``terms`` as in ``translate_texts``.
+
+    Raises ApiError if it takes too long or cannot hold its translations.
+    """
     if sent.work is None:
         kept = DocumentReport(sent.name, "", 0, 0, 0, {}, {}, ())
         return TranslatedDocument(sent.data, kept)
     served, work = state.translators[sent.source, sent.target], sent.work
     done: list[tuple[str, tuple[Flag, ...]]] = []
     deadline = time.monotonic() + state.document_timeout_s
-    with state.documents.working():
-        for group in chunks(work.units, GROUP_TEXTS, lambda unit: len(unit.raw), max_characters=GROUP_CHARACTERS):
-            results = await _of_group(served, group, deadline)
-            done += [(each.text, each.warnings) for each in results]
+    for group in chunks(work.units, GROUP_TEXTS, lambda unit: len(unit.raw), max_characters=GROUP_CHARACTERS):
+        results = await _of_group(served, group, deadline, terms)
+        done += [(each.text, each.warnings) for each in results]
     try:
         return await asyncio.to_thread(work.finished, done)
     except DataError as error:
         raise ApiError(400, f"The document cannot be written: {str(error)[:MAX_REASON]}") from error
 
 
-async def _of_group(served: ServedTranslator, group: Sequence[Unit], deadline: float) -> list[TranslatedText]:
+async def _of_group(
+    served: ServedTranslator, group: Sequence[Unit], deadline: float, terms: Terms | None
+) -> list[TranslatedText]:
     """Translate some texts; while the queue is full, wait. Raises ApiError after the deadline."""
     while (left_s := deadline - time.monotonic()) > 0:
         try:
-            return await translate_texts(served, group, timeout_s=left_s)
+            return await translate_texts(served, group, terms=terms, timeout_s=left_s)
         except QueueFull as error:
             await asyncio.sleep(min(error.retry_after_s, max(0.0, deadline - time.monotonic())))
         except DeadlineExceeded:
@@ -120,9 +136,17 @@ def named(name: str, target: str) -> str:
     return f"{stem.strip('. ') or 'document'}.{target}{dot}{ending}"
 
 
-def file_response(kept: KeptDocument) -> FileResponse:
-    """Return the answer with a document, which a browser saves and never shows as a page of this server."""
-    ending = PurePath(kept.name).suffix.lower()
-    kind = next((each.media_type for each in all_formats() if ending in each.endings), "application/octet-stream")
-    headers = {"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "sandbox", "Cache-Control": "no-store"}
-    return FileResponse(kept.path, headers=headers, media_type=kind, filename=kept.name)
+class DocumentResponse(StreamingResponse):
+    """A document, which a browser saves and never shows as a page of this server."""
+
+    media_type = "application/octet-stream"
+
+    def __init__(self, kept: KeptDocument) -> None:
+        ending, quoted = PurePath(kept.name).suffix.lower(), quote(kept.name)
+        kind = next((each.media_type for each in all_formats() if ending in each.endings), self.media_type)
+        name = f'filename="{kept.name}"' if quoted == kept.name else f"filename*=utf-8''{quoted}"
+        headers = {
+            "Content-Disposition": f"attachment; {name}", "Content-Length": str(kept.n_bytes),
+            "X-Content-Type-Options": "nosniff", "Content-Security-Policy": "sandbox", "Cache-Control": "no-store",
+        }  # fmt: skip
+        super().__init__(kept.blocks(), headers=headers, media_type=kind)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, get_args, get_origin, get
 
 from transduce.serving.http import ApiError, FormValues, Upload
 
-__all__ = ["Fields", "Names", "Texts", "field", "last_text"]
+__all__ = ["Fields", "Names", "Texts", "Values", "field", "last_text"]
 
 MAX_NAME_CHARACTERS = 50  # of a field, in a message
 REQUIRED: Any = object()
@@ -29,7 +29,7 @@ class Names(list[str]):
 class Declared(NamedTuple):
     """A field of an endpoint."""
 
-    hint: Any  # str, Texts, Names, Upload, bool, int, float, a Literal of strings; None if it is refused
+    hint: Any  # str, Texts, Names, Upload, bool, int, float, a Literal of strings, list[Values]; None if it is refused
     default: Any
     description: str
     low: float | None
@@ -47,12 +47,10 @@ def field(
     return Declared(None, default, description, low, high)
 
 
-class Fields:
-    """What an endpoint takes, from JSON, a form or the query. Subclasses declare their fields by ``field``."""
+class Values:
+    """Values by name: a request, or an object in one. Subclasses declare them by ``field``."""
 
     takes_others: ClassVar[bool] = False  # whether an unknown field has no effect; else it is refused
-    api_key: str = field("", "API key; or the header Authorization: Bearer KEY")
-    auth_key: str = field("", "API key, as older clients of DeepL send it")
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         """Read the values of a request. Raises ApiError, naming the field, for a missing, unknown or wrong one."""
@@ -90,6 +88,14 @@ class Fields:
         }
 
 
+class Fields(Values):
+    """What an endpoint takes, from JSON, a form or the query."""
+
+    max_bytes: ClassVar[int | None] = None  # of a body; None: as for texts, or for a file
+    api_key: str = field("", "API key; or the header Authorization: Bearer KEY")
+    auth_key: str = field("", "API key, as older clients of DeepL send it")
+
+
 def last_text(values: Mapping[str, Any], name: str) -> str | None:
     """Return a string of a request; None if it is missing. Raises ApiError for something else."""
     return None if values.get(name) is None else str(_read(name, Declared(str, "", "", None, None), values[name]))
@@ -103,6 +109,8 @@ def _described(declared: Declared) -> dict[str, Any]:
         schema: dict[str, Any] = {"oneOf": [text, {"type": "array", "items": text}]}
     elif hint is Upload:
         schema = {**text, "format": "binary"}
+    elif get_origin(hint) is list:
+        schema = {"type": "array", "items": get_args(hint)[0].schema()}
     elif get_origin(hint) is Literal:
         schema = {**text, "enum": [each for each in get_args(hint) if each]}
     else:
@@ -130,6 +138,8 @@ def _read(name: str, declared: Declared, value: Any) -> Any:
         return value
     if is_several:
         return _texts(name, value) if hint is Texts else _names(name, value)
+    if get_origin(hint) is list:
+        return _objects(name, value, get_args(hint)[0])
     if hint in (int, float):
         return _number(name, declared, value)
     if hint is str:
@@ -162,6 +172,12 @@ def _texts(name: str, value: Any) -> Texts:
 
 def _names(name: str, value: Any) -> Names:
     return Names(part.strip() for each in _texts(name, value) for part in each.split(",") if part.strip())
+
+
+def _objects(name: str, value: Any, kind: type[Values]) -> list[Values]:
+    if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
+        raise ApiError(400, f"Invalid request: {name} should be a list of objects")
+    return [kind(each) for each in value]
 
 
 def _number(name: str, declared: Declared, value: Any) -> float:

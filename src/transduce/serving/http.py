@@ -100,18 +100,17 @@ class Upload:
     data: bytes
 
 
-async def read_values(request: Request, *, takes_file: bool = False) -> dict[str, Any]:
+async def read_values(request: Request, *, takes_file: bool = False, max_bytes: int | None = None) -> dict[str, Any]:
     """Return the values of the fields of a request, in the query and the body: JSON, or a form of either kind.
 
-    ``takes_file``: a form of several parts may have one. Raises ApiError for a body that is too large, too slow or
-    malformed.
+    ``takes_file``: a form of several parts may have one. ``max_bytes``: of the body, if not as for texts or files.
+    Raises ApiError for a body that is too large, too slow or malformed.
     """
     values: dict[str, Any] = {
         name: FormValues(each) for name, each in _parsed_query(request.scope["query_string"]).items()
     }
-    body = await _body(
-        request, *((MAX_UPLOAD_BYTES, UPLOAD_TIMEOUT_S) if takes_file else (MAX_BODY_BYTES, BODY_TIMEOUT_S))
-    )
+    most, timeout_s = (MAX_UPLOAD_BYTES, UPLOAD_TIMEOUT_S) if takes_file else (MAX_BODY_BYTES, BODY_TIMEOUT_S)
+    body = await _body(request, max_bytes or most, timeout_s)
     if not body:
         return values
     match request.headers.get("content-type", "").partition(";")[0].strip().lower():

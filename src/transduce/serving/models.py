@@ -26,6 +26,8 @@ from transduce.search.sampling import Sampling
 from transduce.serving.batching import CAPACITY, MAX_BATCH, MAX_WAIT_S, Batcher, Job
 from transduce.serving.compute_thread import ComputeThread, Urgency, in_new_thread
 from transduce.serving.metrics import ModelMetrics
+from transduce.serving.term_lists import NO_LISTS, TermTranslators, TranslatorLists
+from transduce.terms import Terms
 
 __all__ = [
     "AlignJob", "AlternativesJob", "GenerateJob", "ParseJob", "Served", "ServedLanguageModel", "ServedParser",
@@ -47,6 +49,7 @@ class ServingOptions:
     precision: InferencePrecision = "fp32"
     engine: EngineName = "auto"
     decoding: DecodingOptions = NO_CHANGES  # of translators
+    lists: TranslatorLists = NO_LISTS  # of translators
     max_batch: int = MAX_BATCH  # sentences
     max_wait_s: float = MAX_WAIT_S
     capacity: int = CAPACITY  # sentences that wait
@@ -187,11 +190,12 @@ class TranslateJob(TextJob):
 
     n_best: int = 1
     prefix: Prefix = NO_PREFIX
+    terms: Terms | None = None  # besides those of the server
 
     @property
     def kind(self) -> Hashable:
         """What jobs of one batch share."""
-        return "translate", self.n_best, bool(self.prefix.text)
+        return "translate", self.n_best, bool(self.prefix.text), self.terms
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,11 +224,21 @@ TranslatorJob = TranslateJob | AlternativesJob | AlignJob
 class ServedTranslator(Served[Translator, TranslatorJob]):
     """A translator; results are TranslatedSegment, list of ScoredText, and AlignedSentence."""
 
+    def __init__(self, folder: Path, **options: Any) -> None:
+        """``options`` are those of ``Served``."""
+        self.term_translators = TermTranslators()
+        super().__init__(folder, **options)
+
     def read(self) -> Translator:
         """Read the model folder. Raises ConfigError for options of the server that do not suit its search."""
         model = self.attentive(Translator)
         self._search(model, 1)
-        return model
+        return self.options.lists.given_to(model)
+
+    def reload(self) -> None:
+        """Read the folder anew, as ``Served.reload``."""
+        super().reload()
+        self.term_translators.clear()
 
     def name_of(self, model: Translator) -> str:
         """Return the direction of a model."""
@@ -238,7 +252,9 @@ class ServedTranslator(Served[Translator, TranslatorJob]):
     def run_batch(self, model: Translator, jobs: Sequence[TranslatorJob]) -> Sequence[Any]:
         """Do jobs of one kind."""
         match jobs[0]:
-            case TranslateJob(n_best=n_best):
+            case TranslateJob(n_best=n_best, terms=terms):
+                if terms is not None:
+                    model = self.term_translators.of(model, terms)
                 return self._translate(model, [each for each in jobs if isinstance(each, TranslateJob)], n_best)
             case AlternativesJob():
                 return [self._alternatives(model, each) for each in jobs if isinstance(each, AlternativesJob)]

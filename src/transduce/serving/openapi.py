@@ -63,7 +63,8 @@ def _operation(
     if fields is not None:
         statuses = dict([api.over_quota]) | STATUSES | statuses
         operation |= _request(fields, path, method, declared.example)
-    answers = {200: {"description": "Success", "content": _content(declared.gives)}}
+    content = {} if declared.gives is None else {"content": _content(declared.gives)}
+    answers = {declared.status: {"description": "Success"} | content}
     refused = {"application/json": {"schema": _schema(api.error)}}
     answers |= {code: {"description": statuses[code], "content": refused} for code in sorted(statuses)}
     return operation | {"responses": {str(code): each for code, each in answers.items()}}
@@ -77,7 +78,7 @@ def _request(fields: type[Fields], path: str, method: str, example: Mapping[str,
     for name in in_path:
         del schema["properties"][name]
     schema["required"] = [name for name in schema["required"] if name not in in_path]
-    if method == "POST":
+    if method in ("POST", "PUT", "PATCH"):
         content = {"schema": schema} | ({"example": example} if example else {})
         kinds = FORMS[-1:] if fields.takes_file() else FORMS
         body = {"requestBody": {"required": bool(schema["required"]), "content": dict.fromkeys(kinds, content)}}

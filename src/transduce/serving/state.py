@@ -12,6 +12,7 @@ from transduce.errors import ConfigError
 from transduce.serving.access import Access, Client
 from transduce.serving.detection import LanguageDetector
 from transduce.serving.document_store import DocumentStore
+from transduce.serving.glossaries import GlossaryStore
 from transduce.serving.http import ApiError
 from transduce.serving.metrics import Metrics
 from transduce.serving.models import Served, ServedLanguageModel, ServedParser, ServedTranslator
@@ -30,6 +31,7 @@ class ServerState:
     document_timeout_s: float = 900.0  # a document that takes longer is not translated
     is_stopping: bool = False
     documents: DocumentStore = field(default_factory=DocumentStore)
+    glossaries: GlossaryStore = field(default_factory=GlossaryStore)
     translators: dict[tuple[str, str], ServedTranslator] = field(init=False)
     parsers: list[ServedParser] = field(init=False)
     language_models: dict[str, ServedLanguageModel] = field(init=False)

@@ -8,9 +8,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from transduce.errors import ConfigError
 from transduce.inference.translation.parts import FLAGS, Flag
 from transduce.inference.translation.text_division import Splitting
+from transduce.serving.http import ApiError
 from transduce.serving.models import AlignJob, ServedTranslator, TranslateJob
+from transduce.terms import Terms
 from transduce.text.markup import MarkupRules, Unit
 
 __all__ = [
@@ -46,20 +49,34 @@ async def translate_texts(
     rules: MarkupRules | None = None,
     splitting: Splitting = "lines",
     n_alternatives: int = 0,
+    terms: Terms | None = None,
     timeout_s: float,
 ) -> list[TranslatedText]:
     """Translate texts, with tags if there are ``rules``, or units of documents.
 
-    Spaces at the ends and empty lines stay. Raises as ``Served.submit``.
+    Spaces at the ends and empty lines stay. ``terms`` must be kept; what has none of them is translated in batches with
+    other requests. Raises as ``Served.submit``, and ApiError if the model cannot keep terms.
     """
     n_characters, n_best = sum(len(each.text if isinstance(each, Unit) else each) for each in texts), 1 + n_alternatives
-    is_long = n_characters >= LONG
+    is_long, is_document = n_characters >= LONG, any(isinstance(each, Unit) for each in texts)
 
     async def done(step: Callable[[], T]) -> T:
         return await asyncio.to_thread(step) if is_long else step()
 
-    work = await done(lambda: served.model.divided(texts, rules=rules, splitting=splitting))
-    jobs = [TranslateJob(sentence.text, n_best=n_best) for sentence in work.sentences]
+    if terms is not None:
+        try:
+            await asyncio.to_thread(served.term_translators.of, served.model, terms)  # may load an engine
+        except ConfigError as error:
+            raise ApiError(400, f"The model cannot keep terms: {error}") from error
+    work = await done(
+        lambda: served.model.divided(texts, rules=rules, splitting=splitting, is_recalled=not is_document)
+    )
+    jobs = await done(
+        lambda: [
+            TranslateJob(each.text, n_best=n_best, terms=terms if terms and terms.found(each.text) else None)
+            for each in work.sentences
+        ]
+    )
     translated = await served.submit(jobs, timeout_s=timeout_s)
     served.metrics.characters(n_characters)
     pairs = await done(lambda: work.pairs(translated))

@@ -1,15 +1,17 @@
-"""Lines that a memory has."""
+"""Lines, and parts of texts, that a memory has."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from transduce.documents import Segment
 from transduce.inference.translation.parts import ScoredText, Translation
+from transduce.inference.translation.text_division import DividedText, DividedUnit
 from transduce.memories import Memory
 from transduce.text.markup import Unit
 
-__all__ = ["known", "recalled"]
+__all__ = ["known", "recalled", "with_known_parts"]
 
 
 def known(memory: Memory, lines: Sequence[tuple[str | Unit, str]]) -> list[Translation | None]:
@@ -28,6 +30,32 @@ def recalled(memory: Memory, segments: Sequence[Segment]) -> list[str | None]:
     """Return what a memory has for the segments of a document, as the document takes it."""
     found = known(memory, [(each.unit, "") for each in segments])
     return [None if each is None else each.text for each in found]
+
+
+def with_known_parts(memory: Memory, texts: Sequence[DividedText]) -> list[DividedText]:
+    """Return divided texts with the translations of the lines, cells and paragraphs that a memory has in their places.
+
+    Paragraphs with tags are not looked up.
+    """
+    units = [each.unit for text in texts for each in text.units]
+    sources = [unit.raw.strip() if _is_plain(unit) else unit.text for unit in units]
+    found = iter(
+        None if unit.nodes and not _is_plain(unit) else memory.match(source, before, after)
+        for unit, source, before, after in zip(units, sources, ["", *sources], [*sources[1:], ""], strict=False)
+    )
+
+    def part_of(part: str | DividedUnit) -> str | DividedUnit:
+        if isinstance(part, str) or (match := next(found)) is None:
+            return part
+        unit = part.unit
+        return unit.before + match.target + unit.after if unit.nodes else unit.put_back(match.target)
+
+    return [replace(text, parts=tuple(map(part_of, text.parts))) for text in texts]
+
+
+def _is_plain(unit: Unit) -> bool:
+    """Whether a text has no markup: what is kept apart in it are only placeholders, which a memory knows itself."""
+    return not unit.is_escaped and unit.escape is None
 
 
 def _known(memory: Memory, line: str | Unit, text: str, before: str, after: str) -> Translation | None:

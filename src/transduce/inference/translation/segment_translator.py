@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -82,6 +83,7 @@ class SegmentTranslator(TrainedModel):
         masks = statistics.masks if masks is None and statistics is not None else masks
         self.mask_rules = mask_rules(self.src_language, self.tgt_language, masks)
         self._segment_text = SegmentText(tokenizers, self.mask_rules, statistics)
+        self.terms = Terms()
         self._terms: TermSearch | None = None
 
     def __repr__(self) -> str:
@@ -130,16 +132,21 @@ class SegmentTranslator(TrainedModel):
         Raises ConfigError if that, or avoiding, cannot be done: with a shortlist, or a model for mask-predict.
         """
         other = copy.copy(self)
+        other.terms = terms
         other._segment_text = SegmentText(self.tokenizers, self.mask_rules, self.statistics, terms)
         if are_required or terms.avoided:
             if self._settings.shortlist is not None or not self.engine.is_left_to_right:
                 raise ConfigError("terms need a model that writes from left to right, without a shortlist")
-            search = self._text_search
-            if are_required:  # only PyTorch's engine searches for phrases
-                engine = make_engine(*self._models, settings=replace(self._settings, engine="torch"))
-                search = TextSearch(engine, self.tokenizers.src)
+            search = self._phrase_search if are_required else self._text_search
             other._terms = TermSearch(terms, search, other._segment_text, are_required=are_required)
         return other
+
+    @cached_property
+    def _phrase_search(self) -> TextSearch:
+        """A search for phrases, which only PyTorch's engine does; it is the same for all terms of this translator."""
+        engine = make_engine(*self._models, settings=replace(self._settings, engine="torch"))
+        engine.on_step = self.engine.on_step
+        return TextSearch(engine, self.tokenizers.src)
 
     def attend(self, on_step: Callable[[], object]) -> None:
         """Call ``on_step`` before each step of decoding, for instance to let more urgent work pass."""

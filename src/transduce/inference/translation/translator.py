@@ -26,7 +26,7 @@ from transduce.inference.trained_model import Capabilities
 from transduce.inference.translation.parts import ScoredText, TranslatedSegment, Translation
 from transduce.inference.translation.prefixes import Prefix
 from transduce.inference.translation.progress import Progress, progress_callback
-from transduce.inference.translation.remembered import known
+from transduce.inference.translation.remembered import known, with_known_parts
 from transduce.inference.translation.segment_translator import SegmentTranslator
 from transduce.inference.translation.segmentation import Segmenter
 from transduce.inference.translation.text_division import Splitting, TextDivider
@@ -319,9 +319,15 @@ class Translator(SegmentTranslator):
         splitting: Splitting = "lines",
         prefixes: Sequence[str] = (),
         is_linked: bool = False,
+        is_recalled: bool = False,
     ) -> TextTranslation:
-        """Divide texts, or units of documents, into the sentences that are to be translated."""
+        """Divide texts, or units of documents, into the sentences that are to be translated.
+
+        ``is_recalled``: without the lines and paragraphs that the memory has, if there is one.
+        """
         divided = self._divider(texts, rules=rules, splitting=splitting, prefixes=prefixes)
+        if is_recalled and self.memory is not None:
+            divided = with_known_parts(self.memory, divided)
         return TextTranslation(divided, tgt_language=self.tgt_language, is_linked=is_linked)
 
     def _aligned(self, pairs: Sequence[Pair]) -> Sequence[WordWeights]:

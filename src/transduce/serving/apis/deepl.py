@@ -1,22 +1,22 @@
-"""The API of DeepL, under /v2, as far as models without glossaries and tones have a use for it; and /v1/translate."""
+"""The API of DeepL, under /v2, as far as models without tones have a use for it; and /v1/translate."""
 
 from __future__ import annotations
 
 import asyncio
 from pathlib import PurePath
-from typing import Any, ClassVar, Literal
-
-from starlette.responses import FileResponse
+from typing import Any, Literal
 
 from transduce.config import base_language
-from transduce.serving.api import Api, Ask, endpoint
+from transduce.serving.api import Ask, endpoint
+from transduce.serving.deepl_api import DeepLApi
 from transduce.serving.document_jobs import DocumentJob, DocumentJobs
-from transduce.serving.documents import SentDocument, file_response, named, read_document, translated_document
+from transduce.serving.documents import DocumentResponse, SentDocument, named, read_document, translated_document
 from transduce.serving.fields import Fields, Names, Texts, field
 from transduce.serving.http import ApiError, Upload
 from transduce.serving.routing import LanguageRefused, name_of, sources_of, target_of, translated
 from transduce.serving.state import ServerState
 from transduce.serving.translating import Splitting, counted_flags, warnings_header
+from transduce.terms import Terms
 from transduce.text.markup import MarkupRules, html_rules, xml_rules
 
 __all__ = ["DeepL"]
@@ -58,7 +58,8 @@ class TranslateFields(Fields):
     show_billed_characters: bool = field(False, "Without effect: they are always shown")
     tag_handling_version: Literal["v1", "v2"] = field("v1", "Without effect")
     enable_beta_languages: bool = field(False, "Without effect")
-    glossary_id: None = field(None, "Refused")
+    glossary_id: str = field("", "A glossary, whose terms must be kept; source_lang is needed then")
+    glossary_ids: Names = field("", "Up to five instead")
     style_id: None = field(None, "Refused")
     custom_instructions: None = field(None, "Refused")
     translation_memory_id: None = field(None, "Refused")
@@ -83,8 +84,8 @@ class DocumentFields(Fields):
         "default", "Without effect: models have no tones. more and less are refused"
     )
     enable_beta_languages: bool = field(False, "Without effect")
-    glossary_id: None = field(None, "Refused")
-    glossary_ids: None = field(None, "Refused")
+    glossary_id: str = field("", "A glossary, whose terms must be kept; source_lang is needed then")
+    glossary_ids: Names = field("", "Up to five instead")
     style_id: None = field(None, "Refused")
     translation_memory_id: None = field(None, "Refused")
     translation_memory_threshold: None = field(None, "Refused")
@@ -97,26 +98,20 @@ class HandleFields(Fields):
     document_key: str = field(low=1)
 
 
-class DeepL(Api):
+class DeepL(DeepLApi):
     """The endpoints."""
 
     name, tag, prefixes = "deepl", "DeepL", ("/v1/", "/v2/")
-    over_quota = (456, "Quota exceeded")
-    error: ClassVar[Any] = {"message": str}
 
     def __init__(self, state: ServerState, prefix: str) -> None:
         """``prefix`` is that of ``Api``."""
         super().__init__(state, prefix)
         self.jobs = DocumentJobs()
 
-    @classmethod
-    def error_body(cls, error: ApiError) -> object:
-        """Return an error as DeepL writes it."""
-        return {"message": error.message}
-
     @endpoint(
         "GET POST", "/v2/translate", "/v1/translate", example={"text": ["A cat"], "target_lang": "DE"},
         gives={"translations": [{"detected_source_language": str, "text": str, "billed_characters": int}]},
+        statuses={404: "There is no such glossary"},
     )  # fmt: skip
     async def translate(self, ask: Ask[TranslateFields]) -> dict[str, Any]:
         """Translate texts, also with tags."""
@@ -128,7 +123,8 @@ class DeepL(Api):
             except LanguageRefused as error:
                 raise ApiError(400, f"Value for '{error.side}_lang' not supported.") from error
             sources, splitting = [each.language for each in detected], SPLITTINGS[asked.split_sentences]
-            work = translated(self.state, texts, sources, target, rules=_rules(asked), splitting=splitting)
+            terms = await self.terms_of(ask, sources[0], target) if sources else None
+            work = translated(self.state, texts, sources, target, rules=_rules(asked), splitting=splitting, terms=terms)
             results = await ask.done(work)
         ask.headers.update(warnings_header(counted_flags(results)))
         translations = [
@@ -163,7 +159,7 @@ class DeepL(Api):
 
     @endpoint(
         "POST", "/v2/document", gives={"document_id": str, "document_key": str},
-        statuses={413: "The document is too large"},
+        statuses={404: "There is no such glossary", 413: "The document is too large"},
     )  # fmt: skip
     async def document(self, ask: Ask[DocumentFields]) -> dict[str, str]:
         """Take a document, such as docx, which is translated afterwards."""
@@ -173,17 +169,20 @@ class DeepL(Api):
             raise ApiError(400, "Value for 'output_format' not supported.")
         try:
             sent = await ask.done(read_document(self.state, file, source, asked.target_lang, ask.client))
+            terms = await self.terms_of(ask, sent.source, sent.target)
         except LanguageRefused as error:
             raise ApiError(400, f"Value for '{error.side}_lang' not supported.") from error
         if not ask.client.has_quota(sent.n_characters):
             raise ApiError(*self.over_quota)
-        job = self.jobs.begin(self._translated(ask, sent))
+        store = self.state.documents
+        store.take_room()
+        job = self.jobs.begin(self._translated(ask, sent, terms), on_done=store.free_room)
         return {"document_id": job.id, "document_key": job.key}
 
-    async def _translated(self, ask: Ask[DocumentFields], sent: SentDocument) -> tuple[str, int]:
+    async def _translated(self, ask: Ask[DocumentFields], sent: SentDocument, terms: Terms | None) -> tuple[str, int]:
         """Translate a document; return its key in the store, and its characters."""
         with ask.counted(1, sent.n_characters, is_document=True):
-            result = await translated_document(self.state, sent)
+            result = await translated_document(self.state, sent, terms=terms)
         key = await asyncio.to_thread(self.state.documents.keep, result.data, named(sent.name, sent.target))
         return key, sent.n_characters
 
@@ -207,10 +206,10 @@ class DeepL(Api):
         return answer
 
     @endpoint(
-        "GET POST", "/v2/document/{document_id}/result", gives=FileResponse,
+        "GET POST", "/v2/document/{document_id}/result", gives=DocumentResponse,
         statuses={404: "There is no such document", 503: "It is not translated yet"},
     )  # fmt: skip
-    async def document_result(self, ask: Ask[HandleFields]) -> FileResponse:
+    async def document_result(self, ask: Ask[HandleFields]) -> DocumentResponse:
         """A translated document."""
         job = self._job(ask)
         if job.status == "translating":
@@ -218,23 +217,13 @@ class DeepL(Api):
         kept = self.state.documents.find(job.result[0]) if job.status == "done" else None
         if kept is None:
             raise ApiError(404, "There is no such document, or not any more")
-        return file_response(kept)
+        return DocumentResponse(kept)
 
     def _job(self, ask: Ask[HandleFields]) -> DocumentJob:
         job = self.jobs.find(ask.fields.document_id, ask.fields.document_key)
         if job is None:
             raise ApiError(404, "There is no such document, or not any more")
         return job
-
-    @endpoint("GET", "/v2/glossaries", gives={"glossaries": [dict]})
-    async def glossaries(self, ask: Ask[Fields]) -> dict[str, Any]:
-        """Glossaries: none."""
-        return {"glossaries": []}
-
-    @endpoint("GET", "/v2/glossary-language-pairs", gives={"supported_languages": [dict]})
-    async def glossary_languages(self, ask: Ask[Fields]) -> dict[str, Any]:
-        """Language pairs of glossaries: none."""
-        return {"supported_languages": []}
 
 
 def _rules(asked: TranslateFields) -> MarkupRules | None:

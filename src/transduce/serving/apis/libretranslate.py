@@ -7,12 +7,10 @@ from dataclasses import asdict
 from typing import Any, Literal
 from urllib.parse import quote
 
-from starlette.responses import FileResponse
-
 from transduce.documents import all_formats
 from transduce.serving.api import Api, Ask, endpoint
 from transduce.serving.detection import Detected
-from transduce.serving.documents import file_response, named, read_document, translated_document
+from transduce.serving.documents import DocumentResponse, named, read_document, translated_document
 from transduce.serving.fields import Fields, Texts, field
 from transduce.serving.http import ApiError, Upload, require_within
 from transduce.serving.routing import AUTO, name_of, sources_of, translated
@@ -91,7 +89,7 @@ class LibreTranslate(Api):
         """Translate a document, such as docx; the answer says where the translation can be fetched for an hour."""
         fields, store = ask.fields, self.state.documents
         sent = await ask.done(read_document(self.state, fields.file, fields.source, fields.target, ask.client))
-        with ask.counted(1, sent.n_characters, is_document=True):
+        with store.working(), ask.counted(1, sent.n_characters, is_document=True):
             result = await ask.done(translated_document(self.state, sent))
         name = named(sent.name, sent.target)
         key = await asyncio.to_thread(store.keep, result.data, name)
@@ -100,15 +98,15 @@ class LibreTranslate(Api):
         return {"translatedFileUrl": str(url)}
 
     @endpoint(
-        "GET", "/download_file/{filename}", gives=FileResponse, is_open=True,
+        "GET", "/download_file/{filename}", gives=DocumentResponse, is_open=True,
         statuses={404: "There is no such file"},
     )  # fmt: skip
-    async def download_file(self, ask: Ask[DownloadFields]) -> FileResponse:
+    async def download_file(self, ask: Ask[DownloadFields]) -> DocumentResponse:
         """A translated document."""
         kept = self.state.documents.find(ask.fields.filename.partition(".")[0])
         if kept is None:
             raise ApiError(404, "There is no such file, or not any more")
-        return file_response(kept)
+        return DocumentResponse(kept)
 
     @endpoint("POST", "/detect", gives=[DETECTED], example={"q": "A cat"})
     async def detect(self, ask: Ask[DetectFields]) -> list[dict[str, Any]]:

@@ -1,0 +1,89 @@
+"""The terms and memories of a server, which all requests have, and the terms of single requests."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+
+from transduce.config import base_language
+from transduce.errors import ConfigError
+from transduce.inference import Translator
+from transduce.memories import Memory
+from transduce.terms import Terms, read_terms
+
+__all__ = ["NO_LISTS", "TermTranslators", "TranslatorLists"]
+
+MAX_READY = 64  # translators with terms of requests
+TBX = (".tbx", ".xml")  # lists of terms that name their languages
+
+
+@dataclass(frozen=True, slots=True)
+class TranslatorLists:
+    """Files that say how translators of a server translate; those for other languages are not for a translator."""
+
+    terms: Path | None = None
+    are_terms_required: bool = False
+    memories: Sequence[Path] = ()
+
+    def given_to(self, translator: Translator) -> Translator:
+        """Return a translator with its terms and its memory. Raises DataError for a damaged file, and ConfigError."""
+        languages = translator.src_language, translator.tgt_language
+        if self.terms is not None:
+            terms = read_terms(self.terms, src_language=languages[0], tgt_language=languages[1])
+            if terms:
+                translator = translator.with_terms(Terms(terms), are_required=self.are_terms_required)
+        for memory in map(Memory, self.memories):
+            if _bases(memory.languages) == _bases(languages):
+                return translator.with_memory(memory)
+            memory.close()
+        return translator
+
+    def require_use(self, directions: Sequence[tuple[str, str]]) -> None:
+        """Raise ConfigError for a file that is for none of the translators, or perhaps not for all."""
+        if self.terms is not None and len(directions) != 1 and PurePath(self.terms).suffix.lower() not in TBX:
+            raise ConfigError(
+                f"{self.terms} does not say its languages, and {len(directions)} directions are served; write a TBX"
+            )
+        used = dict[tuple[str, str], Path]()
+        for memory in map(Memory, self.memories):
+            memory.close()
+            languages = "-".join(memory.languages)
+            if _bases(memory.languages) not in map(_bases, directions):
+                raise ConfigError(f"{memory.path} is a memory for {languages}, which is not served")
+            if (other := used.setdefault(_bases(memory.languages), memory.path)) is not memory.path:
+                raise ConfigError(f"{other} and {memory.path} are memories for {languages}; name one")
+
+
+NO_LISTS = TranslatorLists()
+
+
+def _bases(languages: tuple[str, str]) -> tuple[str, str]:
+    return base_language(languages[0]), base_language(languages[1])
+
+
+class TermTranslators:
+    """Translators that keep the terms of requests, for a model; the last ones stay ready. Threads may share it."""
+
+    def __init__(self) -> None:
+        self._ready: OrderedDict[tuple[Translator, Terms], Translator] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def of(self, model: Translator, terms: Terms) -> Translator:
+        """Return the translator that keeps ``terms``, and its own besides. Raises ConfigError if it cannot."""
+        with self._lock:
+            if (model, terms) not in self._ready:
+                own = model.terms
+                all_terms = Terms((*terms.terms, *own.terms), own.avoided) if own.terms or own.avoided else terms
+                self._ready[model, terms] = model.with_terms(all_terms, are_required=True)
+            self._ready.move_to_end((model, terms))
+            while len(self._ready) > MAX_READY:
+                self._ready.popitem(last=False)
+            return self._ready[model, terms]
+
+    def clear(self) -> None:
+        """Forget all, as for a new model."""
+        with self._lock:
+            self._ready.clear()
