@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from transduce.imports import numpy as np
+from transduce.text.trusted_weights import trusted_weights
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,6 +37,7 @@ def word_links(source: str, target: str, blocks: Iterable[Block]) -> tuple[Link,
     source_of, target_of = _word_numbers(source), _word_numbers(target)
     weights = defaultdict[int, Counter[int]](Counter)
     for source_words, target_words, weights_XY in blocks:
+        weights_XY = trusted_weights(weights_XY, source, source_words, target, target_words)
         for (target_start, _), weights_Y in zip(target_words, weights_XY.tolist(), strict=True):
             for (source_start, _), weight in zip(source_words, weights_Y, strict=True):
                 weights[target_of[target_start]][source_of[source_start]] += weight
