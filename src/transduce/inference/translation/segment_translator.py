@@ -51,6 +51,8 @@ __all__ = ["SegmentTranslator"]
 class SegmentTranslator(TrainedModel):
     """Translates single sentences: ``Translator`` without what divides lines and puts them together."""
 
+    terms = Terms()  # what translations should have, and what not
+
     def __init__(
         self,
         model: EncoderDecoder | StoredModel,
@@ -130,6 +132,7 @@ class SegmentTranslator(TrainedModel):
         Raises ConfigError if that, or avoiding, cannot be done: with a shortlist, or a model for mask-predict.
         """
         other = copy.copy(self)
+        other.terms = terms
         other._segment_text = SegmentText(self.tokenizers, self.mask_rules, self.statistics, terms)
         if are_required or terms.avoided:
             if self._settings.shortlist is not None or not self.engine.is_left_to_right:

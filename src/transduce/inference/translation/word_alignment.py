@@ -42,6 +42,12 @@ class AlignedSentence:
     weights_XY: NDArray[np.float32]  # rows sum to 1; uniform where the model has no attention
     log_probs_X: tuple[float, ...]  # of each target word given everything before it, in nats
 
+    @property
+    def word_log_probs(self) -> list[tuple[str, float]]:
+        """The words of the target, and their log-probabilities."""
+        words = [self.target[start:end] for start, end in self.target_words]
+        return list(zip(words, self.log_probs_X, strict=True))
+
 
 def align_words(translator: SegmentTranslator, pairs: Sequence[tuple[str, str]]) -> list[AlignedSentence]:
     """Align sentences with their translations, each (source, target), in batches.
