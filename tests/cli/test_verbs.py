@@ -634,6 +634,7 @@ def test_every_verb_and_flag_is_known() -> None:
                 "--report",
                 "--rerank",
                 "--rerank-weight",
+                "--review",
                 "--reward-model",
                 "--shortlist",
                 "--terms",

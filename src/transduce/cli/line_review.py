@@ -34,7 +34,7 @@ class LineReview:
         from transduce.inference.translation.loading import read_term_lists
 
         self._path, self._name, self._direction = path, name, direction
-        self._translations = list[Translation]()
+        self._translations: list[Translation] = []
         self._terms = read_term_lists(loading, *direction)
 
     def observe(self, translation: Translation) -> None:

@@ -14,9 +14,12 @@ from typing import NamedTuple
 
 from transduce.files import write_text
 from transduce.pages import filled_page
+from transduce.patterns import compiled_on_use
 from transduce.text.pieces import Piece, Tag
 
 __all__ = ["KeptTerm", "ReviewedText", "SimilarPair", "review_page", "write_review"]
+
+_EMBEDDED = compiled_on_use("([\ufdd1-\ufdef])[0-9]+\\1")  # the place of a text inside a tag: ``Embedded``
 
 
 class KeptTerm(NamedTuple):
@@ -87,4 +90,4 @@ def _record(text: ReviewedText) -> dict[str, object]:
 
 
 def _packed(piece: Piece) -> str | list[object]:
-    return [piece.kind, piece.number, piece.text] if isinstance(piece, Tag) else piece
+    return [piece.kind, piece.number, _EMBEDDED.sub("…", piece.text)] if isinstance(piece, Tag) else piece

@@ -188,7 +188,11 @@ def _divided(tokens: Sequence[Token], rules: MarkupRules, *, is_protected: bool)
                     for piece in (
                         _without_unknown_entities(line, decode) if rules.kind == "xml" else [Token("text", line)]
                     ):
-                        inline += text_tokens(piece.raw, is_protected=is_protected) if piece.kind == "text" else [piece]
+                        inline += (
+                            text_tokens(piece.raw, is_protected=is_protected, decode=decode)
+                            if piece.kind == "text"
+                            else [piece]
+                        )
         else:
             inline.append(token)
     yield unit()
@@ -221,9 +225,19 @@ def _joined(parts: Iterable[str | Unit]) -> list[str | Unit]:
     return joined
 
 
-def text_tokens(text: str, *, is_protected: bool) -> list[Token]:
-    """Return a text as tokens. ``is_protected``: its URLs, addresses and placeholders are single tags."""
-    return list(_cut(text, address_spans(text))) if is_protected else [Token("text", text)]
+def text_tokens(text: str, *, is_protected: bool, decode: Callable[[str], str] = str) -> list[Token]:
+    """Return a text as tokens. ``is_protected``: its URLs, addresses and placeholders are single tags.
+
+    What ``decode`` makes a letter or a sign other than an angle bracket, such as "&eacute;", is no placeholder.
+    """
+    if not is_protected:
+        return [Token("text", text)]
+    spans = address_spans(text)
+    return list(_cut(text, [(start, end) for start, end in spans if _is_kept(text[start:end], decode)]))
+
+
+def _is_kept(string: str, decode: Callable[[str], str]) -> bool:
+    return not string.startswith("&") or decode(string) in (string, "<", ">")
 
 
 def _without_unknown_entities(text: str, decode: Callable[[str], str]) -> Iterator[Token]:

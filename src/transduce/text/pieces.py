@@ -12,7 +12,7 @@ from transduce.text.tag_placing import Node
 
 __all__ = ["Piece", "Tag", "marked", "pieces_of", "pieces_of_marked"]
 
-START, END = "\ufdd0", "\ufdd1"  # no characters of any text
+START, END = "\U0001fffe", "\U0001ffff"  # no characters of any text
 _WORDS = compiled_on_use(f"{START}([^{END}]*){END}")
 
 

@@ -143,7 +143,7 @@ class Placing:
                     values_X = np.ones_like(values_X)
                 elif words := self._without_letters(first, last):
                     values_X = np.where(self._may_be_X(words, values_X, low), values_X, TAKEN)
-                elif values_X.max(initial=-1) + 0.5 <= self._chance(first, last):
+                elif values_X.max(initial=-1) + 0.5 <= self._chance(first, last) < 1:
                     self.guessed.append(node)
                     values_X = self._by_position_X(first, last, low, high) if n_pairs > 1 else np.ones_like(values_X)
                 found.append((float(values_X.max(initial=-1)), node, values_X))
@@ -165,7 +165,10 @@ class Placing:
         return bisect_right(self.ends, node.start), bisect_left(self.starts, node.end)
 
     def _chance(self, first: int, last: int) -> float:
-        """Return how much a target word would belong to a range of source words if it belonged to all words alike."""
+        """Return how much a target word would belong to a range of source words if it belonged to all words alike.
+
+        1 or more if all words are in the range, and only marks beside it.
+        """
         n_words_before = self.n_words_before
         return (n_words_before[last] - n_words_before[first]) / max(1, n_words_before[-1]) * (1 + TOLERANCE)
 

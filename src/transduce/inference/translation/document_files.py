@@ -99,7 +99,6 @@ def translate_file(
     page ``review`` says which ``terms`` are kept.
     """
     review_terms = None if review is None else terms or Terms()
-    direction = translator.src_language, translator.tgt_language
     target, name, format = output_path(source, out), document_name(source), options.get("format", "")
     if target.exists() and target.samefile(source):
         raise ConfigError(f"{target} would overwrite the document itself; name another file")
@@ -113,6 +112,7 @@ def translate_file(
         )
         write_bytes(target, translated.data)
         if review is not None:
+            direction = translator.src_language, translator.tgt_language
             write_review(review, translated.reviewed, name=source.name, direction=direction)
         return translated.report
     options["format"] = LINES
@@ -139,6 +139,7 @@ def translate_file(
             n_done += n_more
     assert report is not None
     if review is not None:
+        direction = translator.src_language, translator.tgt_language
         write_review(review, reviewed, name=source.name, direction=direction)
     return report
 
