@@ -333,3 +333,11 @@ def test_a_mark_beside_a_pair_with_all_words_stays_outside() -> None:
     target = "Hallo Welt."
     weights_XY = np.array([[0.5, 0.3, 0.2], [0.2, 0.5, 0.3], [0.3, 0.4, 0.3]], np.float32)
     assert unit.placed(target, word_spans(target), weights_XY) == ("<b>Hallo Welt</b>.", 0)
+
+
+def test_a_full_stop_follows_a_tag_without_a_space() -> None:
+    [unit] = divide("They stand with <code>x</code> behind.", html_rules())
+    assert isinstance(unit, Unit)
+    target = "Sie stehen."
+    weights_XY = np.eye(5, dtype=np.float32)[[0, 1, 4]]
+    assert unit.put_back(target, word_spans(target), weights_XY) == "Sie stehen <code>x</code>."

@@ -35,7 +35,7 @@ from transduce.text.markup_reading import (
     xml_rules,
 )
 from transduce.text.normalise import composed, visible
-from transduce.text.punctuation import COMMAS, SENTENCE_ENDS, STRONG_PAUSES
+from transduce.text.punctuation import FOLLOWING
 from transduce.text.tag_placing import Node, Placing, Span
 from transduce.text.verbatim import address_spans
 from transduce.text.word_spans import word_spans
@@ -53,7 +53,6 @@ MAX_DEPTH = 100  # of nested inline elements; deeper ones are placed as single t
 _LINE_END = compiled_on_use("(\r\n|\r|\n)")
 _WORDS = compiled_on_use(rf"(?![{SPACELESS}]{{2}})[^\W_][^\W_]")
 _NAMED_ENTITY = compiled_on_use(r"&[A-Za-z_][\w.-]*+;")
-_FOLLOWING = SENTENCE_ENDS + STRONG_PAUSES + COMMAS + ")]}"  # signs without a space before them
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -302,7 +301,7 @@ def unit_of(
         if (not is_pair or begins_another) and not shows_nothing and _are_words(previous, following):
             pieces.append(" ")
             length += 1
-        elif not is_pair and pieces and pieces[-1][-1:].isspace() and (following.isspace() or following in _FOLLOWING):
+        elif not is_pair and pieces and pieces[-1][-1:].isspace() and (following.isspace() or following in FOLLOWING):
             pieces[-1] = pieces[-1][:-1]
             length -= 1
         if index in starts and stack[-1][0] == starts[index]:
@@ -311,7 +310,7 @@ def unit_of(
             stack.pop()
             continue
         is_element = token.kind == "single" and token.name != "" and "</" in token.raw
-        is_note = is_element and not previous.isspace() and (following.isspace() or following in _FOLLOWING)
+        is_note = is_element and not previous.isspace() and (following.isspace() or following in FOLLOWING)
         node = Node(token.raw, "", length, length, previous.isspace(), following.isspace(), is_note)
         stack[-1][1].append(node)
         if index in ends and len(stack) <= MAX_DEPTH:

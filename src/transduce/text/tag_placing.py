@@ -18,6 +18,7 @@ from itertools import accumulate, chain
 from typing import TYPE_CHECKING
 
 from transduce.imports import numpy as np
+from transduce.text.punctuation import FOLLOWING
 from transduce.text.trusted_weights import Span, is_mark, trusted_weights
 
 if TYPE_CHECKING:
@@ -101,15 +102,24 @@ class Placing:
             gap_end = self.target_words[place][0] if place < high else end
             gap_start, gap_end = max(gap_start, cursor), max(gap_end, cursor)
             pieces.append(escape(self.target[cursor:gap_start]))
-            pieces.append(self._gap(group, self.target[gap_start:gap_end], escape, place > low, place < high))
+            precedes_sign = place < high and self.target[gap_end] in FOLLOWING
+            gap = self.target[gap_start:gap_end]
+            pieces.append(self._gap(group, gap, escape, place > low, place < high, precedes_sign=precedes_sign))
             cursor = gap_end
             index += len(group)
         return "".join([*pieces, escape(self.target[cursor:end])])
 
     def _gap(
-        self, nodes: Sequence[Node], gap: str, escape: Callable[[str], str], follows_word: bool, precedes_word: bool
+        self,
+        nodes: Sequence[Node],
+        gap: str,
+        escape: Callable[[str], str],
+        follows_word: bool,
+        precedes_word: bool,
+        *,
+        precedes_sign: bool,
     ) -> str:
-        """Return single tags between two words, with space beside them as in the source."""
+        """Return single tags between two words, with space beside them as in the source; none before a full stop."""
         text, has_space = "", False
         other = gap.strip()  # characters that are no words
         for node in nodes:
@@ -117,7 +127,7 @@ class Placing:
                 text += " "
                 has_space = True
             text += node.opening + self._empty(node.children) + node.closing
-        is_open = nodes[-1].has_space_after and precedes_word
+        is_open = nodes[-1].has_space_after and precedes_word and not precedes_sign
         if is_open or (gap[-1:].isspace() and precedes_word and not has_space):
             text += " "
         return text + escape(other)
