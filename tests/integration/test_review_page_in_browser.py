@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from transduce.documents.tmx import read_tmx
+from transduce.memories import Memory
 from transduce.review import KeptTerm, ReviewedText, SimilarPair, write_review
 from transduce.text.pieces import Tag
 
@@ -60,7 +61,7 @@ def saved(browser: Any, folder: Path) -> str:
     return files[0].read_text("utf-8")
 
 
-def test_an_edit_is_saved_as_tmx(browser: Any, page: str, tmp_path: Path) -> None:
+def test_an_edit_is_saved_as_tmx(browser: Any, page: str, transduce: Callable[..., Any], tmp_path: Path) -> None:
     assert browser.evaluate("document.getElementById('save').disabled")
     browser.press("ArrowDown")
     browser.press("Enter")
@@ -82,6 +83,10 @@ def test_an_edit_is_saved_as_tmx(browser: Any, page: str, tmp_path: Path) -> Non
             ("A small dog.", "Ein kleiner Hund. Ja & <nein>.", ""),
             (TEXTS[1].source[0], TEXTS[1].target[0], ""),
         ]
+    [tmx] = folder.glob("*.tmx")
+    built = transduce("memory", "build", tmx, "--src", "en", "--tgt", "de", "--out", tmp_path / "new.tm")
+    assert built.code == 0
+    assert len(Memory(tmp_path / "new.tm")) == 2
 
 
 def test_tags_stay_and_can_be_moved(browser: Any, page: str) -> None:
