@@ -436,6 +436,7 @@ def test_every_verb_and_flag_is_known() -> None:
             found[f"{name} {verb}".strip()] = sorted(options)
     assert found == {
         "attention": ["--device", "--out", "--src", "--tgt"],
+        "align": ["--characters", "--device", "--engine", "--json", "--out", "--precision", "--src", "--tgt"],
         "average": ["--around", "--device", "--json", "--last", "--out", "--update"],
         "corpus get": ["--direction", "--from", "--json", "--out", "--pairs", "--seed"],
         "corpus list": ["--data", "--json"],
@@ -643,6 +644,7 @@ def test_every_verb_and_flag_is_known() -> None:
                 "--report",
                 "--rerank",
                 "--rerank-weight",
+                "--review",
                 "--reward-model",
                 "--shortlist",
                 "--terms",

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from random_models import stored_model
 from small_packages import docx, epub, odf, pptx, xlsx
+from transduce.config import GreedySearchConfig, TransformerConfig
 from transduce.documents import read_document
 from transduce.errors import DataError
-from transduce.inference import DocumentTranslation
+from transduce.inference import DocumentTranslation, Translator
+from transduce.inference.translation.document_files import translate_document
+from transduce.terms import Terms
+from transduce.text import Tokenizers, byte_tokenizer
 from transduce.text.markup import Unit
+from transduce.text.pieces import Tag
 
 SAMPLES: dict[str, bytes] = {  # small documents of each format, by file name
     "lines.txt": "\ufeffOne line.\r\n\r\nTwo\tcolumns \n".encode(),
@@ -191,3 +197,28 @@ def test_every_text_is_translated(name: str) -> None:
 def test_an_unknown_format_is_named() -> None:
     with pytest.raises(DataError, match=r"'a\.xyz' is no document of a known format; known are \.txt"):
         read_document(b"", "a.xyz")
+
+
+@pytest.fixture(scope="module")
+def translator(tmp_path_factory: pytest.TempPathFactory) -> Translator:
+    """A model that knows nothing."""
+    tokenizers = Tokenizers(byte_tokenizer(), byte_tokenizer())
+    n_tokens = tokenizers.tgt.size
+    config = TransformerConfig(
+        d_model=16, d_ff=16, n_heads=2, d_k=8, d_v=8, n_encoder_layers=1, n_decoder_layers=1, src_vocab_size=n_tokens,
+        tgt_vocab_size=n_tokens,
+    )  # fmt: skip
+    model = stored_model(config, tmp_path_factory.mktemp("weights"))
+    return Translator(model, tokenizers, GreedySearchConfig(max_extra_tokens=3), direction="en-de")
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_review_has_all_texts_and_tags(translator: Translator, name: str) -> None:
+    document = translate_document(translator, SAMPLES[name], name, review_terms=Terms())
+    assert document.data == translate_document(translator, SAMPLES[name], name).data
+    report = document.report
+    assert len(document.reviewed) == report.segments - report.kept.get("no-words", 0)
+    for text in document.reviewed:
+        source, target = ({each for each in side if isinstance(each, Tag)} for side in (text.source, text.target))
+        assert text.place
+        assert text.state or source == target

@@ -19,7 +19,7 @@ from transduce.errors import ConfigError, DataError
 from transduce.inference import Reranker, Translator
 from transduce.inference.translation.forced_scores import log_probabilities
 from transduce.inference.translation.translator import Prefix
-from transduce.inference.translation.word_alignment import align_words
+from transduce.inference.translation.word_alignment import OF_NOBODY, align_words
 from transduce.model import Transformer, make_model
 from transduce.text import Tokenizer, Tokenizers, byte_tokenizer, train_bpe, train_wordpiece, word_spans
 
@@ -209,6 +209,8 @@ def test_weights_are_those_of_the_reference_path(translator: Translator) -> None
     for row, tgt_word in enumerate(word_of[1]):
         for column, src_word in enumerate(word_of[0]):
             expected[tgt_word, src_word] += weights_TS[row, column]
+    expected /= expected.sum(1, keepdims=True)
+    expected /= expected.sum(0) + OF_NOBODY
     expected /= expected.sum(1, keepdims=True)
     [aligned] = align_words(translator, [(source, target)])
     np.testing.assert_allclose(aligned.weights_XY, expected, atol=1e-6)

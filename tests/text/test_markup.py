@@ -317,3 +317,27 @@ def test_hostile_markup_takes_linear_time(piece: str) -> None:
             whole = [(0, len(part.text))]
             part.put_back("eins zwei", [(0, 4), (5, 9)], np.ones((2, 1), np.float32), source_words=whole)
     assert time.process_time() - started < 5
+
+
+def test_entities_of_letters_and_signs_are_no_placeholders() -> None:
+    markup = "Caf&eacute;s &amp; bars don&#8217;t &lt;close&gt;&copyx;"
+    [unit] = divide(markup, html_rules(), is_protected=True)
+    assert isinstance(unit, Unit)
+    assert unit.text.startswith("Cafés & bars don’t")
+    assert [node.opening for node in unit.nodes] == ["&lt;", "&gt;"]
+
+
+def test_a_mark_beside_a_pair_with_all_words_stays_outside() -> None:
+    [unit] = divide("<b>Hello world</b>.", html_rules())
+    assert isinstance(unit, Unit)
+    target = "Hallo Welt."
+    weights_XY = np.array([[0.5, 0.3, 0.2], [0.2, 0.5, 0.3], [0.3, 0.4, 0.3]], np.float32)
+    assert unit.placed(target, word_spans(target), weights_XY) == ("<b>Hallo Welt</b>.", 0)
+
+
+def test_a_full_stop_follows_a_tag_without_a_space() -> None:
+    [unit] = divide("They stand with <code>x</code> behind.", html_rules())
+    assert isinstance(unit, Unit)
+    target = "Sie stehen."
+    weights_XY = np.eye(5, dtype=np.float32)[[0, 1, 4]]
+    assert unit.put_back(target, word_spans(target), weights_XY) == "Sie stehen <code>x</code>."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import nullcontext
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from transduce.cli.line_warnings import LineWarnings
@@ -64,11 +64,14 @@ def translate_document(
     split: bool,
     read: DocumentOptions,
     report: Path | None,
+    review: Path | None,
     warnings: Path | None,
     is_json: bool,
 ) -> None:
     """Translate a document, and print what was not translated. Raises ConfigError, DataError or CheckpointError."""
     from transduce.inference.translation import document_files
+    from transduce.inference.translation.loading import read_term_lists
+    from transduce.review import write_review
 
     if is_interactive(source):
         raise ConfigError(f"--format {read['format']} translates a document; name it with --in, or redirect it: < FILE")
@@ -80,10 +83,12 @@ def translate_document(
     if b"\0" in data and is_terminal(out):
         raise ConfigError("the document is no text that a terminal shows; name a file for it with --out")
     translator = load_translator(loading)
+    direction = translator.src_language, translator.tgt_language
+    review_terms = None if review is None else read_term_lists(loading, *direction)
     with LineProgress("translating", None, is_enabled=not is_terminal(out)) as progress:
         translated = document_files.translate_document(
             translator, data, name, search=decoding.applied_to(translator.search), split=split,
-            progress=lambda n_done, n_texts: progress.reach(n_done, of=n_texts), **read,
+            progress=lambda n_done, n_texts: progress.reach(n_done, of=n_texts), review_terms=review_terms, **read,
         )  # fmt: skip
         if out is None or out == STANDARD:
             sys.stdout.buffer.write(translated.data)
@@ -95,6 +100,8 @@ def translate_document(
             told = LineWarnings(progress.log, max_source_tokens=translator.max_source_tokens, write=write)
             told.observe_document(translated.report)
             told.log_counts("texts")
+    if review is not None:
+        write_review(review, translated.reviewed, name=PurePath(name).name, direction=direction)
     if report is not None:
         write_json(report, translated.report.as_json())
     if is_json:

@@ -15,6 +15,7 @@ from transduce.cli import options
 from transduce.cli.bulk import is_pattern, translate_pattern
 from transduce.cli.decoding import decoding_options, flags_of
 from transduce.cli.documents import AUTO, document_format, output_file, translate_document
+from transduce.cli.line_review import LineReview, require_review_file
 from transduce.cli.line_warnings import LineWarnings
 from transduce.cli.list_counts import ListCounts
 from transduce.cli.model_folders import require_model_folders
@@ -74,6 +75,15 @@ def translate(
         Option(
             metavar="FILE",
             help="Write to this file, as JSON, how many texts of a document were translated, which were not, and why.",
+            show_default=False,
+        ),
+    ] = None,
+    review: Annotated[
+        Path | None,
+        Option(
+            metavar="FILE",
+            help="Write a page (HTML) for a person who looks at the translations, with what may be wrong; its edits "
+            "are saved as TMX, for memory build and train --from --tmx.",
             show_default=False,
         ),
     ] = None,
@@ -225,7 +235,7 @@ def translate(
             flags_of(decoding, "kind", "n_best", "n_iterations")
             | {
                 "--rerank": rerank, "--draft": draft, "--best-of": best_of, "--json": json, "--buffer": buffer,
-                "--warnings": warnings, "--alignment": alignment,
+                "--warnings": warnings, "--alignment": alignment, "--review": review,
             },
         )  # fmt: skip
         of_files = job(format=format, wanted=wanted, is_trusted=trust)
@@ -249,6 +259,7 @@ def translate(
         open_binary(source).close()  # checked before the model is loaded
     require_writable("--out", out)
     require_not_read(out, source)
+    require_review_file(review, source=source, out=out)
     if warnings is not None:
         if warnings in (STANDARD, out):
             raise ConfigError("--warnings should be a file of its own: --out, or stdout, has the translations")
@@ -257,14 +268,17 @@ def translate(
     if document:
         read: DocumentOptions = {"format": document, "wanted": wanted, "is_trusted": trust}
         translate_document(
-            loading, decoding, source, out, split=not no_split, read=read, report=report, warnings=warnings,
-            is_json=json,
+            loading, decoding, source, out, split=not no_split, read=read, report=report, review=review,
+            warnings=warnings, is_json=json,
         )  # fmt: skip
         return
     shows_bar = not is_interactive(source) and not is_terminal(out)
     is_scored = json or is_n_best
     if alignment and is_n_best and not json:
         raise ConfigError("--alignment is of the best translation; leave out --n-best, or add --json")
+    if review is not None:
+        not_reviewed = {"--workers": workers > 1, "an input from the terminal": is_interactive(source)}
+        options.require_alone("--review is written by one process, of a file", not_reviewed)
     with ExitStack() as stack:
         if workers > 1 and not is_interactive(source):
             from transduce.bulk import TranslationWorkers
@@ -287,7 +301,7 @@ def translate(
                 split=not no_split,
                 is_scored=is_scored,
                 prefixes=repeat(prefix),
-                is_linked=alignment,
+                is_linked=alignment or review is not None,
                 report=lambda n_lines: progress.reach(n_lines),
             )
         write = stack.enter_context(line_writer(out))
@@ -298,8 +312,14 @@ def translate(
             max_source_tokens=max_source_tokens,
             write=stack.enter_context(line_writer(warnings)) if warnings is not None else lambda line: None,
         )
+        reviewed = None
+        if review is not None:
+            name = "stdin" if source is None else source.name
+            reviewed = LineReview(review, name, loading, (translator.src_language, translator.tgt_language))
         for number, translation in enumerate(translations, start=1):
             line_warnings.observe(translation)
+            if reviewed is not None:
+                reviewed.observe(translation)
             counted.observe(translation)
             output = _output_lines(
                 number,
@@ -312,6 +332,8 @@ def translate(
             for line in output:
                 write(line)
             progress.advance()
+        if reviewed is not None:
+            reviewed.write()
         line_warnings.log_counts()
         counted.log(progress.log)
         if draft is not None and workers == 1:

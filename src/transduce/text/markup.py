@@ -35,7 +35,7 @@ from transduce.text.markup_reading import (
     xml_rules,
 )
 from transduce.text.normalise import composed, visible
-from transduce.text.punctuation import COMMAS, SENTENCE_ENDS, STRONG_PAUSES
+from transduce.text.punctuation import FOLLOWING
 from transduce.text.tag_placing import Node, Placing, Span
 from transduce.text.verbatim import address_spans
 from transduce.text.word_spans import word_spans
@@ -53,7 +53,6 @@ MAX_DEPTH = 100  # of nested inline elements; deeper ones are placed as single t
 _LINE_END = compiled_on_use("(\r\n|\r|\n)")
 _WORDS = compiled_on_use(rf"(?![{SPACELESS}]{{2}})[^\W_][^\W_]")
 _NAMED_ENTITY = compiled_on_use(r"&[A-Za-z_][\w.-]*+;")
-_FOLLOWING = SENTENCE_ENDS + STRONG_PAUSES + COMMAS + ")]}"  # signs without a space before them
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -188,7 +187,11 @@ def _divided(tokens: Sequence[Token], rules: MarkupRules, *, is_protected: bool)
                     for piece in (
                         _without_unknown_entities(line, decode) if rules.kind == "xml" else [Token("text", line)]
                     ):
-                        inline += text_tokens(piece.raw, is_protected=is_protected) if piece.kind == "text" else [piece]
+                        inline += (
+                            text_tokens(piece.raw, is_protected=is_protected, decode=decode)
+                            if piece.kind == "text"
+                            else [piece]
+                        )
         else:
             inline.append(token)
     yield unit()
@@ -221,9 +224,19 @@ def _joined(parts: Iterable[str | Unit]) -> list[str | Unit]:
     return joined
 
 
-def text_tokens(text: str, *, is_protected: bool) -> list[Token]:
-    """Return a text as tokens. ``is_protected``: its URLs, addresses and placeholders are single tags."""
-    return list(_cut(text, address_spans(text))) if is_protected else [Token("text", text)]
+def text_tokens(text: str, *, is_protected: bool, decode: Callable[[str], str] = str) -> list[Token]:
+    """Return a text as tokens. ``is_protected``: its URLs, addresses and placeholders are single tags.
+
+    What ``decode`` makes a letter or a sign other than an angle bracket, such as "&eacute;", is no placeholder.
+    """
+    if not is_protected:
+        return [Token("text", text)]
+    spans = address_spans(text)
+    return list(_cut(text, [(start, end) for start, end in spans if _is_kept(text[start:end], decode)]))
+
+
+def _is_kept(string: str, decode: Callable[[str], str]) -> bool:
+    return not string.startswith("&") or decode(string) in (string, "<", ">")
 
 
 def _without_unknown_entities(text: str, decode: Callable[[str], str]) -> Iterator[Token]:
@@ -288,7 +301,7 @@ def unit_of(
         if (not is_pair or begins_another) and not shows_nothing and _are_words(previous, following):
             pieces.append(" ")
             length += 1
-        elif not is_pair and pieces and pieces[-1][-1:].isspace() and (following.isspace() or following in _FOLLOWING):
+        elif not is_pair and pieces and pieces[-1][-1:].isspace() and (following.isspace() or following in FOLLOWING):
             pieces[-1] = pieces[-1][:-1]
             length -= 1
         if index in starts and stack[-1][0] == starts[index]:
@@ -297,7 +310,7 @@ def unit_of(
             stack.pop()
             continue
         is_element = token.kind == "single" and token.name != "" and "</" in token.raw
-        is_note = is_element and not previous.isspace() and (following.isspace() or following in _FOLLOWING)
+        is_note = is_element and not previous.isspace() and (following.isspace() or following in FOLLOWING)
         node = Node(token.raw, "", length, length, previous.isspace(), following.isspace(), is_note)
         stack[-1][1].append(node)
         if index in ends and len(stack) <= MAX_DEPTH:

@@ -5,7 +5,7 @@ Each string is a set of characters; none of them is special within the brackets 
 
 from __future__ import annotations
 
-__all__ = ["COMMAS", "SENTENCE_ENDS", "STRONG_PAUSES", "SURE_ENDS"]
+__all__ = ["COMMAS", "FOLLOWING", "SENTENCE_ENDS", "STRONG_PAUSES", "SURE_ENDS"]
 
 # Full stops, question and exclamation marks that end nothing but a sentence.
 SURE_ENDS = (
@@ -32,3 +32,5 @@ SENTENCE_ENDS = SURE_ENDS + ".．…"
 # Semicolons and colons: a longer pause than that of a comma. The dot is Greek.
 STRONG_PAUSES = ";:；：﹔﹕︔︓·؛܃܄܅፤፥፦᠄៖།꛶꛴"
 COMMAS = ",，、､︐︑﹐﹑،⹁՝፣߸᠂᠈၊꓾꘍꛵"
+
+FOLLOWING = SENTENCE_ENDS + STRONG_PAUSES + COMMAS + ")]}"  # signs without a space before them

@@ -18,13 +18,13 @@ from itertools import accumulate, chain
 from typing import TYPE_CHECKING
 
 from transduce.imports import numpy as np
+from transduce.text.punctuation import FOLLOWING
+from transduce.text.trusted_weights import Span, is_mark, trusted_weights
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = ["Node", "Placing", "Span"]
-
-Span = tuple[int, int]  # (start, end)
 
 
 @dataclass(slots=True, eq=False)
@@ -39,39 +39,6 @@ class Node:
     has_space_after: bool
     is_note: bool = False  # it follows the word before it, like the mark of a note
     children: list[Node] = field(default_factory=list)
-
-
-def _trusted(
-    weights_XY: NDArray[np.float32],
-    source: str,
-    source_words: Sequence[Span],
-    target: str,
-    target_words: Sequence[Span],
-) -> NDArray[np.float32]:
-    """Return the weights with rows that sum to 1, without what attention is known to get wrong.
-
-    Where nothing fits, attention rests on punctuation: so words belong to words only, and a punctuation mark to equal
-    ones, or to all words alike. What has other characters than letters, a number or a URL, belongs to equal ones.
-    """
-    n_source, n_target = len(source_words), len(target_words)
-    if weights_XY.shape != (n_target, n_source):
-        weights_XY = np.full((n_target, n_source), 1 / max(1, n_source), np.float32)
-    sources = [source[start:end] for start, end in source_words]
-    is_word_Y = np.array([not _is_mark(word) for word in sources], bool)
-    equal_Y: dict[str, NDArray[np.bool_]] = {}  # by target word
-    trusted_XY = weights_XY.astype(np.float32) + np.float32(1e-6)
-    for row, (start, end) in enumerate(target_words):
-        word = target[start:end]
-        if word not in equal_Y and not word.isalpha():
-            equal_Y[word] = np.array([each == word for each in sources], bool)
-        is_equal = word in equal_Y and (_is_mark(word) or equal_Y[word].any())
-        trusted_XY[row] *= equal_Y[word] if is_equal else is_word_Y
-    totals_X1 = trusted_XY.sum(1, keepdims=True)
-    return np.where(totals_X1 > 0, trusted_XY / np.where(totals_X1 > 0, totals_X1, 1), 1 / max(1, n_source))
-
-
-def _is_mark(word: str) -> bool:
-    return not any(map(str.isalnum, word))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,11 +65,11 @@ class Placing:
         weights_XY: NDArray[np.float32],
     ) -> Placing:
         """Prepare the places of tags, given how much each target word belongs to each source word."""
-        weights_XY = _trusted(weights_XY, source, source_words, target, target_words)
+        weights_XY = trusted_weights(weights_XY, source, source_words, target, target_words)
         zeros_X1 = np.zeros((len(target_words), 1), np.float32)
         sums_XY = np.concatenate((zeros_X1, np.cumsum(weights_XY, axis=1)), axis=1)
         starts, ends = [start for start, _ in source_words], [end for _, end in source_words]
-        is_word = [not _is_mark(source[start:end]) for start, end in source_words]
+        is_word = [not is_mark(source[start:end]) for start, end in source_words]
         n_words_before = [*accumulate(is_word, initial=0)]
         return cls(source, source_words, target, target_words, sums_XY, starts, ends, n_words_before)
 
@@ -135,15 +102,24 @@ class Placing:
             gap_end = self.target_words[place][0] if place < high else end
             gap_start, gap_end = max(gap_start, cursor), max(gap_end, cursor)
             pieces.append(escape(self.target[cursor:gap_start]))
-            pieces.append(self._gap(group, self.target[gap_start:gap_end], escape, place > low, place < high))
+            precedes_sign = place < high and self.target[gap_end] in FOLLOWING
+            gap = self.target[gap_start:gap_end]
+            pieces.append(self._gap(group, gap, escape, place > low, place < high, precedes_sign=precedes_sign))
             cursor = gap_end
             index += len(group)
         return "".join([*pieces, escape(self.target[cursor:end])])
 
     def _gap(
-        self, nodes: Sequence[Node], gap: str, escape: Callable[[str], str], follows_word: bool, precedes_word: bool
+        self,
+        nodes: Sequence[Node],
+        gap: str,
+        escape: Callable[[str], str],
+        follows_word: bool,
+        precedes_word: bool,
+        *,
+        precedes_sign: bool,
     ) -> str:
-        """Return single tags between two words, with space beside them as in the source."""
+        """Return single tags between two words, with space beside them as in the source; none before a full stop."""
         text, has_space = "", False
         other = gap.strip()  # characters that are no words
         for node in nodes:
@@ -151,7 +127,7 @@ class Placing:
                 text += " "
                 has_space = True
             text += node.opening + self._empty(node.children) + node.closing
-        is_open = nodes[-1].has_space_after and precedes_word
+        is_open = nodes[-1].has_space_after and precedes_word and not precedes_sign
         if is_open or (gap[-1:].isspace() and precedes_word and not has_space):
             text += " "
         return text + escape(other)
@@ -177,7 +153,7 @@ class Placing:
                     values_X = np.ones_like(values_X)
                 elif words := self._without_letters(first, last):
                     values_X = np.where(self._may_be_X(words, values_X, low), values_X, TAKEN)
-                elif values_X.max(initial=-1) + 0.5 <= self._chance(first, last):
+                elif values_X.max(initial=-1) + 0.5 <= self._chance(first, last) < 1:
                     self.guessed.append(node)
                     values_X = self._by_position_X(first, last, low, high) if n_pairs > 1 else np.ones_like(values_X)
                 found.append((float(values_X.max(initial=-1)), node, values_X))
@@ -199,7 +175,10 @@ class Placing:
         return bisect_right(self.ends, node.start), bisect_left(self.starts, node.end)
 
     def _chance(self, first: int, last: int) -> float:
-        """Return how much a target word would belong to a range of source words if it belonged to all words alike."""
+        """Return how much a target word would belong to a range of source words if it belonged to all words alike.
+
+        1 or more if all words are in the range, and only marks beside it.
+        """
         n_words_before = self.n_words_before
         return (n_words_before[last] - n_words_before[first]) / max(1, n_words_before[-1]) * (1 + TOLERANCE)
 

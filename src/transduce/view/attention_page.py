@@ -1,8 +1,7 @@
 """The attention weights of translations as one self-contained HTML page. Section 3.2.3; figures 3 to 5.
 
 The template (``attention_page.html``, ``.css``, two ``.js``) lies beside this file and is inlined with the data.
-Weights are stored as bytes, ``round(255 * weight)``, deflated, in base64. The page's content security policy allows no
-network and no script but its own, so text that looks like HTML stays text.
+Weights are stored as bytes, ``round(255 * weight)``, deflated, in base64.
 
 Shapes: L layers, H heads, T target or query positions, S source or key positions.
 """
@@ -10,15 +9,10 @@ Shapes: L layers, H heads, T target or query positions, S source or key position
 from __future__ import annotations
 
 import base64
-import hashlib
-import html
-import json
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
-from string import Template
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +20,7 @@ from numpy.typing import NDArray
 from transduce.errors import DataError, ShapeError
 from transduce.files import write_text
 from transduce.model import AttentionKind
+from transduce.pages import filled_page
 from transduce.view.svg import Weights, shortened_text
 
 __all__ = ["AttentionMaps", "Picture", "attention_page", "write_attention_page"]
@@ -132,35 +127,11 @@ def write_attention_page(path: Path, examples: Sequence[AttentionMaps], *, title
 
 def attention_page(examples: Sequence[AttentionMaps], *, title: str) -> str:
     """Return the page of ``write_attention_page`` as HTML. Its heading is ``title``, cut after 72 characters."""
-    style = _asset("attention_page.css")
-    script = "".join(map(_asset, ("attention_drawing.js", "attention_page.js", "attention_maps.js")))
-    return Template(_asset("attention_page.html")).substitute(
-        title=html.escape(title),
-        heading=html.escape(shortened_text(title, MAX_HEADING_LENGTH)),
-        style=style,
-        style_hash=_content_hash(style),
-        script=script,
-        script_hash=_content_hash(script),
-        data=_script_safe_json([_record(maps) for maps in examples]),
-    )
-
-
-def _asset(name: str) -> str:
-    return (resources.files("transduce.view") / name).read_text(encoding="utf-8")
-
-
-def _content_hash(text: str) -> str:
-    """Return the content-security-policy hash of an inline script or style."""
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
-
-
-def _script_safe_json(value: object) -> str:
-    r"""Return JSON that cannot end the script element around it: ASCII, with ``<`` escaped.
-
-    >>> _script_safe_json("</script>")
-    '"\\u003c/script>"'
-    """
-    return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")
+    return filled_page(
+        __package__, "attention_page.html", style="attention_page.css",
+        scripts=("attention_drawing.js", "attention_page.js", "attention_maps.js"),
+        data=[_record(maps) for maps in examples], title=title, heading=shortened_text(title, MAX_HEADING_LENGTH),
+    )  # fmt: skip
 
 
 def _record(maps: AttentionMaps) -> dict[str, object]:

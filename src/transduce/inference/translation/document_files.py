@@ -5,6 +5,7 @@ from __future__ import annotations
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE, BOM_UTF32_BE
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path, PurePath
 from typing import IO, TYPE_CHECKING, Unpack
@@ -21,6 +22,8 @@ from transduce.inference.translation.document_translation import (
 )
 from transduce.inference.translation.progress import Progress, progress_callback
 from transduce.inference.translation.remembered import recalled
+from transduce.review import ReviewedText, write_review
+from transduce.terms import Terms
 
 if TYPE_CHECKING:
     from transduce.inference.translation.best_of_samples import BestOfSamples
@@ -48,11 +51,13 @@ def translate_document(
     search: SearchConfig | None = None,
     split: bool = True,
     progress: bool | Progress = False,
+    review_terms: Terms | None = None,
     **options: Unpack[DocumentOptions],
 ) -> TranslatedDocument:
     """Translate the bytes of a document, which messages call ``name``.
 
     ``search`` and ``split`` are those of ``Translator.translate_lines``, ``options`` those of ``DocumentTranslation``.
+    With ``review_terms``, which may be none, the result has the texts for a review, and the model reads them once more.
     ``progress=True`` shows a bar on stderr; a function gets the number of texts done, and of all. Raises DataError and
     ConfigError as ``DocumentTranslation``.
     """
@@ -64,9 +69,16 @@ def translate_document(
     with progress_callback(progress, len(work.units)) as show:
         lines = translator.translate_lines(
             work.units, search=search, split=split, is_scored=False, chunk_lines=CHUNK_UNITS,
-            report=lambda n_done: show(n_done, len(work.units)),
+            is_linked=review_terms is not None, report=lambda n_done: show(n_done, len(work.units)),
         )  # fmt: skip
-        return work.finished([(each.text, each.warnings) for each in lines])
+        translations = [*lines]
+    finished = work.finished([(each.text, each.warnings) for each in translations])
+    if review_terms is None:
+        return finished
+    from transduce.inference.translation.review import reviewed_segments
+
+    reviewed = reviewed_segments(work, translations, review_terms, translator.memory)
+    return replace(finished, reviewed=[*reviewed])
 
 
 def translate_file(
@@ -77,12 +89,16 @@ def translate_file(
     search: SearchConfig | None = None,
     split: bool = True,
     progress: bool | Progress = False,
+    review: Path | None = None,
+    terms: Terms | None = None,
     **options: Unpack[DocumentOptions],
 ) -> DocumentReport:
     """Translate a document to a file, or to one of its name in the folder ``out``; as ``Translator.translate_file``.
 
-    Files whose names end in .gz or .xz are compressed. Plain text is translated in pieces, whose report is one.
+    Files whose names end in .gz or .xz are compressed. Plain text is translated in pieces, whose report is one. The
+    page ``review`` says which ``terms`` are kept.
     """
+    review_terms = None if review is None else terms or Terms()
     target, name, format = output_path(source, out), document_name(source), options.get("format", "")
     if target.exists() and target.samefile(source):
         raise ConfigError(f"{target} would overwrite the document itself; name another file")
@@ -92,12 +108,16 @@ def translate_file(
         with open_binary(source) as stream:
             data = read_bytes(stream, str(source))
         translated = translate_document(
-            translator, data, name, search=search, split=split, progress=progress, **options
+            translator, data, name, search=search, split=split, progress=progress, review_terms=review_terms, **options
         )
         write_bytes(target, translated.data)
+        if review is not None:
+            direction = translator.src_language, translator.tgt_language
+            write_review(review, translated.reviewed, name=source.name, direction=direction)
         return translated.report
     options["format"] = LINES
     report: DocumentReport | None = None
+    reviewed = list[ReviewedText]()
     n_lines = _n_lines(source) if progress else 0
     with (
         open_binary(source) as stream,
@@ -110,12 +130,17 @@ def translate_file(
             n_more, options["first_line"] = data.count(b"\n"), n_done + 1
             of_piece = translate_document(
                 translator, data, f"{name} from line {n_done + 1:,}" if n_done else name, search=search, split=split,
-                progress=lambda done, n_texts: show(n_done + n_more * done // max(1, n_texts), n_lines), **options,  # noqa: B023 - called at once
+                progress=lambda done, n_texts: show(n_done + n_more * done // max(1, n_texts), n_lines),  # noqa: B023 - called at once
+                review_terms=review_terms, **options,
             )  # fmt: skip
             written.write(of_piece.data)
+            reviewed += of_piece.reviewed
             report = of_piece.report if report is None else report.joined(of_piece.report)
             n_done += n_more
     assert report is not None
+    if review is not None:
+        direction = translator.src_language, translator.tgt_language
+        write_review(review, reviewed, name=source.name, direction=direction)
     return report
 
 

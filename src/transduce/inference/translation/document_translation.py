@@ -7,10 +7,10 @@ model: its caller passes the translations. Where a text is not translated, it st
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal, TypedDict, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args
 
 from transduce.config import Wanted
 from transduce.documents import Reading, Segment, format_named, format_of, read_document
@@ -22,8 +22,11 @@ from transduce.text import needs_translation, word_spans
 from transduce.text.markup import Unit
 from transduce.text.tag_placing import Node
 
+if TYPE_CHECKING:
+    from transduce.review import ReviewedText
+
 __all__ = [
-    "Check", "DocumentOptions", "DocumentReport", "DocumentTranslation", "Kept", "Recall", "Remark",
+    "Check", "DocumentOptions", "DocumentReport", "DocumentTranslation", "Kept", "Outcome", "Recall", "Remark",
     "TranslatedDocument",
 ]  # fmt: skip
 
@@ -119,10 +122,11 @@ class TranslatedDocument:
 
     data: bytes
     report: DocumentReport
+    reviewed: Sequence[ReviewedText] = ()  # its texts for the page of a person, if asked for
 
 
 @dataclass(slots=True)
-class _Result:
+class Outcome:
     """What becomes of a segment: its translation, or why it has none."""
 
     target: str | None = None
@@ -144,7 +148,7 @@ class DocumentTranslation:
     _written: Callable[[Sequence[str | None]], bytes]
     _check: Check
     _indices: Mapping[int, int]  # from a segment that a model translates to its unit
-    _results: list[_Result] = field(default_factory=list)
+    _results: list[Outcome] = field(default_factory=list)
 
     @classmethod
     def of(
@@ -170,7 +174,7 @@ class DocumentTranslation:
         document = read_document(data, name, Reading(is_protected, wanted, is_trusted, first_line), format=found.name)
         segments = document.segments
         results = [
-            _Result(
+            Outcome(
                 kept="not-wanted" if not each.is_wanted
                 else None if needs_translation(each.unit.text)
                 else "no-words"
@@ -201,18 +205,23 @@ class DocumentTranslation:
             self._results[index] = self._judged(self.segments[index], *translations[number])
         data, refused = held(self._written, [each.target for each in self._results])
         for index, reason in refused.items():
-            self._results[index] = _Result(kept="refused", detail=reason)
+            self._results[index] = Outcome(kept="refused", detail=reason)
         return TranslatedDocument(data, self._report())
 
-    def _judged(self, segment: Segment, target: str, flags: Sequence[Flag]) -> _Result:
+    def outcomes(self) -> Iterator[tuple[Segment, Outcome, int | None]]:
+        """Yield each segment, what became of it, and the number of its unit if a model translated it."""
+        for index, (segment, outcome) in enumerate(zip(self.segments, self._results, strict=True)):
+            yield segment, outcome, self._indices.get(index)
+
+    def _judged(self, segment: Segment, target: str, flags: Sequence[Flag]) -> Outcome:
         unit = segment.unit
         if lost := unit.lost_tags(target):
-            return _Result(kept="tags", detail=f"the translation lacks {' '.join(lost)}")
+            return Outcome(kept="tags", detail=f"the translation lacks {' '.join(lost)}")
         if fault := self._check(segment, target):
-            return _Result(kept="placeholders", detail=fault)
+            return Outcome(kept="placeholders", detail=fault)
         if _is_equal(unit, target):
-            return _Result(kept="untranslated" if "untranslated" in flags else "equal")
-        return _Result(target, flags=flags)
+            return Outcome(kept="untranslated" if "untranslated" in flags else "equal")
+        return Outcome(target, flags=flags)
 
     def _report(self) -> DocumentReport:
         kept = Counter(each.kept for each in self._results if each.kept is not None)

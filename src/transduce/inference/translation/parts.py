@@ -8,6 +8,7 @@ from typing import Literal, get_args
 
 from transduce.inference.translation.word_links import Link
 from transduce.memories import Match
+from transduce.text.pieces import Piece
 
 __all__ = [
     "FLAGS", "Flag", "ScoredText", "TranslatedSegment", "Translation", "best_combinations", "distinct_texts",
@@ -58,6 +59,8 @@ class Translation:
     n_segments: int = 1  # usually the number of sentences
     links: tuple[Link, ...] = ()  # which of its words belong to which of the source, if asked for
     matches: tuple[Match, ...] = ()  # of a memory: the pair that was taken, or those that are like the source
+    words: tuple[tuple[str, float], ...] = ()  # its words with their log-probabilities in nats, if asked for
+    pieces: tuple[Piece, ...] = ()  # its words and tags apart, if asked for; of a unit of a document
 
     @property
     def text(self) -> str:

@@ -52,6 +52,8 @@ __all__ = ["SegmentTranslator"]
 class SegmentTranslator(TrainedModel):
     """Translates single sentences: ``Translator`` without what divides lines and puts them together."""
 
+    terms = Terms()  # what translations should have, and what not
+
     def __init__(
         self,
         model: EncoderDecoder | StoredModel,

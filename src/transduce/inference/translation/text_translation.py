@@ -14,6 +14,7 @@ Shapes: X target words, Y source words.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
@@ -31,6 +32,7 @@ from transduce.inference.translation.text_division import DividedText, DividedUn
 from transduce.inference.translation.word_links import Link, word_links
 from transduce.text import spaces_between, word_spans
 from transduce.text.markup import Span
+from transduce.text.pieces import Piece, marked, pieces_of_marked
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,11 +46,15 @@ Pair = tuple[str, str]  # a sentence and its translation
 
 
 class WordWeights(Protocol):
-    """How much each word of a translation belongs to each word of its source."""
+    """How much each word of a translation belongs to each word of its source, and how probable it is."""
 
     @property
     def weights_XY(self) -> NDArray[np.float32]:
         """Rows sum to 1."""
+
+    @property
+    def word_log_probs(self) -> Sequence[tuple[str, float]]:
+        """The words of the translation, and their log-probabilities in nats."""
 
 
 _Weights = Mapping[Pair, WordWeights]
@@ -58,7 +64,7 @@ class TextTranslation:
     """What a model has to do for some texts, and the result."""
 
     def __init__(self, texts: Sequence[DividedText], *, tgt_language: str, is_linked: bool = False) -> None:
-        """``is_linked``: the result has the links between words."""
+        """``is_linked``: the result has the links between words, their probabilities, and tags apart from words."""
         self._texts, self._tgt_language, self._is_linked = texts, tgt_language, is_linked
         sentences = chain.from_iterable(text.sentences for text in texts)
         self.sentences: list[Sentence] = list(dict.fromkeys(sentences))  # each once
@@ -101,19 +107,28 @@ class TextTranslation:
             for (version, _), choice in zip(written, choices, strict=True)
         )
         n_segments = sum(len(unit.segments) for unit in text.units)
-        links = self._links(text, versions[0].text, choices[0], weights) if self._is_linked else ()
-        return Translation(text.source, versions, in_order(flags), max(1, n_segments), links)
+        translation = Translation(text.source, versions, in_order(flags), max(1, n_segments))
+        if not self._is_linked:
+            return translation
+        pairs = self._chosen_pairs(text, choices[0])
+        return replace(
+            translation,
+            links=self._links(text, versions[0].text, pairs, weights),
+            words=tuple(chain.from_iterable(weights[pair].word_log_probs for pair in pairs if pair in weights)),
+            pieces=self._pieces(text, choices[0], weights),
+        )
 
-    def _links(
-        self, text: DividedText, target: str, choice: Sequence[ScoredText], weights: _Weights
-    ) -> tuple[Link, ...]:
-        """Return the links of a text and one of its translations; none where tags stand within a sentence."""
+    def _chosen_pairs(self, text: DividedText, choice: Sequence[ScoredText]) -> list[Pair]:
+        """Return the segments of a text with their translations."""
         chosen = iter(choice)
-        pairs = [
+        return [
             (segment.text, written)
             for unit in text.units
             for segment, written in zip(unit.segments, _targets(unit, chosen), strict=True)
         ]
+
+    def _links(self, text: DividedText, target: str, pairs: Sequence[Pair], weights: _Weights) -> tuple[Link, ...]:
+        """Return the links of a text and one of its translations; none where tags stand within a sentence."""
         sources, targets = [source for source, _ in pairs], [written for _, written in pairs]
         places = zip(pairs, _places(text.source, sources), _places(target, targets), strict=True)
         blocks = []
@@ -122,6 +137,15 @@ class TextTranslation:
                 words = (_shifted(word_spans(pair[0]), in_source), _shifted(word_spans(pair[1]), in_target))
                 blocks.append((*words, _block(pair, (len(words[1]), len(words[0])), weights)))
         return word_links(text.source, target, blocks)
+
+    def _pieces(self, text: DividedText, choice: Sequence[ScoredText], weights: _Weights) -> tuple[Piece, ...]:
+        """Return a version of a text that is a unit of a document, its words and tags apart; () for others."""
+        part = text.parts[0] if len(text.parts) == 1 else ""
+        if isinstance(part, str):
+            return ()
+        unit = replace(part.unit, escape=marked, before="", after="")
+        rendered, _ = self._unit(replace(part, unit=unit), _targets(part, iter(choice)), weights)
+        return pieces_of_marked(unit, rendered)
 
     def _version(self, text: DividedText, choice: Sequence[ScoredText], weights: _Weights) -> tuple[str, int]:
         """Return one of the translations of a text, from those of its sentences; and how many tags are guessed."""

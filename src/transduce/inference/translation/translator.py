@@ -279,6 +279,7 @@ class Translator(SegmentTranslator):
         format: str = "",
         wanted: Wanted = "empty",
         is_trusted: bool = False,
+        review: str | Path | None = None,
         **options: Unpack[SearchKeywords],
     ) -> DocumentReport:
         """Translate a document, such as report.docx, to a file, or to one of its name in the folder ``out``.
@@ -286,15 +287,16 @@ class Translator(SegmentTranslator):
         Its texts are translated with the tags inside them, and everything else stays, byte for byte. ``format="html"``
         reads it so, whatever its name or content tells. Of a file with translations, texts without one are
         ``wanted``, also those that it calls unsure ("fuzzy"), or "all"; new ones are marked as unsure unless
-        ``is_trusted``. Returns what was translated, and what was not and why. Raises DataError for what cannot be read
-        or written, ConfigError for an unknown format.
+        ``is_trusted``. ``review`` is an HTML page that is written for a person who looks at the texts. Returns what was
+        translated, and what was not and why. Raises DataError for what cannot be read or written, ConfigError for an
+        unknown format.
         """
         from transduce.inference.translation.document_files import translate_file
 
         overridden = DecodingOptions(**options).applied_to(search or self.search)
         return translate_file(
             self, Path(source), Path(out), search=overridden, progress=progress, format=format, wanted=wanted,
-            is_trusted=is_trusted,
+            is_trusted=is_trusted, review=None if review is None else Path(review), terms=self.terms,
         )  # fmt: skip
 
     def with_memory(self, memory: Memory) -> Self:

@@ -1,7 +1,9 @@
 """Which source words each word of a translation looked at, and how probable the model found it. Section 3.2.3.
 
-The model reads the translation as if it wrote it (forced decoding). A target word's weights are the encoder-decoder
-attention of the positions that predict its tokens, averaged over the heads of one layer.
+The model reads the translation as if it wrote it (forced decoding). A target word's weights come from the
+encoder-decoder attention of the positions that predict its tokens, averaged over the heads of one layer. Much of it
+rests on few source tokens, such as the full stop, whatever is written: so the attention to a source word is divided by
+all that it gets, which nearly halves the alignment error (``benchmarks/alignment.py``).
 
 Shapes: T target positions, S source positions, X target words, Y source words.
 """
@@ -26,6 +28,8 @@ __all__ = ["AlignedSentence", "align_words"]
 
 Span = tuple[int, int]  # the (start, end) of characters
 
+OF_NOBODY = 0.1  # attention that a source word gets besides that of the target words, so that little stays little
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AlignedSentence:
@@ -37,6 +41,12 @@ class AlignedSentence:
     target_words: tuple[Span, ...]
     weights_XY: NDArray[np.float32]  # rows sum to 1; uniform where the model has no attention
     log_probs_X: tuple[float, ...]  # of each target word given everything before it, in nats
+
+    @property
+    def word_log_probs(self) -> list[tuple[str, float]]:
+        """The words of the target, and their log-probabilities."""
+        words = [self.target[start:end] for start, end in self.target_words]
+        return list(zip(words, self.log_probs_X, strict=True))
 
 
 def align_words(translator: SegmentTranslator, pairs: Sequence[tuple[str, str]]) -> list[AlignedSentence]:
@@ -109,7 +119,10 @@ def _word_weights(
     n_target_words: int,
     n_source_words: int,
 ) -> NDArray[np.float32]:
-    """Return the weights between words, (X, Y): summed over the tokens of a source word, averaged over the target's."""
+    """Return the weights between words, (X, Y): summed over the tokens of a source word, averaged over the target's.
+
+    Then divided by those of all target words.
+    """
     words_XY = np.zeros((n_target_words, n_source_words), np.float32)
     if weights_TS is not None:
         rows = [(position, word) for position, word in enumerate(tgt_word_of) if word is not None]
@@ -119,9 +132,15 @@ def _word_weights(
             by_column_TY = np.zeros((len(rows), n_source_words), np.float32)
             np.add.at(by_column_TY.T, list(column_words), weights_TS[np.ix_(row_positions, column_positions)].T)
             np.add.at(words_XY, list(row_words), by_column_TY)
-    totals_X1 = words_XY.sum(1, keepdims=True)
-    uniform = 1 / max(1, n_source_words)
-    return np.where(totals_X1 > 0, words_XY / np.where(totals_X1 > 0, totals_X1, 1), uniform).astype(np.float32)
+    words_XY = _rows_normalised(words_XY)
+    shares_XY = _rows_normalised(words_XY / (words_XY.sum(0) + np.float32(OF_NOBODY)))
+    is_known_X1 = words_XY.any(1, keepdims=True)
+    return np.where(is_known_X1, shares_XY, 1 / max(1, n_source_words)).astype(np.float32)
+
+
+def _rows_normalised(weights_XY: NDArray[np.float32]) -> NDArray[np.float32]:
+    totals_X1: NDArray[np.float32] = weights_XY.sum(1, keepdims=True)
+    return np.divide(weights_XY, totals_X1, where=totals_X1 > 0, out=np.zeros_like(weights_XY))
 
 
 def _word_log_probs(
