@@ -36,6 +36,7 @@ import numpy as np
 from lxml import etree, html
 
 from transduce.documents import Document, Segment, all_formats, read_document
+from transduce.documents.pairs import PAIR_ENDINGS
 from transduce.errors import DataError
 from transduce.inference import Translator
 from transduce.inference.translation.document_translation import DocumentTranslation
@@ -172,8 +173,10 @@ def model_faults(
 ) -> Iterator[tuple[str, str]]:
     """Yield what a translation was tried for, and what was wrong; "" if nothing was."""
     greedy = translator.search.model_copy(update={"beam_size": 1})
+    is_pairs = path.suffix in PAIR_ENDINGS["po"] + PAIR_ENDINGS["xliff"]
+    language = "" if is_pairs else translator.tgt_language  # those of other languages are tried, too
     work = DocumentTranslation.of(
-        data, path.name, tgt_language=translator.tgt_language, is_protected=not translator.has_masks, wanted="all"
+        data, path.name, tgt_language=language, is_protected=not translator.has_masks, wanted="all"
     )
     lines = list(translator.translate_lines(work.units, search=greedy, is_scored=False))
     try:
@@ -190,8 +193,7 @@ def model_faults(
     tally.kept.update(report.kept)
     tally.warnings.update(report.warnings)
     before, after = document.segments, again.segments
-    is_pairs = report.format in ("po", "xliff")
-    yield BY_MODEL[0], "" if is_pairs else lost_text([each.text for each in lines], after)
+    yield BY_MODEL[0], "" if is_pairs else lost_text([each.text for each in lines], translated.data, after)
     yield BY_MODEL[1], other_tree(data, translated.data, report.format)
     # A line end inside a clause may end a text of the translation: then there are others.
     pairs = list(zip(before, after, strict=True)) if len(before) == len(after) else []
@@ -207,18 +209,14 @@ def model_faults(
     yield BY_MODEL[4], "" if report.format != "po" or checks(translated.data) or not checks(data) else "no longer valid"
 
 
-def lost_text(translations: Iterable[str], found: Iterable[Segment]) -> str:
+def lost_text(translations: Iterable[str], written: bytes, found: Iterable[Segment]) -> str:
     """Return a translation that is not in a document; "" if all are. Letters and digits count, tags do not."""
-    there = [characters(each.unit.raw) for each in found]
-    known, whole = {*there}, "".join(there)
-    return next(
-        (
-            repr(each[:200])
-            for each in translations
-            if needs_translation(TAGS.sub("", each)) and (key := characters(each)) not in known and key not in whole
-        ),
-        "",
-    )
+    parts = [part for part in parts_of(written).values() if part.lstrip()[:200].startswith(MARKUP)]
+    there = [part.decode("utf-8", "replace") for part in parts]
+    there += [each.unit.raw for each in found]  # those inside tags, too
+    whole = "".join(map(characters, there))
+    words = ((each, characters(each)) for each in translations if needs_translation(TAGS.sub("", each)))
+    return next((repr(each[:200]) for each, key in words if key not in whole), "")
 
 
 def characters(markup: str) -> str:
@@ -266,14 +264,18 @@ def parts_of(data: bytes) -> dict[str, bytes]:
 def other_tree(data: bytes, written: bytes, format: str) -> str:
     """Return where the trees of two documents differ; "" if they do not, or have none."""
     before, after = parts_of(data), parts_of(written)
+    parse = html.document_fromstring if format == "html" else etree.fromstring
     if list(before) != list(after):
         return "other members"
     for name, part in before.items():
         if part == after[name] or not (format == "html" or part.lstrip()[:200].startswith(MARKUP)):
             continue
         try:
-            parse = html.document_fromstring if format == "html" else etree.fromstring
-            fault = other_element(parse(part), parse(after[name]), is_office=format in OFFICE)
+            root = parse(part)
+        except etree.LxmlError:
+            continue  # it was none before
+        try:
+            fault = other_element(root, parse(after[name]), is_office=format in OFFICE)
         except etree.LxmlError as error:
             fault = str(error)
         if fault:
