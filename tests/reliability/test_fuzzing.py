@@ -27,7 +27,7 @@ pytestmark = [
 FUZZ = Path(__file__).with_name("fuzz.py")
 FORMATS = (
     "model", "store", "prepared", "checkpoint", "tokenizer", "run", "recipe", "resume", "entry", "archive", "text",
-    "compressed", "trees", "command", "descriptors", "opus", "marian",
+    "compressed", "trees", "command", "descriptors", "documents", "opus", "marian",
 )  # fmt: skip
 PROTECTED = ("model", "store", "prepared", "checkpoint")
 MOST_TOLD = 20

@@ -13,7 +13,9 @@ from typing import Protocol
 from transduce.config import Wanted
 from transduce.text.markup import Unit
 
-__all__ = ["Document", "Format", "Reading", "Segment"]
+__all__ = ["MAX_TEXT_BYTES", "Document", "Format", "Reading", "Segment"]
+
+MAX_TEXT_BYTES = 16 << 20  # of a document, or a part of it, whose texts are read: they take up to 80 times the memory
 
 
 @dataclass(frozen=True, slots=True)

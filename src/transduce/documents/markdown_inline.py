@@ -149,8 +149,11 @@ class Inline:
             tokens.clear()
             wrap = _WRAP.search(located.text, start, end)
             n_columns = max(map(len, located.text[start:end].split("\n")))
+            has_long_fence = "``" in located.text[start:end]
 
             def written(text: str) -> str:
+                if not has_long_fence:
+                    text = text.replace("``", "` `")  # two pieces of code side by side
                 text = self._marked(text) if has_emphasis else text
                 return write(_wrapped(text, n_columns, self._raw(located, *wrap.span())) if wrap else text)
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from transduce.documents.document import Document, Reading, Segment
+from transduce.documents.document import MAX_TEXT_BYTES, Document, Reading, Segment
 from transduce.documents.package import Package
 from transduce.documents.runs import MarkedPart, Marker, with_language
 from transduce.documents.xml_tree import Element, find_elements, xml_text
@@ -38,11 +38,14 @@ def read_part(
     Raises DataError, with its name, if it cannot be read.
     """
     data = package.read(name)
+    if not any(each in data for each in kind.only_with):
+        return MarkedPart(b"", "utf-8", "", "", {})  # it is never written
     try:
+        if len(data) > MAX_TEXT_BYTES:
+            raise DataError(f"it has {len(data):,} bytes, of which {MAX_TEXT_BYTES:,} are read at once; divide it")
         text, encoding = xml_text(data)
         marker = Marker(data, text, encoding, reading.is_protected, kind.place, language)
-        if any(each in data for each in kind.only_with):
-            find_elements(marker.utf8, kind.names, namespaces, lambda element: kind.add(element, marker))
+        find_elements(marker.utf8, kind.names, namespaces, lambda element: kind.add(element, marker))
     except DataError as error:
         raise DataError(f"{shown(name)}: {error}") from None
     return marker.part()

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain
 from re import escape
 from typing import Literal
@@ -156,10 +157,11 @@ def fault_in(segment: Segment, target: str) -> str:
     return checked(segment.unit.raw, target, segment.placeholders).fault if segment.placeholders else ""
 
 
-def _strings(text: str, *, has_kind: bool) -> Iterator[str]:
-    """Yield the tags of a message, and, if the file does not name their kind, what looks like placeholders."""
+@lru_cache(maxsize=256)  # a message is compared several times
+def _strings(text: str, *, has_kind: bool) -> tuple[str, ...]:
+    """Return the tags of a message, and, if the file does not name their kind, what looks like placeholders."""
     kinds = ("tag",) if has_kind else ("tag", "placeholder")
-    return (each.text for each in verbatim_strings(text) if each.kind in kinds)
+    return tuple(each.text for each in verbatim_strings(text) if each.kind in kinds)
 
 
 def _faults(source: str, target: str, families: Collection[Family]) -> Iterator[str]:

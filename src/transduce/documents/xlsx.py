@@ -167,12 +167,10 @@ def _fixed_names(package: Package, types: Mapping[str, str]) -> set[str]:
                 add = _adder(found)
                 find_elements(package.read(part), (element,), NAMESPACES, add)
     if names:
-        formulas = [package.read(part) for part, kind in types.items() if kind.endswith(_WITH_FORMULAS)]
-        fixed |= {
-            name
-            for name in names
-            if not _NOT_IN_NAMES.isdisjoint(name) or any(f"{escaped(name)}]".encode() in part for part in formulas)
-        }
+        fixed |= {name for name in names if not _NOT_IN_NAMES.isdisjoint(name)}
+        for part in (part for part, kind in types.items() if kind.endswith(_WITH_FORMULAS)):
+            formulas = package.read(part)
+            fixed |= {name for name in names if f"{escaped(name)}]".encode() in formulas}
     return fixed
 
 

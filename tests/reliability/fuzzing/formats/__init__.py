@@ -6,6 +6,7 @@ from fuzzing.cases import Format
 from fuzzing.formats.archives import archive_format
 from fuzzing.formats.command_lines import command_line_format
 from fuzzing.formats.descriptors import descriptor_format
+from fuzzing.formats.documents import document_format
 from fuzzing.formats.loaded_files import loaded_formats
 from fuzzing.formats.misbehaving import misbehaving_format
 from fuzzing.formats.recipes import recipe_format
@@ -29,6 +30,7 @@ def all_formats(sources: Sources) -> list[Format]:
         compressed_format(sources),
         tree_format(sources),
         command_line_format(sources),
+        document_format(),
         descriptor_format(sources),
         misbehaving_format(sources),
     ]
