@@ -27,7 +27,7 @@ from transduce.errors import ConfigError
 from transduce.files import atomic_folder, write_lines, write_text
 from transduce.model import cost_of, fast_precision
 from transduce.runs.own_text import Log, OwnText, data_config, data_of_splits, write_splits
-from transduce.runs.update_timing import seconds_per_update
+from transduce.runs.update_timing import UPDATE_TIME_FRACTION, seconds_per_update
 from transduce.tasks.preparation import prepare
 from transduce.tasks.prepared import Prepared
 from transduce.tasks.registry import task_of
@@ -36,7 +36,6 @@ __all__ = ["NewRecipe", "new_recipe"]
 
 N_SAMPLED = 20_000  # pairs of the sample on which tokens are counted and updates timed
 MIN_EPOCHS, MIN_UPDATES = 12.0, 3000  # a model that is too slow for these is not chosen, except the smallest
-UPDATE_TIME_FRACTION = 0.93  # of the training time; the rest is for validation and checkpoints
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +60,12 @@ class NewRecipe:
     @property
     def command(self) -> str:
         """The shell command that trains it."""
-        return shlex.join(["transduce", "train", str(self.recipe), "--out", f"runs/{self.recipe.stem}"])
+        return shlex.join(["transduce", "train", str(self.recipe), "--out", str(self.run)])
+
+    @property
+    def run(self) -> Path:
+        """The run folder of that command."""
+        return Path("runs") / self.recipe.stem
 
 
 # Candidate models, smallest first, with the minimum number of pairs; the first is for CPUs only. The smaller ones were

@@ -98,6 +98,9 @@ def differences(before: RunConfig, now: RunConfig) -> Iterator[Change]:
     # A learning rate that decays to 0 depends on the number of updates.
     is_length_fixed = before.training.decay != "inverse_sqrt"
     changeable = CHANGEABLE - {"training.max_updates"} if is_length_fixed else CHANGEABLE
+    n_extensions, extended_at = len(before.training.extended_at), now.training.extended_at
+    if len(extended_at) > n_extensions and extended_at[:n_extensions] == before.training.extended_at:
+        changeable |= {"training.max_updates", "training.extended_at"}
     values = now.model_dump()
     for table, fields in before.model_dump().items():
         for name, old in fields.items():
