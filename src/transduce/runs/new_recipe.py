@@ -7,6 +7,7 @@ the given time on this machine, as measured by a few throwaway updates.
 from __future__ import annotations
 
 import json
+import math
 import shlex
 import tempfile
 from dataclasses import dataclass
@@ -35,6 +36,7 @@ from transduce.tasks.registry import task_of
 __all__ = ["NewRecipe", "new_recipe"]
 
 N_SAMPLED = 20_000  # pairs of the sample on which tokens are counted and updates timed
+FEW_EPOCHS = 5  # fewer cause a warning
 MIN_EPOCHS, MIN_UPDATES = 12.0, 3000  # a model that is too slow for these is not chosen, except the smallest
 
 
@@ -133,6 +135,12 @@ def _plan_run(
     seconds = seconds if best == 0 else seconds_per_update(runs[best], sample, device)
     n_updates = max(20, int(UPDATE_TIME_FRACTION * 60 * minutes / seconds))
     n_epochs = n_updates / n_batches
+    if n_epochs < FEW_EPOCHS:
+        enough = FEW_EPOCHS * n_batches * seconds / 60 / UPDATE_TIME_FRACTION
+        log(
+            f"warning: {minutes:g} minutes are {n_epochs:.1f} epochs on this machine, as busy as it is: a model learns "
+            f"next to nothing in fewer than {FEW_EPOCHS}; about --minutes {math.ceil(enough)} are enough for these"
+        )
     return _with_length(runs[best], n_updates, n_epochs), seconds, n_epochs
 
 
@@ -213,7 +221,7 @@ max_updates = {training.max_updates}
 max_tokens_per_batch = {training.max_tokens_per_batch}
 optimiser = "muon"
 warmup_steps = {training.warmup_steps}
-decay = "linear"     # the learning rate ends at 0: a longer run has to start again
+decay = "linear"     # the learning rate ends at 0; train --more MINUTES raises it again
 weight_decay = {training.weight_decay}
 precision = "{training.precision}"
 log_every_updates = {training.log_every_updates}

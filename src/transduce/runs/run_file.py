@@ -193,11 +193,12 @@ def resume_config(folder: Path, requested: RunConfig) -> RunConfig:
     requested = requested.model_copy(update={"model": model})
     requested = with_start_of(original, requested)
     for name, old, new in differences(original, requested):
+        longer = "; transduce train --more MINUTES extends a finished run" if name == "training.max_updates" else ""
         first = "" if (folder / MODEL).exists() else f"transduce average {folder}, then "
         raise ConfigError(
             f"{folder} was started with {name} = {old!r}, got {new!r}; this cannot change on resume; to go on from its"
             f" weights with other settings, start a new run: {first}transduce train RECIPE --from {folder / MODEL}"
-            " --out ANOTHER"
+            f" --out ANOTHER{longer}"
         )
     return requested
 
