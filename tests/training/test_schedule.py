@@ -44,3 +44,16 @@ def test_half_way_each_has_half_of_the_highest() -> None:
         assert (rate(math.floor(middle), decay) + rate(math.ceil(middle), decay)) / 2 == pytest.approx(
             highest / 2, rel=0.01
         )
+
+
+@pytest.mark.parametrize("decay", DOWNWARDS)
+def test_an_extension_rises_to_what_a_longer_run_would_have(decay: Literal["linear", "cosine"]) -> None:
+    longer = TrainingConfig(max_updates=3000, warmup_steps=WARMUP, lr_factor=0.5, decay=decay)
+    extended = longer.model_copy(update={"extended_at": (LAST, 2000)})
+    for step in (1, WARMUP, 500, LAST):
+        assert learning_rate(step, d_model=64, config=extended) == rate(step, decay)
+    for start in (LAST, 2000):
+        rising = [learning_rate(start + n, d_model=64, config=extended) for n in (1, 50, 100)]
+        assert rising == sorted(rising)
+    for step in (2100, 2500, 3000):
+        assert learning_rate(step, d_model=64, config=extended) == learning_rate(step, d_model=64, config=longer)

@@ -3,21 +3,36 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from typer import Option
 
 from transduce.cli.output import echo
 from transduce.cli.pair_files import Given, written_pairs
 from transduce.errors import ConfigError
 
 if TYPE_CHECKING:
+    import torch
+
     from transduce.config import RunConfig
-    from transduce.runs import OwnText
+    from transduce.runs import RunResult
     from transduce.runs.fine_tuning import Change
 
-__all__ = ["FineTuning"]
+__all__ = ["FineTuning", "Mix", "changes_of"]
+
+Mix = Annotated[
+    list[str] | None,
+    Option(
+        "--mix",
+        metavar="CORPUS|PATH",
+        help="With --from: mix in this old text, a corpus, a folder of one, or TMX, PO, XLIFF or TSV; repeatable. "
+        "Default: the text of the model's own run; none: none.",
+        show_default=False,
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -28,39 +43,49 @@ class FineTuning:
     given: Given
     folder: Path
     device: str
-
-    @cached_property
-    def _pairs(self) -> OwnText:
-        from transduce.runs import OwnText
-        from transduce.runs.fine_tuning import direction_of
-
-        return OwnText(*direction_of(self.model), tsv=self.folder.with_name(f"{self.folder.name}-pairs.tsv"))
-
-    @property
-    def _text(self) -> Path:
-        return self.folder.with_name(f"{self.folder.name}-text")
+    mix: Sequence[str] = ()
+    data_folder: Path | None = None
+    minutes: float | None = None
 
     def config(self, changes: list[str]) -> RunConfig:
         """Write the text and return the configuration of the run, with changes of its settings."""
         import torch
 
         from transduce.recipes import with_settings
-        from transduce.runs.fine_tuning import fine_tuning
+        from transduce.runs import OwnText
+        from transduce.runs.fine_tuning import direction_of, fine_tuning
 
         if os.environ.get("WORLD_SIZE", "1") != "1":
             raise ConfigError("--tmx, --po and --xliff are read by one process; start it without torchrun")
         if self.folder.exists():
             raise ConfigError(f"{self.folder} exists already; choose another --out, or --resume it without the files")
-        pairs = self._pairs
-        assert pairs.tsv is not None
-        with written_pairs(self.given, (pairs.src_language, pairs.tgt_language), pairs.tsv, log=echo):
-            config = fine_tuning(self.model, pairs, self._text, device=torch.device(self.device), log=echo)
-            return with_settings(config, changes, log=echo)
+        languages, name = direction_of(self.model), self.folder.name
+        tsv = self.folder.with_name(f"{name}-pairs.tsv")
+        with written_pairs(self.given, languages, tsv, log=echo):
+            plan = fine_tuning(
+                self.model,
+                OwnText(*languages, tsv=tsv),
+                self.folder.with_name(f"{name}-text"),
+                device=torch.device(self.device),
+                log=echo,
+                mix=self.mix,
+                data_folder=self.data_folder,
+                minutes=self.minutes,
+            )
+            return with_settings(plan.config, changes, log=echo)
 
-    def changes(self, tuned: Path) -> list[Change]:
-        """Return how the translations of the dev sets changed."""
-        import torch
 
-        from transduce.runs.fine_tuning import changes_by
+def changes_of(config: RunConfig, result: RunResult, device: str | torch.device) -> list[Change]:
+    """Return how a run changed what the translator that it started from makes of the dev sets of new and old text."""
+    import torch
 
-        return list(changes_by(self.model, tuned, self._text, self._pairs, device=torch.device(self.device)))
+    from transduce.inference.folder import read_model_folder
+    from transduce.runs.fine_tuning import changes_by
+
+    start = config.training.init_from
+    if start is None or result.model_folder is None or config.data.task != "translation":
+        return []
+    there = read_model_folder(Path(start), device="cpu")
+    if (there.task, there.direction) != (config.data.task, config.data.direction):
+        return []
+    return list(changes_by(Path(start), result.folder, result.model_folder, device=torch.device(device)))

@@ -9,7 +9,10 @@ from typing import Annotated
 from typer import Option
 
 from transduce.cli import options
+from transduce.cli.fine_tuning import Mix
 from transduce.cli.machine import chosen_device
+from transduce.cli.model_folders import require_model_folder
+from transduce.cli.next_commands import uses_of
 from transduce.cli.output import echo, print_json, print_line
 from transduce.cli.pair_files import Po, Tmx, Xliff, given_files, written_pairs
 from transduce.cli.paths import require_utf8_name, require_writable
@@ -32,6 +35,17 @@ def init(
     tmx: Tmx = None,
     po: Po = None,
     xliff: Xliff = None,
+    start_from: Annotated[
+        Path | None,
+        Option(
+            "--from",
+            metavar="MODEL",
+            help="Go on from this model folder: its size, vocabulary and languages, a low rate, old text mixed in.",
+            show_default=False,
+        ),
+    ] = None,
+    mix: Mix = None,
+    data: options.Data = None,
     direction: Annotated[
         str | None,
         Option(
@@ -53,6 +67,10 @@ def init(
     given = given_files(tmx, po, xliff)
     for option, path in (("--src", src), ("--tgt", tgt), ("--tsv", tsv), ("--out", out)):
         require_utf8_name(option, path)
+    if mix and start_from is None:
+        raise ConfigError("--mix needs --from, the model whose old text is mixed in")
+    if start_from is not None:
+        direction = _direction_of(start_from, direction)
     if given:
         languages = _languages_of_pairs(direction, src, tgt, tsv)
     else:
@@ -60,12 +78,18 @@ def init(
     require_writable("--out", out)
     import torch
 
-    from transduce.runs import OwnText, new_recipe
+    from transduce.runs import OwnText, new_recipe, tuning_recipe
 
     tsv = out.with_name(f"{out.stem}-pairs.tsv") if given else tsv
     with written_pairs(given, languages, tsv, log=echo) if given and tsv else nullcontext():
         text = OwnText(*languages, src=src, tgt=tgt, tsv=tsv, max_dropped_share=max_dropped_share)
-        result = new_recipe(text, out, minutes=minutes, device=torch.device(chosen_device(device)), log=echo)
+        on = torch.device(chosen_device(device))
+        if start_from is None:
+            result = new_recipe(text, out, minutes=minutes, device=on, log=echo)
+        else:
+            result = tuning_recipe(
+                start_from, text, out, minutes=minutes, device=on, log=echo, mix=mix or (), data_folder=data
+            )
     if json:
         print_json(
             {
@@ -87,8 +111,20 @@ def init(
         f"{result.config.training.max_updates:,} updates, {result.n_epochs:.1f} epochs: about "
         f"{result.minutes:.0f} minutes on this machine"
     )
-    for line in f"next: {result.command}".split("\n"):  # a quoted file name may contain a line feed
+    uses = uses_of(result.run / "model", "-".join(languages), given.get("tmx", ()), first="then")
+    for line in "\n".join([f"next: {result.command}", *uses]).split("\n"):  # a quoted file name may have a line feed
         print_line(line)
+
+
+def _direction_of(model: Path, direction: str | None) -> str:
+    """Return the direction of a translator. Raises ConfigError if another one is asked for."""
+    from transduce.runs.fine_tuning import direction_of
+
+    require_model_folder(model)
+    own = "-".join(direction_of(model))
+    if direction is not None and canonical_direction(direction) != own:
+        raise ConfigError(f"{model} translates {own}, got --direction {quoted(direction)}; leave it out with --from")
+    return own
 
 
 def _checked_files(src: Path | None, tgt: Path | None, tsv: Path | None) -> list[Path]:

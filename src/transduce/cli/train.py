@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 from transduce.cli import options
-from transduce.cli.fine_tuning import FineTuning
+from transduce.cli.fine_tuning import FineTuning, Mix, changes_of
 from transduce.cli.machine import chosen_device
 from transduce.cli.model_folders import require_model_folder
+from transduce.cli.next_commands import uses_of
 from transduce.cli.output import echo, echo_stopped, print_json, print_line, print_scores
 from transduce.cli.pair_files import Po, Tmx, Xliff, given_files
 from transduce.cli.paths import require_folder, require_utf8_name
@@ -45,12 +46,21 @@ def train(
     tmx: Tmx = None,
     po: Po = None,
     xliff: Xliff = None,
+    mix: Mix = None,
     store: Annotated[Path | None, Option(help="Use this prepared folder instead of preparing the text.")] = None,
     data: options.Data = None,
     treebank: options.Treebank = None,
     minutes: Annotated[
         float | None,
         Option(callback=options.check_minutes, help="Stop after this many minutes of training over all sessions."),
+    ] = None,
+    more: Annotated[
+        float | None,
+        Option(
+            callback=options.check_minutes,
+            help="Extend the finished run in --out by this many minutes.",
+            show_default=False,
+        ),
     ] = None,
     settings: options.Settings = None,
     on_nan: Annotated[
@@ -73,8 +83,8 @@ def train(
 ) -> int:
     """Train a model: prepare the text, train, average checkpoints, evaluate. Sections 5 and 6.1.
 
-    With --from and --tmx, --po or --xliff, a translator learns from these pairs without a recipe, at a tenth of the
-    usual rate; its own dev set is translated before and after.
+    With --from and --tmx, --po or --xliff, a translator learns from these pairs without a recipe: at a low rate, with
+    its old text mixed in; the dev sets of both are translated before and after. --minutes then plans the run.
 
     Distributed training: torchrun --nproc-per-node N -m transduce train ...
     """
@@ -83,21 +93,27 @@ def train(
     from transduce.runs import train as run_training
     from transduce.training import local_device, torchrun_context
 
+    given = given_files(tmx, po, xliff)
     changes = [
         *(settings or ()),
         *options.treebank_settings(treebank),
         *_starting_settings(start_from),
-        *([] if minutes is None else [f"training.max_minutes={float(minutes)}"]),
+        *([] if minutes is None or given else [f"training.max_minutes={float(minutes)}"]),
         *([] if on_nan is None else [f"training.max_skipped_updates={_n_skippable(on_nan)}"]),
     ]
     changes = options.set_once(changes)
-    given = given_files(tmx, po, xliff)
-    tuning = None
+    if mix and not given:
+        raise ConfigError("--mix needs --from with --tmx, --po or --xliff; recipes name their text in data.corpus")
     if given:
         if start_from is None or recipe is not None or resume or store is not None:
             raise ConfigError("--tmx, --po and --xliff need --from, the model that learns from them, and no recipe")
-        tuning = FineTuning(start_from, given, out or _default_folder(start_from), chosen_device(device))
-        config, folder = tuning.config(changes), tuning.folder
+        folder = out or _default_folder(start_from)
+        tuning = FineTuning(start_from, given, folder, chosen_device(device), mix or (), data, minutes)
+        config = tuning.config(changes)
+    elif more is not None:
+        if recipe is not None or start_from is not None or out is None:
+            raise ConfigError("--more extends the run in --out; leave out the recipe and --from, and name --out")
+        config, folder, resume = _extended(out, more, changes), out, True
     else:
         config, folder = _config_and_folder(recipe, out, resume=resume, changes=changes)
     require_folder("--out", folder)
@@ -135,11 +151,11 @@ def train(
         return 128 + next(filter(None, signals), 0)
     if not distributed.is_first:
         return 0
-    found = tuning.changes(result.model_folder) if tuning and result.model_folder else []
+    found = changes_of(config, result, device)
     if json:
         scores = None if result.scores is None else result.scores.as_json()
         values = {"run": str(folder), "model": str(result.model_folder), "updates": result.updates}
-        compared = {"compared": [asdict(each) for each in found]} if tuning else {}
+        compared = {"compared": [asdict(each) for each in found]} if found else {}
         print_json({**values, "reason": result.reason, "split": result.scored_split, "scores": scores, **compared})
         return 0
     if result.scores is not None:
@@ -148,6 +164,9 @@ def train(
     for change in found:
         print_line(str(change))
     print_line(f"model: {result.model_folder}")
+    if result.model_folder is not None and config.data.task == "translation":
+        for line in uses_of(result.model_folder, config.data.direction):
+            print_line(line)
     return 0
 
 
@@ -169,6 +188,14 @@ def _config_and_folder(
     else:
         raise ConfigError("name a recipe (see the folder recipes/), or resume a run with --resume --out RUN")
     return config, out or _default_folder(recipe)
+
+
+def _extended(run: Path, minutes: float, changes: list[str]) -> RunConfig:
+    """Return the configuration of a finished run that goes on."""
+    from transduce.recipes import with_settings
+    from transduce.runs import extended_run
+
+    return with_settings(extended_run(run, minutes, echo), changes, log=echo)
 
 
 def _default_folder(named_after: Path | None) -> Path:

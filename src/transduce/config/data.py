@@ -48,9 +48,6 @@ Corpora = Annotated[
 ]
 
 
-FROM_LIST = BeforeValidator(lambda names: tuple(names) if isinstance(names, list) else names)
-
-
 class DataConfig(Chosen):
     """The corpora of a run and their tokenization. Calling it creates the record of the given ``task``.
 

@@ -6,9 +6,9 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from transduce.config.data import FROM_LIST, DataConfig
+from transduce.config.data import DataConfig
 from transduce.config.documents import OneSide
-from transduce.config.record import Count, FileName, matching
+from transduce.config.record import FROM_LIST, Count, FileName, matching
 
 __all__ = ["ImagesData", "MediaData", "Noise", "SpeechData"]
 

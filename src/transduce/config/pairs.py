@@ -6,8 +6,8 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from transduce.config.data import FROM_LIST, SPLITS, CorpusName, DataConfig, Pairs, Split
-from transduce.config.record import Count, FileName, Fraction
+from transduce.config.data import SPLITS, CorpusName, DataConfig, Pairs, Split
+from transduce.config.record import FROM_LIST, Count, FileName, Fraction
 from transduce.linearisation import Leaves
 
 __all__ = ["PairsData", "ParallelCorpora", "ParallelData", "TreesData"]
@@ -29,6 +29,8 @@ class CleanedData(DataConfig):
 class ParallelCorpora(CleanedData):
     """Parallel text by corpus; own files of dev and test."""
 
+    # A folder that is searched for corpora, too: after --data, before TRANSDUCE_DATA. A corpus is a folder in it.
+    folder: FileName | None = None
     dev_src: FileName | None = None  # as train_src, for validation; default: the first corpus that has dev
     dev_tgt: FileName | None = None  # as train_tgt, for validation
     dev_tsv: FileName | None = None  # as train_tsv, for validation

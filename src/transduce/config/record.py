@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeGuard, TypeVar, get_args, get_origin
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from transduce.errors import ConfigError, TransduceError, quoted, shown
@@ -54,6 +54,7 @@ def matching(pattern: str, words: str) -> AfterValidator:
 
 
 FileName = Annotated[str, Field(min_length=1), matching(r"[^\0]*", "a file name without NUL characters")]
+FROM_LIST = BeforeValidator(lambda names: tuple(names) if isinstance(names, list) else names)
 
 
 class Chosen(Record):

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from transduce.config.record import MAX_MINUTES, Count, FileName, Fraction, Record, Seed, matching
+from transduce.config.record import FROM_LIST, MAX_MINUTES, Count, FileName, Fraction, Record, Seed, matching
 
 MAX_BATCHES = 10**6
 Natural = Annotated[int, Field(ge=0, le=10**12)]
@@ -32,6 +32,8 @@ class TrainingConfig(Record):
     warmup_steps: Count = 4000  # equation 3
     lr_factor: Factor = 1.0  # multiplies equation 3
     decay: Literal["inverse_sqrt", "linear", "cosine"] = "inverse_sqrt"  # after warm-up: equation 3, or decay to 0
+    # The updates after which a finished run was extended (train --more); the decay to 0 then starts again, from less.
+    extended_at: Annotated[tuple[Count, ...], FROM_LIST] = ()
     optimiser: Literal["adam", "muon"] = "adam"  # muon: for the layers' matrices (Jordan et al., 2024)
     adam_beta1: Fraction = 0.9  # section 5.3
     adam_beta2: Fraction = 0.98  # section 5.3

@@ -29,13 +29,18 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "transduce"
 
 
-def data_folders(given: Path | None = None) -> tuple[Path, ...]:
-    """Return the folders that are searched for a corpus, in order: ``given``, ``TRANSDUCE_DATA``, the cache folder.
+def data_folders(given: Path | None = None, of_recipe: str | None = None) -> tuple[Path, ...]:
+    """Return the folders that are searched for a corpus, in order.
 
-    Raises ConfigError if one of the first two is set but not a folder; the cache folder need not exist.
+    They are ``given``, that of the recipe, ``TRANSDUCE_DATA``, and the cache folder. Raises ConfigError if one of the
+    first three is set but not a folder; the cache folder need not exist.
     """
     variable = os.environ.get(DATA_VARIABLE)
-    named = {"--data": given, DATA_VARIABLE: Path(variable) if variable else None}
+    named = {
+        "--data": given,
+        "data.folder": Path(of_recipe) if of_recipe else None,
+        DATA_VARIABLE: Path(variable) if variable else None,
+    }
     for origin, folder in named.items():
         if folder is not None and not folder.is_dir():
             raise ConfigError(f"{origin} is {folder}, which is not a folder; expected a folder of corpora")

@@ -48,7 +48,7 @@ class ParallelText(Source[Pair]):
         """
         super().__init__(config)
         self.config = ParallelCorpora.of(config)
-        self._folders = data_folders(data_folder)
+        self._folders = data_folders(data_folder, self.config.folder)
         in_folders = [name for name in self.corpora if name not in (*GENERATED, OWN_FILES)]
         self._train_files = {name: self._find_train(name) for name in in_folders}
         for path in self.files:

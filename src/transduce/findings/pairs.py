@@ -46,7 +46,7 @@ def examine_pairs_of(data: DataConfig, recipe: Path, data_folder: Path | None) -
     if OWN_FILES in data.weights and not any(data.files_of("train")):
         missing = "no training text: set data.train_src and data.train_tgt, or data.train_tsv"
         yield problem(recipe, missing)
-    folders = data_folders(data_folder)
+    folders = data_folders(data_folder, data.folder)
     languages = data.src_language, data.tgt_language
     has_part = dict.fromkeys(SPLITS, False)
     parts: dict[Split, list[TextPart]] = {split: [] for split in SPLITS}

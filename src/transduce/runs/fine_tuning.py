@@ -1,7 +1,12 @@
-"""Fine-tuning: a translator learns from some thousand pairs more; what it forgets of its own text is measured."""
+"""Fine-tuning: a translator learns from some thousand pairs more, and what it forgets is measured.
+
+Three rules keep it from forgetting (benchmarks/forgetting.py): the learning rate stays far below that of a new model,
+old text is mixed in if it is there, and the best checkpoint is that of the best mean loss on both dev sets.
+"""
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import sqrt
@@ -11,30 +16,33 @@ from typing import TYPE_CHECKING, cast
 import torch
 
 from transduce.config import RunConfig, TrainingConfig, split_direction
-from transduce.errors import CheckpointError, ConfigError, TransduceError
-from transduce.files import atomic_folder, read_lines
+from transduce.errors import CheckpointError, ConfigError, DataError
+from transduce.files import atomic_folder
 from transduce.inference import Translator, evaluate
-from transduce.inference.folder import read_model_folder
+from transduce.inference.folder import ModelFolder, read_model_folder
 from transduce.model import fast_precision
 from transduce.runs.folder import store_of
+from transduce.runs.old_text import OLD, dev_of_run, old_text_of_run, text_to_mix, write_old_text
 from transduce.runs.own_text import Log, OwnText, data_of_splits, write_splits
-from transduce.runs.run_file import holds_run
+from transduce.runs.starting_weights import gentle_rate
+from transduce.runs.update_timing import UPDATE_TIME_FRACTION, seconds_per_update
+from transduce.tasks.preparation import prepare
 from transduce.tasks.prepared import open_prepared
+from transduce.tasks.registry import task_of
+from transduce.tasks.validation import MultiValidation
 
 if TYPE_CHECKING:
     from transduce.config.model import AnyModelConfig
     from transduce.config.search import AnySearchConfig
 
-__all__ = ["Change", "changes_by", "direction_of", "fine_tuning"]
+__all__ = ["Change", "FineTuningPlan", "changes_by", "direction_of", "fine_tuning"]
 
-Lines = Sequence[str]
-
-N_EPOCHS = 10
+N_EPOCHS, MAX_EPOCHS = 10, 30  # of the new text: without minutes, and with them at most
 N_VALIDATIONS = 5
 MIN_UPDATES = 40
 MAX_TOKENS_PER_BATCH = 2048
-# A tenth of the highest learning rate of the paper, with its 4,000 updates of warm-up.
-RATE, PAPER_WARMUP = 0.1, 4000
+RATE_WITH_OLD_TEXT = 4.0  # times that without
+OLD_SHARE = 0.5  # of the pairs of an epoch
 N_COMPARED = 500  # lines of a dev set
 
 
@@ -52,6 +60,19 @@ class Change:
         return f"dev of {self.text} ({self.n_lines:,} lines): BLEU {bleu}, chrF {chrf}"
 
 
+@dataclass(frozen=True, slots=True)
+class FineTuningPlan:
+    """The run that learns from new pairs, their numbers, and its expected length."""
+
+    config: RunConfig
+    n_train: int
+    n_dev: int
+    n_test: int
+    n_left_out: int  # training pairs left out because they are too similar to dev or test
+    n_epochs: float  # of the new text
+    seconds_per_update: float | None  # None if no update was timed
+
+
 def direction_of(model: Path) -> tuple[str, str]:
     """Return the languages of a translator. Raises CheckpointError if the folder is none."""
     folder = read_model_folder(model, device="cpu")
@@ -60,43 +81,94 @@ def direction_of(model: Path) -> tuple[str, str]:
     return split_direction(folder.direction)
 
 
-def fine_tuning(model: Path, text: OwnText, folder: Path, *, device: torch.device, log: Log) -> RunConfig:
+def fine_tuning(
+    model: Path,
+    text: OwnText,
+    folder: Path,
+    *,
+    device: torch.device,
+    log: Log,
+    mix: Sequence[str] = (),
+    data_folder: Path | None = None,
+    minutes: float | None = None,
+) -> FineTuningPlan:
     """Write the text, divided into train, dev and test, to a folder, and return the run that learns from it.
 
-    The checkpoint that is best on the new dev set is taken. Raises ConfigError if the folder exists, DataError if the
-    text cannot be used.
+    Old text is mixed in: that of ``mix`` (see ``text_to_mix``), or that of the model's own run. With ``minutes`` some
+    updates are timed, and the run is planned for them. Raises ConfigError if the folder exists, DataError if the text
+    cannot be used.
     """
     if folder.exists():
         raise ConfigError(f"{folder} exists already; remove it, or choose another --out")
     saved = read_model_folder(model, device="cpu")
-    with atomic_folder(folder) as temporary:
-        write_splits(text, temporary, log)
-        names = text.names_of("train")
-        tokenizers = saved.tokenizers.src, saved.tokenizers.tgt
-        n_tokens = [
-            max(len(tokenizer.encode(line)) + 1 for tokenizer, line in zip(tokenizers, pair, strict=True))
-            for pair in zip(*(read_lines(temporary / name) for name in names), strict=True)
-        ]
-    per_epoch = max(1, -(-sum(n_tokens) // MAX_TOKENS_PER_BATCH))
-    n_updates = max(MIN_UPDATES, N_EPOCHS * per_epoch)
-    warmup, interval = max(10, n_updates // 10), max(10, n_updates // N_VALIDATIONS)
+    with atomic_folder(folder) as temporary, tempfile.TemporaryDirectory() as work_folder:
+        numbers = write_splits(text, temporary, log)
+        n_old = _write_old(model, text, temporary, mix, data_folder, N_EPOCHS * numbers[0], log)
+        config = _run(model, saved, text, temporary, numbers[0], n_old, device)
+        prepared = prepare(config.data, Path(work_folder) / "prepared")
+        seconds = None if minutes is None else seconds_per_update(_planned(config, MIN_UPDATES), prepared, device)
+        n_batches = task_of(config).batches(prepared.train, config, device).n_batches(0)
+    n_updates = N_EPOCHS * n_batches
+    if minutes is not None and seconds is not None:
+        n_updates = min(int(UPDATE_TIME_FRACTION * 60 * minutes / seconds), MAX_EPOCHS * n_batches)
+    n_updates = max(MIN_UPDATES, n_updates)
+    config = _planned(_run(model, saved, text, folder, numbers[0], n_old, device), n_updates)
+    return FineTuningPlan(config, *numbers, n_updates / n_batches, seconds)
+
+
+def _write_old(
+    model: Path, text: OwnText, folder: Path, mix: Sequence[str], data_folder: Path | None, n: int, log: Log
+) -> int:
+    """Write old text beside the new; return its number of training pairs, 0 if there is none."""
+    if text.is_one_language or list(mix) == ["none"]:
+        return 0
+    hint = (
+        "mix text like that of the model in with --mix (a corpus, a folder, TMX, PO, XLIFF or TSV), or it forgets more"
+    )
+    try:
+        languages = text.src_language, text.tgt_language
+        old = text_to_mix(mix, languages, data_folder) if mix else old_text_of_run(model, data_folder)
+        n_old = write_old_text(old, text, folder, n) if old else 0
+    except (ConfigError, DataError) as error:
+        if mix:
+            raise
+        log(f"warning: the text that {model} was trained on is not there ({error}); {hint}")
+        return 0
+    if n_old:
+        log(f"old text: {n_old:,} pairs, {OLD_SHARE:.0%} of what the model reads; their dev set is validated, too")
+    else:
+        log(f"warning: no old text is mixed in; {hint}")
+    return n_old
+
+
+def _run(
+    model: Path, saved: ModelFolder, text: OwnText, folder: Path, n_train: int, n_old: int, device: torch.device
+) -> RunConfig:
+    """Return the run; its length is not known yet."""
     path = str(model.resolve())
+    mixed = dict[str, object]()
+    if n_old:
+        weight = OLD_SHARE / (1 - OLD_SHARE) * n_train / n_old
+        mixed = {"corpus": {"files": 1.0, OLD: round(weight, 4)}, "folder": str(folder), "also_dev": (OLD,)}
+    tokenizers = saved.tokenizers
+    data = data_of_splits(
+        text,
+        folder,
+        tokenizer_from=path,
+        masks=tokenizers.src.has_masks,
+        shared_vocabulary=tokenizers.has_one_vocabulary,
+        **mixed,
+    )
     training = TrainingConfig(
         init_from=path,
-        max_updates=n_updates,
         max_tokens_per_batch=MAX_TOKENS_PER_BATCH,
-        warmup_steps=warmup,
-        lr_factor=RATE * sqrt(warmup / PAPER_WARMUP),
         decay="linear",
         precision=fast_precision(device),
-        log_every_updates=max(1, min(50, n_updates // 20)),
-        validate_every_updates=interval,
         validation_sentences=200,
-        checkpoint_every_updates=interval,
+        best_by=MultiValidation.OF_ALL if n_old else "loss",
         average_last=1,
         averaging="best",
     )
-    data = data_of_splits(text, folder, tokenizer_from=path, masks=saved.tokenizers.src.has_masks)
     return RunConfig(
         model=cast("AnyModelConfig", saved.config),
         data=data,
@@ -105,29 +177,35 @@ def fine_tuning(model: Path, text: OwnText, folder: Path, *, device: torch.devic
     )
 
 
-def changes_by(model: Path, tuned: Path, text: Path, own: OwnText, *, device: torch.device) -> Iterator[Change]:
-    """Yield how fine-tuning changed the translation of the new dev set, and of that of the model's own run."""
+def _planned(config: RunConfig, n_updates: int) -> RunConfig:
+    """Set the number of updates and what depends on it."""
+    warmup, interval = max(10, n_updates // 10), max(10, n_updates // N_VALIDATIONS)
+    d_model = config.model.d_model
+    rate = gentle_rate(d_model) * (RATE_WITH_OLD_TEXT if config.training.best_by == MultiValidation.OF_ALL else 1)
+    training = config.training.model_copy(
+        update={
+            "max_updates": n_updates,
+            "warmup_steps": warmup,
+            "lr_factor": round(rate * sqrt(d_model * warmup), 5),
+            "log_every_updates": max(1, min(50, n_updates // 20)),
+            "validate_every_updates": interval,
+            "checkpoint_every_updates": interval,
+        }
+    )
+    return config.model_copy(update={"training": training})
+
+
+def changes_by(model: Path, run: Path, tuned: Path, *, device: torch.device) -> Iterator[Change]:
+    """Yield how a run changed the translation of its dev set, and of the old text's: its own, or that of the model."""
     before, after = (Translator.load(folder, device=str(device)) for folder in (model, tuned))
-    new_src, new_tgt = (list(read_lines(text / name)) for name in own.names_of("dev"))
-    old_lines = _own_dev(model)
-    for name, lines in (("the new text", (new_src, new_tgt)), (f"the text of {model}", old_lines)):
-        if lines is not None and lines[0]:
-            src, tgt = (side[:N_COMPARED] for side in lines)
-            old, new = (evaluate(each, src, tgt).scores for each in (before, after))
-            yield Change(
-                name,
-                len(src),
-                (old.sacrebleu.score, new.sacrebleu.score),
-                (old.chrf.score, new.chrf.score),
-            )
-
-
-def _own_dev(model: Path) -> tuple[list[str], list[str]] | None:
-    """Return the dev set that a model was validated on, if its run folder is there."""
-    run = model.resolve().parent
-    if not holds_run(run):
-        return None
-    try:
-        return open_prepared(store_of(run)).text("dev")
-    except TransduceError:
-        return None
+    prepared = open_prepared(store_of(run))
+    old = [prepared.also_dev_text(name) for name in prepared.also_dev]
+    if not old and (of_model := dev_of_run(model.resolve().parent)):
+        old = [([src for src, _ in of_model], [tgt for _, tgt in of_model])]
+    new = prepared.text("dev")
+    named = [*([("the new text", new)] if new else []), *((f"the text of {model}", lines) for lines in old)]
+    for name, lines in named:
+        src, tgt = (side[:N_COMPARED] for side in lines)
+        scores = [evaluate(each, src, tgt).scores for each in (before, after)]
+        bleu, chrf = (tuple(getattr(each, kind).score for each in scores) for kind in ("sacrebleu", "chrf"))
+        yield Change(name, len(src), (bleu[0], bleu[1]), (chrf[0], chrf[1]))

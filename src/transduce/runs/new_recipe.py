@@ -7,6 +7,7 @@ the given time on this machine, as measured by a few throwaway updates.
 from __future__ import annotations
 
 import json
+import math
 import shlex
 import tempfile
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ from transduce.errors import ConfigError
 from transduce.files import atomic_folder, write_lines, write_text
 from transduce.model import cost_of, fast_precision
 from transduce.runs.own_text import Log, OwnText, data_config, data_of_splits, write_splits
-from transduce.runs.update_timing import seconds_per_update
+from transduce.runs.update_timing import UPDATE_TIME_FRACTION, seconds_per_update
 from transduce.tasks.preparation import prepare
 from transduce.tasks.prepared import Prepared
 from transduce.tasks.registry import task_of
@@ -35,8 +36,8 @@ from transduce.tasks.registry import task_of
 __all__ = ["NewRecipe", "new_recipe"]
 
 N_SAMPLED = 20_000  # pairs of the sample on which tokens are counted and updates timed
+FEW_EPOCHS = 5  # fewer cause a warning
 MIN_EPOCHS, MIN_UPDATES = 12.0, 3000  # a model that is too slow for these is not chosen, except the smallest
-UPDATE_TIME_FRACTION = 0.93  # of the training time; the rest is for validation and checkpoints
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,12 @@ class NewRecipe:
     @property
     def command(self) -> str:
         """The shell command that trains it."""
-        return shlex.join(["transduce", "train", str(self.recipe), "--out", f"runs/{self.recipe.stem}"])
+        return shlex.join(["transduce", "train", str(self.recipe), "--out", str(self.run)])
+
+    @property
+    def run(self) -> Path:
+        """The run folder of that command."""
+        return Path("runs") / self.recipe.stem
 
 
 # Candidate models, smallest first, with the minimum number of pairs; the first is for CPUs only. The smaller ones were
@@ -129,6 +135,12 @@ def _plan_run(
     seconds = seconds if best == 0 else seconds_per_update(runs[best], sample, device)
     n_updates = max(20, int(UPDATE_TIME_FRACTION * 60 * minutes / seconds))
     n_epochs = n_updates / n_batches
+    if n_epochs < FEW_EPOCHS:
+        enough = FEW_EPOCHS * n_batches * seconds / 60 / UPDATE_TIME_FRACTION
+        log(
+            f"warning: {minutes:g} minutes are {n_epochs:.1f} epochs on this machine, as busy as it is: a model learns "
+            f"next to nothing in fewer than {FEW_EPOCHS}; about --minutes {math.ceil(enough)} are enough for these"
+        )
     return _with_length(runs[best], n_updates, n_epochs), seconds, n_epochs
 
 
@@ -209,7 +221,7 @@ max_updates = {training.max_updates}
 max_tokens_per_batch = {training.max_tokens_per_batch}
 optimiser = "muon"
 warmup_steps = {training.warmup_steps}
-decay = "linear"     # the learning rate ends at 0: a longer run has to start again
+decay = "linear"     # the learning rate ends at 0; train --more MINUTES raises it again
 weight_decay = {training.weight_decay}
 precision = "{training.precision}"
 log_every_updates = {training.log_every_updates}

@@ -124,7 +124,7 @@ def _write_pairs(folder: Path, split: str, text: OwnText, pairs: Iterable[tuple[
     return n_lines
 
 
-def data_of_splits(text: OwnText, folder: Path, **settings: object) -> ParallelData:
+def data_of_splits(text: OwnText, folder: Path, /, **settings: object) -> ParallelData:
     """Return the data configuration that names the train, dev and test files in ``folder``, with further settings."""
     files = {
         f"{split}_{side}": folder / name

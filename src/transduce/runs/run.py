@@ -42,7 +42,7 @@ from transduce.runs.run_file import (
     resume_config,
     with_start_of,
 )
-from transduce.runs.starting_weights import require_same_vocabulary, take_weights
+from transduce.runs.starting_weights import overwriting, require_same_vocabulary, take_weights
 from transduce.tasks.preparation import prepare
 from transduce.tasks.prepared import Prepared, open_prepared
 from transduce.tasks.registry import task_of
@@ -246,8 +246,10 @@ class _Run:
         if checkpoint is None and training.init_from is not None:
             path = Path(training.init_from)
             taken = take_weights(model, config.model, prepared.tokenizers, read_saved_weights(path))
-            for line in taken.lines(path) if self.distributed.is_first else ():
+            for line in taken.lines(path):
                 self.log(line)
+            if not taken.drawn and (warning := overwriting(config, path)):
+                self.log(warning)
         if checkpoint is None:
             task.start_model(model, prepared, config)
         if self.is_sharded:

@@ -98,6 +98,9 @@ def differences(before: RunConfig, now: RunConfig) -> Iterator[Change]:
     # A learning rate that decays to 0 depends on the number of updates.
     is_length_fixed = before.training.decay != "inverse_sqrt"
     changeable = CHANGEABLE - {"training.max_updates"} if is_length_fixed else CHANGEABLE
+    n_extensions, extended_at = len(before.training.extended_at), now.training.extended_at
+    if len(extended_at) > n_extensions and extended_at[:n_extensions] == before.training.extended_at:
+        changeable |= {"training.max_updates", "training.extended_at"}
     values = now.model_dump()
     for table, fields in before.model_dump().items():
         for name, old in fields.items():
@@ -190,11 +193,12 @@ def resume_config(folder: Path, requested: RunConfig) -> RunConfig:
     requested = requested.model_copy(update={"model": model})
     requested = with_start_of(original, requested)
     for name, old, new in differences(original, requested):
+        longer = "; transduce train --more MINUTES extends a finished run" if name == "training.max_updates" else ""
         first = "" if (folder / MODEL).exists() else f"transduce average {folder}, then "
         raise ConfigError(
             f"{folder} was started with {name} = {old!r}, got {new!r}; this cannot change on resume; to go on from its"
             f" weights with other settings, start a new run: {first}transduce train RECIPE --from {folder / MODEL}"
-            " --out ANOTHER"
+            f" --out ANOTHER{longer}"
         )
     return requested
 

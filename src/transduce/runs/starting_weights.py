@@ -14,15 +14,18 @@ from typing import Any
 
 import torch
 
-from transduce.config import LanguageModelConfig, ModelConfig
+from transduce.config import LanguageModelConfig, ModelConfig, RunConfig
 from transduce.errors import ConfigError
 from transduce.inference.folder import SavedWeights
 from transduce.model.weights import VALUE, NamedOnDisk
 from transduce.text import Tokenizers
+from transduce.training import peak_learning_rate
 
-__all__ = ["TakenWeights", "require_same_vocabulary", "take_weights"]
+__all__ = ["TakenWeights", "gentle_rate", "overwriting", "require_same_vocabulary", "take_weights"]
 
 MAX_NAMED = 8  # weights in a message
+# A tenth of the highest learning rate of the paper, with its 4,000 updates of warm-up; one far above it overwrites.
+RATE, PAPER_WARMUP, FAR_ABOVE = 0.1, 4000, 10
 # Settings that weights of the same shape depend on.
 USES_OF_WEIGHTS = (
     "n_heads", "d_k", "d_v", "compatibility", "norm", "norm_eps", "activation", "positions", "scale_embeddings",
@@ -96,6 +99,30 @@ def take_weights(model: NamedOnDisk, config: ModelConfig, tokenizers: Tokenizers
     )  # None: a system without this setting
     differing = tuple((name, there, here) for name, there, here in values if there != here)
     return TakenWeights(tuple(taken), drawn, unused, differing)
+
+
+def gentle_rate(d_model: int) -> float:
+    """Return a learning rate that overwrites little of what a model knows.
+
+    >>> f"{gentle_rate(512):.1e}"
+    '7.0e-05'
+    """
+    return RATE * float((d_model * PAPER_WARMUP) ** -0.5)
+
+
+def overwriting(config: RunConfig, folder: Path) -> str | None:
+    """Return a warning if the learning rate of a run overwrites what the model that it starts from knows."""
+    peak, gentle = (
+        peak_learning_rate(d_model=config.model.d_model, config=config.training),
+        gentle_rate(config.model.d_model),
+    )
+    if peak < FAR_ABOVE * gentle:
+        return None
+    fitting = config.training.lr_factor * gentle / peak
+    return (
+        f"warning: the learning rate rises to {peak:.1e}, which overwrites what {folder} knows; to keep it, write a "
+        f"recipe with transduce init --from {folder}, or --set training.lr_factor={fitting:.2g}"
+    )
 
 
 # A shared vocabulary may have one embedding for both sides, or one for each.

@@ -127,7 +127,12 @@ class PairValidation(ABC):
 
 
 class MultiValidation:
-    """Validation on several dev sets: the first gives the loss; the scores of the others have their names."""
+    """Validation on several dev sets: the first gives the loss; the scores of the others have their names.
+
+    ``OF_ALL`` is the geometric mean of the perplexities: each dev set counts the same, whatever its size.
+    """
+
+    OF_ALL: ClassVar[str] = "mean_perplexity"
 
     def __init__(self, first: PairValidation, others: Mapping[str, PairValidation]) -> None:
         self.first, self.others = first, others
@@ -137,11 +142,13 @@ class MultiValidation:
         result = self.first(should_stop)
         if result is None:
             return None
-        scores = dict(result.scores)
+        scores, losses = dict(result.scores), [result.nll_nats]
         for name, validation in self.others.items():
             other = validation(should_stop)
             if other is None:
                 return None
+            losses.append(other.nll_nats)
             scores[f"{name}_perplexity"] = Score(perplexity(other.nll_nats, 1), lower_is_better=True)
             scores |= {f"{name}_{metric}": score for metric, score in other.scores.items()}
+        scores[self.OF_ALL] = Score(perplexity(sum(losses), len(losses)), lower_is_better=True)
         return Validation(result.nll_nats, scores)

@@ -33,7 +33,7 @@ from transduce.training.records import (
     Validation,
     ValidationRecord,
 )
-from transduce.training.schedule import inverse_sqrt_lr, learning_rate
+from transduce.training.schedule import inverse_sqrt_lr, learning_rate, peak_learning_rate
 from transduce.training.tensorboard import TensorBoardEvents
 from transduce.training.trainer import StopReason, Trainer
 
@@ -43,6 +43,6 @@ __all__ = [
     "Trainer", "UpdateRecord", "Validate", "Validation", "ValidationRecord", "average_weights",
     "averaged_checkpoints", "best_update", "checkpoint_folders", "checkpoints_around", "cross_entropy",
     "cross_entropy_reference", "full_weights", "inverse_sqrt_lr", "learning_rate", "load_weights", "local_device",
-    "make_optimiser", "newest_complete", "r_drop", "r_drop_reference", "read_run_settings", "read_state",
-    "set_aside_misnamed", "set_aside_newer", "shard", "smoothing_weights", "torchrun_context",
+    "make_optimiser", "newest_complete", "peak_learning_rate", "r_drop", "r_drop_reference", "read_run_settings",
+    "read_state", "set_aside_misnamed", "set_aside_newer", "shard", "smoothing_weights", "torchrun_context",
 ]  # fmt: skip

@@ -7,20 +7,24 @@ from typing import assert_never
 
 from transduce.config import TrainingConfig
 
-__all__ = ["inverse_sqrt_lr", "learning_rate"]
+__all__ = ["inverse_sqrt_lr", "learning_rate", "peak_learning_rate"]
 
 
 def learning_rate(step: int, *, d_model: int, config: TrainingConfig) -> float:
     """Return the learning rate of update ``step`` (from 1): warm-up as in equation 3, then the configured decay.
 
     "inverse_sqrt" is equation 3 throughout; "linear" and "cosine" decay from its peak to 0, reached one update after
-    the last. Deviates: all are multiplied by ``lr_factor``.
+    the last. In an extension the rate rises, for a tenth of its updates, to that which a run of the whole length would
+    have there, and follows it. Deviates: all are multiplied by ``lr_factor``.
     """
     warmup_steps = config.warmup_steps
     if step <= warmup_steps or config.decay == "inverse_sqrt":
         return config.lr_factor * inverse_sqrt_lr(step, d_model=d_model, warmup_steps=warmup_steps)
-    peak = config.lr_factor * inverse_sqrt_lr(warmup_steps, d_model=d_model, warmup_steps=warmup_steps)
-    progress = min(1.0, (step - warmup_steps) / (config.max_updates + 1 - warmup_steps))
+    start = max((update for update in config.extended_at if update < step), default=0)
+    end = min((update for update in config.extended_at if update >= step), default=config.max_updates)
+    rise = min(1.0, (step - start) / max(1, (end - start) // 10)) if start else 1.0
+    peak = peak_learning_rate(d_model=d_model, config=config) * rise
+    progress = min(1.0, (step - warmup_steps) / (end + 1 - warmup_steps))
     match config.decay:
         case "linear":
             return peak * (1 - progress)
@@ -28,6 +32,12 @@ def learning_rate(step: int, *, d_model: int, config: TrainingConfig) -> float:
             return peak * (1 + math.cos(math.pi * progress)) / 2
         case _:
             assert_never(config.decay)
+
+
+def peak_learning_rate(*, d_model: int, config: TrainingConfig) -> float:
+    """Return the highest learning rate, that of the last update of warm-up."""
+    steps = config.warmup_steps
+    return config.lr_factor * inverse_sqrt_lr(steps, d_model=d_model, warmup_steps=steps)
 
 
 def inverse_sqrt_lr(step: int, *, d_model: int, warmup_steps: int) -> float:

@@ -215,4 +215,4 @@ class PairTask(Task[Batch]):
         scores = (self.validation.score,) if config.training.validation_bleu else ()
         further = config.data.also_dev if isinstance(config.data, PairsData) else ()
         also = (f"{name}_{score}" for name in further for score in ("perplexity", *scores))
-        return *scores, *also
+        return *scores, *also, *((MultiValidation.OF_ALL,) if further else ())

@@ -1,0 +1,124 @@
+"""The old text of a model: what it has learnt from. Mixed into new text, it keeps the model from forgetting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain, islice
+from pathlib import Path
+
+from transduce.config import SPLITS, ParallelData
+from transduce.corpora import CleaningReport, CleaningRules, Pair, ParallelText, Text, clean, find_text, hold_out
+from transduce.documents.pairs import pairs_of
+from transduce.errors import TransduceError
+from transduce.files import read_lines, write_lines
+from transduce.runs.folder import store_of
+from transduce.runs.own_text import OwnText
+from transduce.runs.run_file import holds_run, read_run_config
+from transduce.tasks.prepared import open_prepared
+
+__all__ = ["OLD", "OldText", "dev_of_run", "old_text_of_run", "text_to_mix", "write_old_text"]
+
+OLD = "old"  # the corpus of old text in a recipe
+MAX_DEV = 500  # pairs
+
+
+@dataclass(frozen=True, slots=True)
+class OldText:
+    """Training pairs, read anew by each call, and dev pairs."""
+
+    train: Callable[[], Iterator[Pair]]
+    dev: Sequence[Pair]
+
+
+def old_text_of_run(model: Path, data_folder: Path | None) -> OldText | None:
+    """Return the text that a model was trained on; None if its folder is not in its run folder.
+
+    Raises DataError or ConfigError if the text is no longer where the run found it.
+    """
+    run = model.resolve().parent
+    if not holds_run(run):
+        return None
+    data = read_run_config(run).data
+    if not isinstance(data, ParallelData):
+        return None
+    source = ParallelText(data, data_folder)
+
+    def train() -> Iterator[Pair]:
+        return chain.from_iterable(map(source.train, source.corpora))
+
+    return OldText(train, dev_of_run(run))
+
+
+def dev_of_run(run: Path) -> list[Pair]:
+    """Return the dev pairs of a run, those of further dev sets included; none if it has none."""
+    try:
+        prepared = open_prepared(store_of(run))
+        own = prepared.text("dev")
+        texts = [*([own] if own else []), *map(prepared.also_dev_text, prepared.also_dev)]
+    except TransduceError:
+        return []
+    return [pair for src, tgt in texts for pair in zip(src, tgt, strict=True)]
+
+
+def text_to_mix(named: Sequence[str], languages: tuple[str, str], data_folder: Path | None) -> OldText:
+    """Return the text of corpora, of folders with train and dev, and of files of pairs.
+
+    Dev pairs are held out of what has none. Raises ConfigError or DataError for what is not there.
+    """
+    texts = [_corpus(name, languages, data_folder) or _files(Path(name), languages) for name in named]
+
+    def train() -> Iterator[Pair]:
+        return chain.from_iterable(text.train() for text in texts)
+
+    return OldText(train, [pair for text in texts for pair in text.dev])
+
+
+def _corpus(name: str, languages: tuple[str, str], data_folder: Path | None) -> OldText | None:
+    """Return the text of a corpus, or of a folder that is one; None for other files and folders."""
+    path = Path(name)
+    if path.exists():
+        path = path.resolve()
+        if find_text(Text(path.name, "train"), *languages, [path.parent]) is None:
+            return None
+        name, data_folder = path.name, path.parent
+    source = ParallelText(ParallelData(corpus=name, direction="-".join(languages)), data_folder)
+    read = partial(source.train, name)
+    return OldText(read, list(source.of("dev"))) if source.has("dev") else _held_out(read)
+
+
+def _files(path: Path, languages: tuple[str, str]) -> OldText:
+    pairs = pairs_of(path, *languages)
+    return _held_out(lambda: clean(((each.src, each.tgt) for each in pairs), CleaningRules(), CleaningReport()))
+
+
+def _held_out(read: Callable[[], Iterator[Pair]]) -> OldText:
+    held_out = hold_out(read)
+    return OldText(lambda: held_out.train(read()), [*held_out.dev, *held_out.test])
+
+
+def write_old_text(old: OldText, own: OwnText, folder: Path, n: int) -> int:
+    """Write dev pairs and at most ``n`` training pairs, spread over the text, as the corpus ``OLD`` of a folder.
+
+    ``folder`` has the splits of the user's own text: no training pair has a source of its dev or test, and no dev pair
+    one of its training text. Returns the number of training pairs; if there are none, or no dev pairs, nothing is
+    written.
+    """
+    sources = {split: {_key(line) for line in read_lines(folder / own.names_of(split)[0])} for split in SPLITS}
+    held_out = sources["dev"] | sources["test"]
+    dev = [pair for pair in old.dev if _key(pair[0]) not in sources["train"]][:MAX_DEV]
+    n_all = sum(1 for _ in old.train())
+    step = max(1, -(-n_all // n))
+    train = [pair for pair in islice(old.train(), 0, None, step) if _key(pair[0]) not in held_out]
+    if not dev or not train:
+        return 0
+    (folder / OLD).mkdir()
+    for split, pairs in (("train", train), ("dev", dev)):
+        for side, language in enumerate((own.src_language, own.tgt_language)):
+            write_lines(folder / OLD / f"{split}.{language}", (pair[side] for pair in pairs))
+    return len(train)
+
+
+def _key(line: str) -> str:
+    return " ".join(line.casefold().split())
