@@ -18,6 +18,7 @@ from transduce.corpora.checks import column_part, two_file_part
 from transduce.corpora.languages import SpreadSample, language_in_name, language_name, languages_of
 from transduce.corpora.parallel_text import require_text
 from transduce.errors import ConfigError, quoted
+from transduce.terms import read_terms
 
 __all__ = ["init"]
 
@@ -39,6 +40,9 @@ def init(
             "names, as in my.en, or the text."
         ),
     ] = None,
+    terms: Annotated[
+        Path | None, Option(help="Train the model to use terms as these, a list for translate --terms.")
+    ] = None,
     minutes: Annotated[
         float, Option(callback=options.check_minutes, help="Plan for this many minutes of training on this machine.")
     ] = 60.0,
@@ -57,6 +61,8 @@ def init(
         languages = _languages_of_pairs(direction, src, tgt, tsv)
     else:
         languages = _languages(direction, _checked_files(src, tgt, tsv))
+    if terms is not None:
+        read_terms(terms, src_language=languages[0], tgt_language=languages[1])  # only to see that they can be read
     require_writable("--out", out)
     import torch
 
@@ -64,7 +70,9 @@ def init(
 
     tsv = out.with_name(f"{out.stem}-pairs.tsv") if given else tsv
     with written_pairs(given, languages, tsv, log=echo) if given and tsv else nullcontext():
-        text = OwnText(*languages, src=src, tgt=tgt, tsv=tsv, max_dropped_share=max_dropped_share)
+        text = OwnText(
+            *languages, src=src, tgt=tgt, tsv=tsv, max_dropped_share=max_dropped_share, has_terms=terms is not None
+        )
         result = new_recipe(text, out, minutes=minutes, device=torch.device(chosen_device(device)), log=echo)
     if json:
         print_json(

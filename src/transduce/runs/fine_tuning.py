@@ -96,7 +96,13 @@ def fine_tuning(model: Path, text: OwnText, folder: Path, *, device: torch.devic
         average_last=1,
         averaging="best",
     )
-    data = data_of_splits(text, folder, tokenizer_from=path, masks=saved.tokenizers.src.has_masks)
+    data = data_of_splits(
+        text,
+        folder,
+        tokenizer_from=path,
+        masks=saved.tokenizers.src.has_masks,
+        terms=saved.tokenizers.src.has_term_marks,
+    )
     return RunConfig(
         model=cast("AnyModelConfig", saved.config),
         data=data,
