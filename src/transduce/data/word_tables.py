@@ -34,9 +34,8 @@ def learn_word_table(pairs: Iterable[tuple[str, str]]) -> WordTable:
     """
     src, tgt, counts = _Side(), _Side(), Counter[str]()
     capitals = defaultdict[str, Counter[str]](Counter)
-    n_pairs = 0
-    for n_pairs, pair in enumerate(islice(pairs, MAX_PAIRS), start=1):
-        source, target = map(normalise, pair)
+    first = list(islice(pairs, MAX_PAIRS))
+    for source, target in (map(normalise, pair) for pair in first):
         words, of_target = table_words(source), table_words(target)
         counts.update(filter(is_word, words))
         if words and of_target and max(len(words), len(of_target)) <= MAX_WORDS:
@@ -55,7 +54,7 @@ def learn_word_table(pairs: Iterable[tuple[str, str]]) -> WordTable:
         if score >= MIN_SCORE:
             scores[of_source[s - 1]][of_target[t - 1]] = round(score, 3)
     known = {word for of_word in scores.values() for word in of_word} & capitals.keys()
-    common = [word for word, n in counts.items() if n > COMMON * n_pairs]
+    common = [word for word, n in counts.items() if n > COMMON * len(first)]
     return WordTable(dict(scores), {word: capitals[word].most_common(1)[0][0] for word in sorted(known)}, common)
 
 
