@@ -43,7 +43,7 @@ def by_formula(pairs: list[tuple[list[int], list[int]]], n_iterations: int) -> d
 def test_probabilities_are_those_of_the_formula(store: PairStore) -> None:
     pairs = [tuple(ids.tolist() for ids in store.pair(row)) for row in range(len(store))]
     expected = by_formula(pairs, 4)  # type: ignore[arg-type]
-    lexicon = train_lexicon(store, np.arange(len(store)), n_iterations=4)
+    lexicon = train_lexicon(store.columns["src"], store.columns["tgt"], np.arange(len(store)), n_iterations=4)
     keys = zip(lexicon.src_ids_I.tolist(), lexicon.tgt_ids_I.tolist(), strict=True)
     got = dict(zip(keys, lexicon.probabilities_I.tolist(), strict=True))
     assert got.keys() == expected.keys()
@@ -52,7 +52,9 @@ def test_probabilities_are_those_of_the_formula(store: PairStore) -> None:
 
 def test_the_best_translations_are_those_of_the_words(store: PairStore) -> None:
     """The target of a sentence is its source reversed, word by word."""
-    best_VR = train_lexicon(store, np.arange(len(store))).best(2, src_vocab_size=20, fill_id=2)
+    best_VR = train_lexicon(store.columns["src"], store.columns["tgt"], np.arange(len(store))).best(
+        2, src_vocab_size=20, fill_id=2
+    )
     assert best_VR.shape == (20, 2)
     for row in range(len(store)):
         src_ids, tgt_ids = store.pair(row)

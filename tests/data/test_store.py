@@ -9,7 +9,7 @@ import pytest
 import transduce.data.arrays as arrays_module
 import transduce.data.pairs as pairs_module
 from said import naming
-from transduce.data import PairDropout, PairStore, open_pairs, write_pairs
+from transduce.data import PairSampling, PairStore, open_pairs, write_pairs
 from transduce.errors import DataError
 from transduce.files import write_manifest
 from transduce.text import Tokenizer, Tokenizers, normalise, train_bpe
@@ -113,8 +113,8 @@ def test_dropout_stores_several_spellings_of_the_same_text(
     tokenizers: Tokenizers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def write(name: str, *, seed: int) -> PairStore:
-        dropout = PairDropout(p_drop=0.5, n_encodings=6, seed=seed)
-        write_pairs(tmp_path / name, {"text": PAIRS}, tokenizers, max_length=40, dropout=dropout)
+        dropout = PairSampling(p_drop=0.5, n_encodings=6, seed=seed)
+        write_pairs(tmp_path / name, {"text": PAIRS}, tokenizers, max_length=40, sampling=dropout)
         return open_pairs(tmp_path / name, tokenizers)
 
     store = write("store", seed=1)
@@ -135,9 +135,9 @@ def test_dropout_stores_several_spellings_of_the_same_text(
 
 def test_a_draw_that_is_too_long_is_the_plain_encoding(tokenizers: Tokenizers, tmp_path: Path) -> None:
     plain = tokenizers.tgt.encode("zwei Hunde laufen")
-    dropout = PairDropout(p_drop=1.0, n_encodings=2, seed=1)
+    dropout = PairSampling(p_drop=1.0, n_encodings=2, seed=1)
     pairs = [("two", "zwei Hunde laufen")]
-    write_pairs(tmp_path / "store", {"text": pairs}, tokenizers, max_length=len(plain) + 1, dropout=dropout)
+    write_pairs(tmp_path / "store", {"text": pairs}, tokenizers, max_length=len(plain) + 1, sampling=dropout)
     store = open_pairs(tmp_path / "store")
     assert [store.pair(row)[1].tolist() for row in range(2)] == [plain, plain]
 

@@ -16,7 +16,7 @@ from said import naming
 from transduce import worker_pool
 from transduce.config import DataConfig
 from transduce.corpora import generate_pairs
-from transduce.data import PairDropout, write_pairs
+from transduce.data import PairSampling, write_pairs
 from transduce.errors import ConfigError, DataError, TransduceError
 from transduce.tasks import prepare
 from transduce.text import Tokenizers, train_bpe, train_wordpiece
@@ -78,11 +78,11 @@ def test_every_number_of_workers_writes_the_same_files(tmp_path: Path, name: str
 
 def test_pairs_of_any_text_and_two_corpora(tmp_path: Path) -> None:
     corpora = {"one": [*PAIRS[:100], *ODD], "none": ODD[:2], "two": PAIRS[100:300]}
-    dropout = PairDropout(p_drop=0.3, n_encodings=2, seed=5)
+    dropout = PairSampling(p_drop=0.3, n_encodings=2, seed=5)
     written = []
     for n_workers in (1, 2):
         folder = tmp_path / str(n_workers)
-        write_pairs(folder, corpora, SHARED, max_length=30, dropout=dropout, n_workers=n_workers)
+        write_pairs(folder, corpora, SHARED, max_length=30, sampling=dropout, n_workers=n_workers)
         written.append(files_of(folder))
     assert written[0] == written[1]
 
@@ -113,9 +113,9 @@ def test_errors_of_the_text_and_of_a_worker(tmp_path: Path, monkeypatch: pytest.
 
 def test_an_error_inside_a_worker_is_raised_here() -> None:
     pieces = train_wordpiece(["a dog"], vocab_size=520)
-    dropout = PairDropout(p_drop=0.1, n_encodings=2, seed=1)
+    dropout = PairSampling(p_drop=0.1, n_encodings=2, seed=1)
     with (
-        EncodingWorkers(2, Tokenizers(pieces, pieces), max_length=30, dropout=dropout) as workers,
+        EncodingWorkers(2, Tokenizers(pieces, pieces), max_length=30, sampling=dropout) as workers,
         pytest.raises(ConfigError, match="BPE-dropout needs merges"),
     ):
         list(workers.encode([PAIRS[:10]] * 9))

@@ -21,6 +21,7 @@ from transduce.corpora.checks import column_part, two_file_part
 from transduce.corpora.languages import SpreadSample, language_in_name, language_name, languages_of
 from transduce.corpora.parallel_text import require_text
 from transduce.errors import ConfigError, quoted
+from transduce.terms import read_terms
 
 __all__ = ["init"]
 
@@ -53,6 +54,9 @@ def init(
             "names, as in my.en, or the text."
         ),
     ] = None,
+    terms: Annotated[
+        Path | None, Option(help="Train the model to use terms as these, a list for translate --terms.")
+    ] = None,
     minutes: Annotated[
         float, Option(callback=options.check_minutes, help="Plan for this many minutes of training on this machine.")
     ] = 60.0,
@@ -69,12 +73,16 @@ def init(
         require_utf8_name(option, path)
     if mix and start_from is None:
         raise ConfigError("--mix needs --from, the model whose old text is mixed in")
+    if terms is not None and start_from is not None:
+        raise ConfigError("--terms is for a new model: one that goes on from --from reads terms if that one does")
     if start_from is not None:
         direction = _direction_of(start_from, direction)
     if given:
         languages = _languages_of_pairs(direction, src, tgt, tsv)
     else:
         languages = _languages(direction, _checked_files(src, tgt, tsv))
+    if terms is not None:
+        read_terms(terms, src_language=languages[0], tgt_language=languages[1])  # only to see that they can be read
     require_writable("--out", out)
     import torch
 
@@ -82,7 +90,9 @@ def init(
 
     tsv = out.with_name(f"{out.stem}-pairs.tsv") if given else tsv
     with written_pairs(given, languages, tsv, log=echo) if given and tsv else nullcontext():
-        text = OwnText(*languages, src=src, tgt=tgt, tsv=tsv, max_dropped_share=max_dropped_share)
+        text = OwnText(
+            *languages, src=src, tgt=tgt, tsv=tsv, max_dropped_share=max_dropped_share, has_terms=terms is not None
+        )
         on = torch.device(chosen_device(device))
         if start_from is None:
             result = new_recipe(text, out, minutes=minutes, device=on, log=echo)

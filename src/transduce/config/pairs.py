@@ -62,7 +62,7 @@ class PairsData(CleanedData):
     # Further corpora whose dev sets are scored in each validation; they do not decide which checkpoint is the best.
     also_dev: CorpusNames = ()
     bpe_dropout: Fraction = 0.0  # probability of skipping a merge in training text (Provilkov et al., 2020)
-    n_encodings: Copies = 8  # with bpe_dropout: sampled encodings per pair; each epoch reads the next one
+    n_encodings: Copies = 8  # with bpe_dropout or terms: sampled encodings per pair; each epoch reads the next one
     max_dropped_share: ClosedFraction = 0.3  # cleaning: an error if a larger fraction of a corpus is dropped
     max_length: Count = 256  # longer pairs are dropped from training and dev; tokens of either side, EOS included
 
@@ -88,6 +88,15 @@ class ParallelData(ParallelCorpora, PairsData):
     train_tsv: FileName | None = None  # instead of train_src and train_tgt: one file, source TAB target
     # Replace untranslatable text (URLs, tags, placeholders, numbers with units, emoji) by trained mask tokens.
     masks: bool = False
+    # Train the model to use terms: sources have the reference's words beside some of their own, others in each of
+    # n_encodings. It then reads the terms of ``--terms`` in the text.
+    terms: bool = False
+
+    @model_validator(mode="after")
+    def _marks_are_tokens(self) -> Self:
+        if self.terms and self.tokenizer not in ("bpe", "wordpiece") and self.tokenizer_from is None:
+            raise ValueError(f"terms needs tokenizer = 'bpe' or 'wordpiece', got tokenizer = {self.tokenizer!r}")
+        return self
 
 
 class TreesData(PairsData):

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from transduce.data.pairs import PairStore, excess_of_targets, open_pairs, write_pairs
     from transduce.data.sampling import epoch_rows, reversed_rows
     from transduce.data.store import LeftOut, Store, StoreSummary, open_store, read_summary, write_store
-    from transduce.text.pair_encoding import PairDropout
+    from transduce.text.pair_encoding import PairSampling
 
 __all__ = [
-    "Batch", "BatchStatistics", "Column", "ColumnKind", "Ids", "LeftOut", "PairBatches", "PairDropout", "PairStore",
+    "Batch", "BatchStatistics", "Column", "ColumnKind", "Ids", "LeftOut", "PairBatches", "PairSampling", "PairStore",
     "Ragged", "Store", "StoreBatches", "StoreSummary", "Vectors", "batch_statistics", "collate", "epoch_rows",
     "excess_of_targets", "open_pairs", "open_store", "pad_rows", "plan_batches", "plan_by_length", "read_summary",
     "require_fit", "reversed_rows", "write_pairs", "write_store",

@@ -12,16 +12,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from transduce.data.columns import Ragged
-from transduce.data.pairs import PairStore
 from transduce.text import PAD_ID
 
-__all__ = ["Lexicon", "train_lexicon"]
+__all__ = ["Lexicon", "Rows", "train_lexicon"]
 
 NULL_ID = PAD_ID  # the null word; padding occurs in no text
 PAIRS_PER_CHUNK = 1000
@@ -45,20 +44,29 @@ class Lexicon:
         return best_VR
 
 
-def train_lexicon(store: PairStore, rows: NDArray[np.int64], *, n_iterations: int = 5) -> Lexicon:
-    """Estimate the probabilities from some rows of a pair store, in ``n_iterations`` of EM.
+class Rows(Protocol):
+    """One side of pairs: rows of ids, such as a column of a store."""
+
+    def gather(self, rows_B: NDArray[np.int64], /) -> Ragged:
+        """Return some rows."""
+
+
+def train_lexicon(src: Rows, tgt: Rows, rows: NDArray[np.int64], *, n_iterations: int = 5) -> Lexicon:
+    """Estimate the probabilities from some pairs of rows, in ``n_iterations`` of EM.
 
     Memory is proportional to the number of distinct combinations, some 20 bytes each.
     """
-    keys_I = _merged(_Chunk.read(store, chunk_rows).keys_J for chunk_rows in _chunks_of(rows))
+    keys_I = _merged(_Chunk.read(src, tgt, chunk_rows).keys_J for chunk_rows in _chunks_of(rows))
     src_ids_I, tgt_ids_I = keys_I >> 32, keys_I & 0xFFFFFFFF
     probabilities_I = np.ones(len(keys_I))  # only proportions matter
     for _ in range(n_iterations):
         counts_I = np.zeros(len(keys_I))
         for chunk_rows in _chunks_of(rows):
-            chunk = _Chunk.read(store, chunk_rows)
-            index_J = np.searchsorted(keys_I, chunk.keys_J)
-            np.add.at(counts_I, index_J, chunk.posteriors(probabilities_I[index_J]))
+            chunk = _Chunk.read(src, tgt, chunk_rows)
+            distinct, place_J = np.unique(chunk.keys_J, return_inverse=True)
+            index = np.searchsorted(keys_I, distinct)  # sorted: far fewer cache misses
+            posteriors_J = chunk.posteriors(probabilities_I[index][place_J])
+            counts_I[index] += np.bincount(place_J, posteriors_J)
         probabilities_I = counts_I / np.bincount(src_ids_I, counts_I)[src_ids_I]
     order_I = np.lexsort((-probabilities_I, src_ids_I))
     return Lexicon(src_ids_I[order_I], tgt_ids_I[order_I], probabilities_I[order_I])
@@ -72,8 +80,8 @@ class _Chunk:
     n_sources_P: NDArray[np.int64]  # combinations of each target token
 
     @classmethod
-    def read(cls, store: PairStore, rows_B: NDArray[np.int64]) -> _Chunk:
-        src, tgt = (store.columns[side].gather(rows_B) for side in ("src", "tgt"))
+    def read(cls, of_source: Rows, of_target: Rows, rows_B: NDArray[np.int64]) -> _Chunk:
+        src, tgt = of_source.gather(rows_B), of_target.gather(rows_B)
         src_ids, starts_B = _with_null(src)
         n_sources_P = np.repeat(src.lengths_B + 1, tgt.lengths_B)
         first_P = np.repeat(starts_B, tgt.lengths_B)

@@ -19,7 +19,7 @@ from transduce.data.store import Block, LeftOut, Store, StoreSummary, open_store
 from transduce.text import Tokenizers
 from transduce.text.chunks import chunks
 from transduce.text.encoding_workers import ChunkEncoder, chunk_encoder
-from transduce.text.pair_encoding import PairDropout, TextPair
+from transduce.text.pair_encoding import PairSampling, TextPair
 
 __all__ = ["PairStore", "excess_of_targets", "open_pairs", "write_pairs"]
 
@@ -73,12 +73,12 @@ def write_pairs(
     tokenizers: Tokenizers,
     *,
     max_length: int,
-    dropout: PairDropout | None = None,
+    sampling: PairSampling | None = None,
     n_workers: int = 1,
 ) -> StoreSummary:
     """Normalise and encode the pairs of each corpus into a new store at ``folder``, written atomically.
 
-    The pairs are streamed in constant memory. With ``dropout``, each pair has several sampled encodings. Pairs are
+    The pairs are streamed in constant memory. With ``sampling``, each pair has several sampled encodings. Pairs are
     filtered by the length of their deterministic encoding, which also replaces a sample that is too long. With several
     ``n_workers``, so many processes encode; the files are the same for every number.
 
@@ -102,14 +102,14 @@ def write_pairs(
             sides = {"src": encoded.src, "tgt": encoded.tgt}
             yield {name: Ragged(texts.ids_N, texts.lengths_B) for name, texts in sides.items()}
 
-    with chunk_encoder(tokenizers, max_length=max_length, dropout=dropout, n_workers=n_workers) as encoder:
+    with chunk_encoder(tokenizers, max_length=max_length, sampling=sampling, n_workers=n_workers) as encoder:
         return write_blocks(
             folder,
             {corpus: blocks(pairs, encoder) for corpus, pairs in corpora.items()},
             _columns(tokenizers),
             tokenizer_fingerprint=tokenizers.fingerprint,
             max_length=max_length,
-            n_encodings=1 if dropout is None else dropout.n_encodings,
+            n_encodings=1 if sampling is None else sampling.n_encodings,
             left_out=left_out,
         )
 

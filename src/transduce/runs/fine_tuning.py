@@ -156,6 +156,7 @@ def _run(
         folder,
         tokenizer_from=path,
         masks=tokenizers.src.has_masks,
+        terms=tokenizers.src.has_term_marks,
         shared_vocabulary=tokenizers.has_one_vocabulary,
         **mixed,
     )

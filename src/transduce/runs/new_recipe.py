@@ -194,6 +194,8 @@ def _toml(recipe: NewRecipe) -> str:
         "src/transduce/config/ documents all settings.",
     ]
     unchanged = "" if data.drop_identical else "drop_identical = false   # lines that need no correction\n"
+    if data.terms:
+        unchanged += "terms = true         # uses the terms of translate --terms\n"
     comment = "\n".join(f"# {line}" for line in "\n".join(head).splitlines())
     return f"""\
 {comment}

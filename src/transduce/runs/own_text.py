@@ -31,6 +31,7 @@ class OwnText:
     tgt: Path | None = None
     tsv: Path | None = None
     max_dropped_share: float = 0.3  # fraction of the pairs that cleaning may drop
+    has_terms: bool = False  # the model is to use lists of terms
 
     @property
     def is_one_language(self) -> bool:
@@ -139,5 +140,7 @@ def data_config(text: OwnText, files: Mapping[str, Path], **more: object) -> Par
     values = {name: str(path) for name, path in files.items()} | more
     if text.is_one_language:
         values["drop_identical"] = False
+    if text.has_terms:
+        values["terms"] = True
     direction = f"{text.src_language}-{text.tgt_language}"
     return config_from_mapping(ParallelData, {"corpus": "files", "direction": direction, **values}, where="data")

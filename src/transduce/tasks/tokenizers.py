@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import assert_never
+from typing import Literal, assert_never
 
 from transduce.config import DataConfig, PairsData, ParallelData
 from transduce.errors import ConfigError
@@ -18,23 +18,29 @@ __all__ = ["require_language_model", "tokenizer_trainer", "tokenizers_of_model"]
 def tokenizers_of_model(config: DataConfig) -> Tokenizers | None:
     """Return the tokenizers of the model folder that ``config`` names, or None.
 
-    Raises CheckpointError if it cannot be used, ConfigError if they do not fit ``masks`` or ``bpe_dropout``.
+    Raises CheckpointError if it cannot be used, ConfigError if they do not fit ``masks``, ``terms`` or ``bpe_dropout``.
     """
     if config.tokenizer_from is None:
         return None
-    tokenizers, has_masks = read_tokenizers(Path(config.tokenizer_from)), _has_masks(config)
+    tokenizers = read_tokenizers(Path(config.tokenizer_from))
+    has_masks, has_terms = _has(config, "masks"), _has(config, "terms")
     if tokenizers.src.has_masks != has_masks:
         raise ConfigError(
             f"the tokenizer of {config.tokenizer_from} was trained {'with' if tokenizers.src.has_masks else 'without'}"
             f" masks; set data.masks = {str(tokenizers.src.has_masks).lower()}"
+        )
+    if tokenizers.src.has_term_marks != has_terms:
+        raise ConfigError(
+            f"the tokenizer of {config.tokenizer_from} has {'' if tokenizers.src.has_term_marks else 'no '}term marks;"
+            f" set data.terms = {str(tokenizers.src.has_term_marks).lower()}"
         )
     if isinstance(config, PairsData) and config.bpe_dropout and not tokenizers.src.merges:
         raise ConfigError(f"data.bpe_dropout needs a BPE tokenizer; that of {config.tokenizer_from} merges nothing")
     return tokenizers
 
 
-def _has_masks(config: DataConfig) -> bool:
-    return isinstance(config, ParallelData) and config.masks
+def _has(config: DataConfig, marks: Literal["masks", "terms"]) -> bool:
+    return isinstance(config, ParallelData) and {"masks": config.masks, "terms": config.terms}[marks]
 
 
 def require_language_model(existing: Tokenizers, config: DataConfig) -> None:
@@ -56,7 +62,8 @@ def tokenizer_trainer(config: DataConfig, *, extra_tokens: Sequence[str] = ()) -
             return partial(
                 {"bpe": train_bpe, "wordpiece": train_wordpiece}[kind],
                 vocab_size=config.vocab_size,
-                masks=_has_masks(config),
+                masks=_has(config, "masks"),
+                term_marks=_has(config, "terms"),
                 alphabet=config.alphabet,
                 min_pair_count=config.min_pair_count,
                 extra_tokens=extra_tokens,

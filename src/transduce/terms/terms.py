@@ -10,6 +10,7 @@ from functools import cached_property
 from transduce.patterns import compiled_on_use
 from transduce.text import normalise
 from transduce.text.characters import SPACELESS
+from transduce.text.term_marks import with_hints
 from transduce.text.verbatim import placeholder_spans
 
 __all__ = ["Term", "Terms", "occurrences", "words_of"]
@@ -52,6 +53,18 @@ class Terms:
     def found(self, text: str) -> list[Term]:
         """Return the terms that a text has, in order, as it writes them; none overlaps another."""
         return [term for _, term in self.places(words_of(text))]
+
+    def hinted(self, text: str) -> str:
+        """Return a normalised text with the translations of its terms beside them, for models with ``data.terms``.
+
+        >>> hinted = Terms((Term("dog", "Hund"),)).hinted("A dog.")
+        >>> hinted.translate({0xE00A: "<", 0xE00B: "|", 0xE00C: ">"})
+        'A< dog| Hund>.'
+        """
+        hidden = _hidden(text)
+        spans = _spans(hidden)
+        places = self.places([hidden[start:end] for start, end in spans])
+        return with_hints(text, ((spans[at[0]][0], spans[at[-1]][1], term.target) for at, term in places))
 
     def places(self, words: Sequence[str]) -> list[tuple[range, Term]]:
         """Return the terms among the words of a text, each with its place."""
@@ -116,11 +129,21 @@ def words_of(text: str) -> list[str]:
     >>> words_of("My dog: https://x.org/dog")
     ['My', 'dog', ':', '\ufffc']
     """
-    text, pieces, position = normalise(text), list[str](), 0
+    hidden = _hidden(normalise(text))
+    return [hidden[start:end] for start, end in _spans(hidden)]
+
+
+def _hidden(text: str) -> str:
+    """Return a text, as long as before, with one sign in place of each placeholder, tag, URL or address."""
+    pieces, position = list[str](), 0
     for start, end in placeholder_spans(text):
-        pieces += [text[position:start], "\ufffc"]
+        pieces += [text[position:start], "\ufffc".ljust(end - start)]
         position = end
-    return _WORD.findall("".join([*pieces, text[position:]]))
+    return "".join([*pieces, text[position:]])
+
+
+def _spans(hidden: str) -> list[tuple[int, int]]:
+    return [match.span() for match in _WORD.finditer(hidden)]
 
 
 def occurrences(phrase: Sequence[str], words: Sequence[str]) -> int:

@@ -13,6 +13,7 @@ from transduce.errors import ConfigError, DataError
 from transduce.text.alphabet import Alphabet, count_words, frequent_characters, merges_of
 from transduce.text.byte_level import BYTE_CHARACTERS, from_byte_level, to_byte_level
 from transduce.text.masks import MASKS
+from transduce.text.term_marks import TERM_MARKS
 from transduce.text.tokenizer import Tokenizer
 from transduce.text.tokenizer_pipelines import byte_level_pipeline
 from transduce.text.vocabulary import NO_TEXT, SPECIAL_TOKENS
@@ -31,6 +32,7 @@ def train_bpe(
     *,
     vocab_size: int,
     masks: bool = False,
+    term_marks: bool = False,
     alphabet: Alphabet = "bytes",
     min_pair_count: int | None = None,
     extra_tokens: Sequence[str] = (),
@@ -39,10 +41,10 @@ def train_bpe(
 
     The normalised texts are read once, as a stream. Training is deterministic; with too few pairs that occur
     ``min_pair_count`` times (default: twice), the vocabulary is smaller. Texts of more than 5,000 characters (which
-    cleaning drops by default) are split. With ``masks``, each mask (``masks.py``) is a token, made by merges that rank
-    before all learned ones. With the ``alphabet`` of "characters" (``alphabet.py``), so is each character that occurs
-    ``min_pair_count`` times, the most frequent first, as long as the vocabulary has room. ``extra_tokens`` are the last
-    ids of the vocabulary; no text contains them.
+    cleaning drops by default) are split. With ``masks``, each mask (``masks.py``) is a token, with ``term_marks`` each
+    of these (``term_marks.py``), made by merges that rank before all learned ones. With the ``alphabet`` of
+    "characters" (``alphabet.py``), so is each character that occurs ``min_pair_count`` times, the most frequent first,
+    as long as the vocabulary has room. ``extra_tokens`` are the last ids of the vocabulary; no text contains them.
 
     Raises ConfigError if ``vocab_size`` is below 260, DataError if all texts are empty.
 
@@ -50,10 +52,11 @@ def train_bpe(
     >>> tokenizer.size, tokenizer.pieces(range(260, tokenizer.size))
     (263, ['lo', '▁lo', '▁low'])
     """
-    merges_of_masks = list(dict.fromkeys(chain.from_iterable(map(merges_of, MASKS)))) if masks else []
+    marks = [*(MASKS if masks else ()), *(TERM_MARKS if term_marks else ())]
+    merges_of_masks = list(dict.fromkeys(chain.from_iterable(map(merges_of, marks))))
     n_fixed = len(SPECIAL_TOKENS) + len(BYTE_CHARACTERS) + len(merges_of_masks) + len(extra_tokens)
     if vocab_size < n_fixed:
-        others = f", {len(merges_of_masks)} for masks" if masks else ""
+        others = f", {len(merges_of_masks)} for masks and marks" if marks else ""
         others += f", {len(extra_tokens)} of language models" if extra_tokens else ""
         parts = f"4 special tokens, {len(BYTE_CHARACTERS)} bytes{others}"
         raise ConfigError(f"vocab_size must be at least {n_fixed} ({parts}), got {vocab_size}")

@@ -30,7 +30,7 @@ __all__ = ["BpeDropout"]
 POOL_SIZE = 64  # segmentations per word; divides 256, so that a random byte picks uniformly
 MAX_CACHED = 1_000_000  # segmentations in the cache, about 120 MB
 DRAW_BYTES = 8  # of one random number
-_MASK_PREFIX = to_byte_level(MASKS[0])[:2]  # the first two bytes, common to all masks
+_MASK_PREFIX = to_byte_level(MASKS[0])[:2]  # the first two bytes, common to all masks and term marks
 
 KeyT = TypeVar("KeyT")
 ValueT = TypeVar("ValueT")
@@ -62,7 +62,7 @@ class BpeDropout:
             raise ConfigError(f"p_drop of BPE-dropout must be from 0 to 1, got {p_drop}")
         self._tokenizer = tokenizer
         self._merges = _Merges(tokenizer)
-        self._keeps_masks = tokenizer.has_masks
+        self._keeps_masks = tokenizer.has_masks or tokenizer.has_term_marks
         self._p_drop = p_drop
         self._seed = seed
         self._n_texts = 0

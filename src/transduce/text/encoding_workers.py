@@ -1,7 +1,7 @@
 """Encoding of chunks of pairs, in this process or in several workers, with the same results.
 
 Each chunk takes two requests to a worker (``worker_pool.py``): the pairs, answered by the number kept, and the number
-of pairs kept before the chunk, which BPE-dropout counts from, answered by the rows.
+of pairs kept before the chunk, which samples count from, answered by the rows.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from typing import Protocol, Self
 import numpy as np
 
 from transduce.text.encoded_texts import EncodedTexts
-from transduce.text.pair_encoding import EncodedPairs, KeptPairs, PairDropout, PairEncoder, TextPair
+from transduce.text.pair_encoding import EncodedPairs, KeptPairs, PairEncoder, PairSampling, TextPair
+from transduce.text.term_hints import WordTable
 from transduce.text.tokenizer import Tokenizers, tokenizer_from
 from transduce.worker_pool import Answer, Message, Worker, WorkerPool, serve
 
@@ -28,7 +29,7 @@ class ChunkEncoder(Protocol):
     """Encodes chunks of pairs, in order; used in a ``with`` block."""
 
     def encode(self, chunks: Iterable[Sequence[TextPair]]) -> Iterator[EncodedPairs]:
-        """Yield the rows of each chunk, in order; BPE-dropout continues from one call to the next."""
+        """Yield the rows of each chunk, in order; sampling continues from one call to the next."""
 
     def __enter__(self) -> Self: ...
 
@@ -36,12 +37,12 @@ class ChunkEncoder(Protocol):
 
 
 def chunk_encoder(
-    tokenizers: Tokenizers, *, max_length: int, dropout: PairDropout | None = None, n_workers: int = 1
+    tokenizers: Tokenizers, *, max_length: int, sampling: PairSampling | None = None, n_workers: int = 1
 ) -> ChunkEncoder:
     """Return an encoder in this process, or in ``n_workers`` processes if there are several."""
     if n_workers == 1:
-        return OneProcess(PairEncoder(tokenizers, max_length=max_length, dropout=dropout))
-    return EncodingWorkers(n_workers, tokenizers, max_length=max_length, dropout=dropout)
+        return OneProcess(PairEncoder(tokenizers, max_length=max_length, sampling=sampling))
+    return EncodingWorkers(n_workers, tokenizers, max_length=max_length, sampling=sampling)
 
 
 class OneProcess:
@@ -68,9 +69,9 @@ class EncodingWorkers:
     """Worker processes with one encoder each."""
 
     def __init__(
-        self, n_workers: int, tokenizers: Tokenizers, *, max_length: int, dropout: PairDropout | None = None
+        self, n_workers: int, tokenizers: Tokenizers, *, max_length: int, sampling: PairSampling | None = None
     ) -> None:
-        description = _pack_encoder(tokenizers, max_length, dropout)
+        description = _pack_encoder(tokenizers, max_length, sampling)
         one_core = {"TOKENIZERS_PARALLELISM": "false"}
         self._pool = WorkerPool(
             n_workers, __name__, description, items_per_worker=CHUNKS_PER_WORKER, environment=one_core
@@ -129,8 +130,8 @@ def _start(description: list[bytes]) -> Answer:
     return answer
 
 
-def _pack_encoder(tokenizers: Tokenizers, max_length: int, dropout: PairDropout | None) -> list[bytes]:
-    settings = {"max_length": max_length, "dropout": None if dropout is None else asdict(dropout)}
+def _pack_encoder(tokenizers: Tokenizers, max_length: int, sampling: PairSampling | None) -> list[bytes]:
+    settings = {"max_length": max_length, "sampling": None if sampling is None else asdict(sampling)}
     sides = [tokenizers.src] if tokenizers.is_shared else [tokenizers.src, tokenizers.tgt]
     return [json.dumps(settings).encode(), *(each.description.encode() for each in sides)]
 
@@ -138,8 +139,11 @@ def _pack_encoder(tokenizers: Tokenizers, max_length: int, dropout: PairDropout 
 def _unpack_encoder(parts: Sequence[bytes]) -> PairEncoder:
     settings = json.loads(parts[0])
     sides = [tokenizer_from(part.decode()) for part in parts[1:]]
-    dropout = None if settings["dropout"] is None else PairDropout(**settings["dropout"])
-    return PairEncoder(Tokenizers(sides[0], sides[-1]), max_length=settings["max_length"], dropout=dropout)
+    sampling = None
+    if (values := settings["sampling"]) is not None:
+        words = None if values["words"] is None else WordTable(**values["words"])
+        sampling = PairSampling(**{**values, "words": words})
+    return PairEncoder(Tokenizers(sides[0], sides[-1]), max_length=settings["max_length"], sampling=sampling)
 
 
 def _pack_pairs(pairs: Sequence[TextPair]) -> list[bytes]:

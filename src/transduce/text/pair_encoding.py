@@ -1,7 +1,7 @@
-"""Encoding of sentence pairs: normalise, tokenize, filter by length, sample encodings by BPE-dropout.
+"""Encoding of sentence pairs: normalise, tokenize, filter by length, sample encodings: BPE-dropout, hints of terms.
 
 A chunk of pairs is encoded in two steps, ``PairEncoder.keep`` and ``PairEncoder.encode``. The random numbers of
-BPE-dropout depend on how many pairs were kept before the chunk: so processes can do the first step side by side, and
+samples depend on how many pairs were kept before the chunk: so processes can do the first step side by side, and
 the second when the chunks before have been counted. Imports no torch, so that a worker process starts fast.
 """
 
@@ -9,29 +9,34 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import compress
+from itertools import chain, compress
+from random import Random
 
 from transduce.text.bpe_dropout import BpeDropout
 from transduce.text.encoded_texts import EncodedTexts, IdBytes, n_ids
 from transduce.text.normalise import normalise
+from transduce.text.term_hints import WordTable
 from transduce.text.tokenizer import Tokenizers
 
-__all__ = ["EncodedPairs", "KeptPairs", "PairDropout", "PairEncoder", "TextPair"]
+__all__ = ["EncodedPairs", "KeptPairs", "PairEncoder", "PairSampling", "TextPair"]
 
 TextPair = tuple[str, str]
 PairOfIds = tuple[IdBytes, IdBytes]
 
 
 @dataclass(frozen=True, slots=True)
-class PairDropout:
-    """Settings of BPE-dropout on both sides: several encodings of each pair. Provilkov et al. (2020), section 3.2.
+class PairSampling:
+    """How several encodings of each pair are drawn.
 
-    A target tokenizer without merges (the tokens of trees) has one encoding, which is repeated.
+    BPE-dropout on both sides (Provilkov et al., 2020, section 3.2), with a probability above zero: a target tokenizer
+    without merges (the tokens of trees) has one encoding, which is repeated. With ``words``, all sources but the first
+    of a pair may have hints of terms.
     """
 
     p_drop: float
     n_encodings: int
     seed: int
+    words: WordTable | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +62,13 @@ class EncodedPairs:
 class PairEncoder:
     """Encodes chunks of pairs, in order."""
 
-    def __init__(self, tokenizers: Tokenizers, *, max_length: int, dropout: PairDropout | None = None) -> None:
+    def __init__(self, tokenizers: Tokenizers, *, max_length: int, sampling: PairSampling | None = None) -> None:
         """``max_length``: exclusive bound on the length of a kept text, in tokens.
 
-        Raises ConfigError if ``dropout`` is given and the source tokenizer has no merges.
+        Raises ConfigError if ``sampling`` has dropout and the source tokenizer has no merges.
         """
-        self._tokenizers, self._max_length, self._dropout = tokenizers, max_length, dropout
-        self._samplers = [] if dropout is None else _samplers(tokenizers, dropout)
+        self._tokenizers, self._max_length, self._sampling = tokenizers, max_length, sampling
+        self._samplers = [None, None] if sampling is None or not sampling.p_drop else _samplers(tokenizers, sampling)
 
     def keep(self, pairs: Sequence[TextPair]) -> KeptPairs:
         """Normalise pairs, encode them without dropout, and leave out the empty and the too long ones."""
@@ -79,31 +84,51 @@ class PairEncoder:
         return KeptPairs(kept_texts, kept_plain, len(pairs) - len(texts), len(texts) - len(kept_texts))
 
     def encode(self, kept: KeptPairs, *, n_before: int) -> EncodedPairs:
-        """Return the rows of pairs, ``n_encodings`` of each with dropout; ``n_before`` pairs were kept before them."""
-        rows = kept.plain if self._dropout is None else list(self._sampled(kept, n_before))
+        """Return the rows of pairs, several of each with ``sampling``; ``n_before`` pairs were kept before them."""
+        rows = kept.plain if self._sampling is None else list(self._sampled(kept, n_before))
         src, tgt = ([row[side] for row in rows] for side in (0, 1))
         return EncodedPairs(EncodedTexts.of(src), EncodedTexts.of(tgt), kept.n_empty, kept.n_too_long)
 
     def _sampled(self, kept: KeptPairs, n_before: int) -> Iterator[PairOfIds]:
         """Yield the sampled rows of each pair; a sample that is too long is replaced by the deterministic encoding."""
-        assert self._dropout is not None
-        n_encodings = self._dropout.n_encodings
-        samples = [
-            [[pair[side]] * n_encodings for pair in kept.plain]
-            if sampler is None
-            else sampler.sample_packed([text[side] for text in kept.texts], n_encodings, n_before=n_before)
-            for side, sampler in enumerate(self._samplers)
-        ]
-        for plain, src, tgt in zip(kept.plain, *samples, strict=True):
+        assert self._sampling is not None
+        n_encodings, (of_source, of_target) = self._sampling.n_encodings, self._samplers
+        if self._sampling.words is not None:
+            sources = self._with_hints(kept, n_before, self._sampling.words)
+        elif of_source is not None:
+            sources = of_source.sample_packed([src for src, _ in kept.texts], n_encodings, n_before=n_before)
+        else:
+            sources = [[src] * n_encodings for src, _ in kept.plain]
+        if of_target is not None:
+            targets = of_target.sample_packed([tgt for _, tgt in kept.texts], n_encodings, n_before=n_before)
+        else:
+            targets = [[tgt] * n_encodings for _, tgt in kept.plain]
+        for plain, src, tgt in zip(kept.plain, sources, targets, strict=True):
             yield from (row if self._is_short(row) else plain for row in zip(src, tgt, strict=True))
+
+    def _with_hints(self, kept: KeptPairs, n_before: int, words: WordTable) -> list[list[IdBytes]]:
+        """Return the encodings of each source with hints of terms, of which each has its own; the first has none."""
+        assert self._sampling is not None
+        n, seed, sampler = self._sampling.n_encodings, self._sampling.seed, self._samplers[0]
+        texts = list(
+            chain.from_iterable(
+                [src, *(words.hinted(src, tgt, Random(f"{seed} {number} {version}")) for version in range(1, n))]
+                for number, (src, tgt) in enumerate(kept.texts, start=n_before)
+            )
+        )
+        if sampler is None:
+            rows = self._tokenizers.src.encode_packed(texts, max_tokens=self._max_length)
+        else:
+            rows = list(chain.from_iterable(sampler.sample_packed(texts, 1, n_before=n_before * n)))
+        return [rows[start : start + n] for start in range(0, len(rows), n)]
 
     def _is_short(self, pair: PairOfIds) -> bool:
         return n_ids(max(pair, key=len)) < self._max_length  # not <=, because EOS is not stored
 
 
-def _samplers(tokenizers: Tokenizers, dropout: PairDropout) -> list[BpeDropout | None]:
+def _samplers(tokenizers: Tokenizers, sampling: PairSampling) -> list[BpeDropout | None]:
     """Return the samplers of both sides, with different seeds; None for a target tokenizer without merges."""
-    src = BpeDropout(tokenizers.src, p_drop=dropout.p_drop, seed=2 * dropout.seed)
+    src = BpeDropout(tokenizers.src, p_drop=sampling.p_drop, seed=2 * sampling.seed)
     if tokenizers.tgt.merges is None:
         return [src, None]
-    return [src, BpeDropout(tokenizers.tgt, p_drop=dropout.p_drop, seed=2 * dropout.seed + 1)]
+    return [src, BpeDropout(tokenizers.tgt, p_drop=sampling.p_drop, seed=2 * sampling.seed + 1)]

@@ -173,6 +173,11 @@ class SentencePieceTokenizer(Tokenizer):
         """Its vocabulary has no masks."""
         return False
 
+    @property
+    def has_term_marks(self) -> bool:
+        """Its vocabulary has no term marks."""
+        return False
+
 
 def _processor(proto: bytes) -> Any:
     try:

@@ -26,6 +26,7 @@ from transduce.text.byte_level import bytes_of, to_byte_level
 from transduce.text.chunks import chunks
 from transduce.text.encoded_texts import ID_BYTES, IdBytes, pack_ids, unpack_ids
 from transduce.text.masks import MASKS
+from transduce.text.term_marks import TERM_MARKS
 from transduce.text.tokenizer_faults import USE_OURS, fault_of
 from transduce.text.tokenizer_pipelines import CONTINUATION
 from transduce.text.vocabulary import LANGUAGE_MODEL_TOKENS, SPECIAL_TOKENS, UNK_ID
@@ -268,7 +269,7 @@ class Tokenizer:
     @property
     def suppressed_ids(self) -> list[int]:
         """Ids that search never writes in a translation, besides padding and BOS."""
-        return self.mask_and_sentinel_ids
+        return [*self.mask_and_sentinel_ids, *self._term_mark_ids]
 
     def split_language_code(self, text: str) -> tuple[str, str]:
         """Return a code at the start of a text that chooses the output language, and the rest; our models have none."""
@@ -278,6 +279,20 @@ class Tokenizer:
     def has_masks(self) -> bool:
         """Whether each mask (``masks.py``) is a token of the vocabulary."""
         return all(self._library.token_to_id(to_byte_level(token)) is not None for token in MASKS)
+
+    @property
+    def has_term_marks(self) -> bool:
+        """Whether each term mark (``term_marks.py``) is a token of the vocabulary: its model reads hints."""
+        return bool(self._term_mark_ids)
+
+    @cached_property
+    def _term_mark_ids(self) -> list[int]:
+        """All forms of the term marks in the vocabulary; none if it lacks one."""
+        marks = [to_byte_level(mark) for mark in TERM_MARKS]
+        if any(self._library.token_to_id(mark) is None for mark in marks):
+            return []
+        forms = [form for mark in marks for form in (mark, CONTINUATION + mark)]
+        return [id for form in forms if (id := self._library.token_to_id(form)) is not None]
 
     def save(self, path: Path) -> None:
         """Write the tokenizer as one file."""

@@ -16,6 +16,7 @@ from transduce.errors import ConfigError, DataError
 from transduce.text.alphabet import Alphabet, count_words, frequent_characters
 from transduce.text.byte_level import BYTE_CHARACTERS, from_byte_level, to_byte_level
 from transduce.text.masks import MASKS
+from transduce.text.term_marks import TERM_MARKS
 from transduce.text.tokenizer import Tokenizer
 from transduce.text.tokenizer_pipelines import CONTINUATION, MAX_WORD_BYTES, byte_level_pipeline
 from transduce.text.vocabulary import NO_TEXT, SPECIAL_TOKENS, UNK_ID
@@ -31,6 +32,7 @@ def train_wordpiece(
     *,
     vocab_size: int,
     masks: bool = False,
+    term_marks: bool = False,
     alphabet: Alphabet = "bytes",
     min_pair_count: int | None = None,
     extra_tokens: Sequence[str] = (),
@@ -40,9 +42,9 @@ def train_wordpiece(
     Each byte is a piece at the start of a word and one inside a word. The normalised texts are read once, as a stream.
     Training (``wordpiece_trainer.py``, which explains ``min_pair_count``) is deterministic; if too few pairs of pieces
     occur often enough, the vocabulary is smaller. With ``masks``, each mask (``masks.py``) is a piece, at the start of
-    a word and inside. With the ``alphabet`` of "characters" (``alphabet.py``), so is each character that occurs twice,
-    the most frequent first, as long as the vocabulary has room. ``extra_tokens`` are the last ids of the vocabulary; no
-    text contains them.
+    a word and inside, with ``term_marks`` each of these (``term_marks.py``). With the ``alphabet`` of "characters"
+    (``alphabet.py``), so is each character that occurs twice, the most frequent first, as long as the vocabulary has
+    room. ``extra_tokens`` are the last ids of the vocabulary; no text contains them.
 
     Raises ConfigError if ``vocab_size`` is below 516, DataError if all texts are empty.
 
@@ -51,13 +53,15 @@ def train_wordpiece(
     (519, ['▁l', 'ow', '▁low'])
     """
     pieces = _start_and_inside(BYTE_CHARACTERS)
-    mask_pieces = _start_and_inside(list(map(to_byte_level, MASKS)), by_piece=True) if masks else []
+    marks = [*(MASKS if masks else ()), *(TERM_MARKS if term_marks else ())]
+    mask_pieces = _start_and_inside(list(map(to_byte_level, marks)), by_piece=True)
     smallest = len(SPECIAL_TOKENS) + len(pieces) + len(mask_pieces) + len(extra_tokens)
     if vocab_size < smallest:
         raise ConfigError(
             f"vocab_size must be at least {smallest} (4 special tokens, "
             f"{f'{len(extra_tokens)} of language models, ' if extra_tokens else ''}256 bytes, "
-            f"{f'{len(MASKS)} masks, ' if masks else ''}each at the start of a word and inside), got {vocab_size}"
+            f"{f'{len(marks)} masks and marks, ' if marks else ''}"
+            f"each at the start of a word and inside), got {vocab_size}"
         )
     word_counts = count_words(_library(pieces), texts)
     if not word_counts:

@@ -58,9 +58,10 @@ def line_statistics(
     store: PairStore, tokenizers: Tokenizers, language: str, masks: MaskStatistics | None = None
 ) -> LineStatistics:
     """Compute the statistics of a store; sentences are counted in a sample of its sources. ``masks`` are kept."""
-    n_src, n_tgt = store.src_lengths, store.tgt_lengths
+    n_each = store.summary.n_encodings
+    n_src, n_tgt = store.src_lengths[::n_each], store.tgt_lengths[::n_each]  # of the first: others may have hints
     rows = np.unique(np.linspace(0, len(n_src) - 1, min(len(n_src), N_SAMPLED_LINES)).astype(np.int64))
-    lines = tokenizers.src.decode_batch(store.pair(int(row))[0] for row in rows)
+    lines = tokenizers.src.decode_batch(store.pair(int(row) * n_each)[0] for row in rows)
     has_ratio = n_src >= min(MIN_RATIO_TOKENS, int(np.median(n_src)))
     return LineStatistics(
         sentences=_upper_quantile([len(split_sentences(line, language)) for line in lines]),

@@ -34,6 +34,7 @@ from transduce.text import (
 )
 from transduce.text.normalise import visible
 from transduce.text.quotes import QuoteStyle
+from transduce.text.term_marks import strip_term_marks
 from transduce.text.tokenizer import REPLACEMENT
 
 __all__ = ["ForcedIds", "ReadSegment", "SegmentText"]
@@ -54,6 +55,7 @@ class ReadSegment:
 
     text: str
     masked: MaskedText
+    asked: str  # what the model reads: the masked text, with the terms that it is told
     is_caps: bool  # it was in capitals: the translation is uppercased
     is_truncated: bool  # it was longer than MAX_SEGMENT_CHARACTERS
 
@@ -67,8 +69,14 @@ class SegmentText:
         rules: MaskRules,
         statistics: LineStatistics | None,
         terms: Terms | None = None,
+        *,
+        told: Terms | None = None,
     ) -> None:
-        """``rules`` name the languages, and what is not masked; ``terms``: hypotheses that keep them come first."""
+        """``rules`` name the languages, and what is not masked; ``terms``: hypotheses that keep them come first.
+
+        ``told``: terms that a model with term marks reads beside the words.
+        """
+        self._told = told
         self.tokenizers, self.rules, self.statistics = tokenizers, rules, statistics
         self._check = HypothesisCheck(rules, terms or Terms())
 
@@ -86,12 +94,15 @@ class SegmentText:
     def read(self, text: str, *, lowers_caps: bool) -> ReadSegment:
         """Return a segment as the model reads it."""
         text, is_truncated = _truncate(visible(text))
+        if self.tokenizers.src.has_term_marks:
+            text = strip_term_marks(text)
         masked = mask(text, self.rules) if self.tokenizers.src.has_masks else MaskedText(text, {})
         masked = replace(masked, text=self._quotes.apply(masked.text))
         is_caps = lowers_caps and self.lowers_caps and is_all_caps(masked.text)
         if is_caps:
             masked = replace(masked, text=to_sentence_case(masked.text, self.rules.src_language))
-        return ReadSegment(text, masked, is_caps, is_truncated)
+        asked = masked.text if self._told is None else self._told.hinted(normalise(masked.text))
+        return ReadSegment(text, masked, asked, is_caps, is_truncated)
 
     def prefix_ids(self, prefix: Prefix, source: ReadSegment, *, max_tokens: int) -> ForcedIds:
         """Return the ids of a prefix as the model writes it, and whether it ends with a complete word.

@@ -128,14 +128,20 @@ class SegmentTranslator(TrainedModel):
         return other
 
     def with_terms(self, terms: Terms, *, are_required: bool = False) -> Self:
-        """Return the translator that keeps terms: of its hypotheses it takes one that has them, and avoids the others.
+        """Return the translator that keeps terms, and writes nothing that is to be avoided.
 
-        ``are_required``: it searches for a translation with them if there is none among these (Post and Vilar, 2018).
+        A model with term marks (``data.terms``) is told them. Of the hypotheses of another one, it takes one that has
+        them. ``are_required``: it searches for a translation with them if there is none among these (Post and Vilar,
+        2018).
         Raises ConfigError if that, or avoiding, cannot be done: with a shortlist, or a model for mask-predict.
         """
         other = copy.copy(self)
         other.terms = terms
-        other._segment_text = SegmentText(self.tokenizers, self.mask_rules, self.statistics, terms)
+        is_told = self.tokenizers.src.has_term_marks
+        checked = Terms(avoided=terms.avoided) if is_told and not are_required else terms
+        other._segment_text = SegmentText(
+            self.tokenizers, self.mask_rules, self.statistics, checked, told=terms if is_told else None
+        )
         if are_required or terms.avoided:
             if self._settings.shortlist is not None or not self.engine.is_left_to_right:
                 raise ConfigError("terms need a model that writes from left to right, without a shortlist")
@@ -262,7 +268,7 @@ class SegmentTranslator(TrainedModel):
         ) -> Iterator[tuple[int, SearchResult, list[Candidate]]]:
             sources = [inputs[index] for index in indices]
             results = search_for(
-                [each.masked.text for each in sources], config, should_stop=should_stop, is_scored=is_scored,
+                [each.asked for each in sources], config, should_stop=should_stop, is_scored=is_scored,
                 constrain=(lambda index, _max_length: constraints[indices[index]]) if constraints else None,
                 min_tokens=self._min_tokens([forced[index] for index in indices], config) if forced else None,
                 has_loops=has_loops,
@@ -325,7 +331,7 @@ class SegmentTranslator(TrainedModel):
         """
         source = self._segment_text.read(text, lowers_caps=True)
         ids, is_complete = self._prefix_ids(Prefix(prefix), source)
-        encoded = self._text_search.source_ids([source.masked.text])[0][: self.max_source_tokens - 1]
+        encoded = self._text_search.source_ids([source.asked])[0][: self.max_source_tokens - 1]
         if not encoded:
             return []
         asked = Request(1, [*encoded, EOS_ID], constraints=Constraints(ids, starts_word=is_complete))
@@ -333,7 +339,7 @@ class SegmentTranslator(TrainedModel):
         forced = [([*ids, id], False) for id, _ in best]
         config, begun = DecodingOptions().applied_to(search or self.search), _beginnings(forced)
         results = self._text_search(
-            [source.masked.text] * len(forced), config, constrain=lambda index, _max_length: begun[index],
+            [source.asked] * len(forced), config, constrain=lambda index, _max_length: begun[index],
             min_tokens=self._min_tokens(forced, config),
         )  # fmt: skip
         assert results is not None  # not interrupted
@@ -354,7 +360,7 @@ class SegmentTranslator(TrainedModel):
     def _n_tokens(self, texts: Sequence[str]) -> list[int]:
         """Count the tokens that the model reads, EOS included; a truncated text counts as longer than the maximum."""
         inputs = [self._segment_text.read(text, lowers_caps=True) for text in texts]
-        counts = [len(ids) + 1 for ids in self._text_search.source_ids([each.masked.text for each in inputs])]
+        counts = [len(ids) + 1 for ids in self._text_search.source_ids([each.asked for each in inputs])]
         minimum = self.max_source_tokens + 1
         return [max(n, minimum) if each.is_truncated else n for each, n in zip(inputs, counts, strict=True)]
 

@@ -25,7 +25,7 @@ from transduce.corpora.checks import Remark, remark_on_dropped
 from transduce.data import (
     Batch,
     PairBatches,
-    PairDropout,
+    PairSampling,
     PairStore,
     Store,
     StoreSummary,
@@ -140,16 +140,22 @@ class PairPreparation(Preparation[Pair, PairsT]):
     def _reports(self) -> dict[str, CleaningReport]:
         return {corpus: each for corpus, each in self.source.reports.items() if isinstance(each, CleaningReport)}
 
+    def sampling(self) -> PairSampling | None:
+        """Return how several encodings of the training pairs are drawn, or None if there is one of each."""
+        config = self.config
+        if not config.bpe_dropout:
+            return None
+        return PairSampling(p_drop=config.bpe_dropout, n_encodings=config.n_encodings, seed=config.corpus_seed)
+
     def write_store(self, folder: Path, items_of: Mapping[str, Iterable[Pair]]) -> StoreSummary:
-        """Encode the pairs; those of training in several processes, with BPE-dropout if it is configured."""
-        config, is_training = self.config, self.split == "train"
-        dropout = PairDropout(p_drop=config.bpe_dropout, n_encodings=config.n_encodings, seed=config.corpus_seed)
+        """Encode the pairs; those of training in several processes, with samples if that is configured."""
+        is_training = self.split == "train"
         return write_pairs(
             folder,
             items_of,
             self.tokenizers,
-            max_length=config.max_length,
-            dropout=dropout if is_training and config.bpe_dropout else None,
+            max_length=self.config.max_length,
+            sampling=self.sampling() if is_training else None,
             n_workers=self.n_workers if is_training else 1,
         )
 

@@ -60,7 +60,7 @@ def _learned(prepared: Prepared, *, n_candidates: int, n_frequent: int, max_pair
     assert isinstance(store, PairStore)
     n_rows = min(len(store), max_pairs)
     rows = np.sort(np.random.default_rng(1).choice(len(store), n_rows, replace=False))
-    lexicon = train_lexicon(store, rows)
+    lexicon = train_lexicon(store.columns["src"], store.columns["tgt"], rows)
     candidates_VR = lexicon.best(n_candidates, src_vocab_size=tokenizers.src.size, fill_id=EOS_ID)
     if tokenizers.is_shared:
         own_V1 = np.arange(tokenizers.src.size, dtype=np.int32)[:, None]

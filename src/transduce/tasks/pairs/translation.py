@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Unpack
 
 from transduce.config import DataConfig, ParallelData, RunConfig, Split
 from transduce.corpora import Pair, ParallelText, Source
 from transduce.corpora.checks import Remark, remarks_on_own_files
-from transduce.data import PairStore
+from transduce.data import PairSampling, PairStore
+from transduce.data.word_tables import learn_word_table
 from transduce.errors import ConfigError
 from transduce.inference.translation.evaluation import evaluate
 from transduce.inference.translation.line_statistics import LineStatistics, line_statistics
@@ -23,6 +25,7 @@ from transduce.tasks.task import CardUsage, EvaluationOptions, score_table
 from transduce.tasks.validation import PairValidation
 from transduce.text import Tokenizers
 from transduce.text.masks import MaskRules, mask_pair, mask_words, strip_masks
+from transduce.text.term_marks import strip_term_marks
 from transduce.training import Score, Validation
 
 __all__ = ["TranslationTask"]
@@ -59,21 +62,39 @@ class TranslationPreparation(PairPreparation[ParallelData]):
 
     def training_items(self, corpus: str) -> Iterator[Pair]:
         """Yield the pairs; with ``masks``, masked pairs and additional pairs that train the masks."""
-        for pair in self.masks.counted(self.source.train(corpus)):
+        for pair in self.masks.counted(map(self._own, self.source.train(corpus))):
             yield mask_pair(*pair, self._rules) if self.config.masks else pair
             yield from mask_words(*pair) if self.config.masks else ()
 
     def evaluation_items(self, split: Split, source: Source[Pair]) -> Iterable[Pair]:
         """Return the pairs, masked if ``masks``."""
-        pairs = source.of(split)
+        pairs = map(self._own, source.of(split))
         return (mask_pair(*pair, self._rules) for pair in pairs) if self.config.masks else pairs
 
     def texts(self, item: Pair) -> Pair:
         """Remove verbatim spans, which masks replace; the masks are in the vocabulary already."""
+        item = self._own(item)
         if not self.config.masks:
             return item
         src, tgt = mask_pair(*item, self._rules)
         return strip_masks(src), strip_masks(tgt)
+
+    def _own(self, pair: Pair) -> Pair:
+        """Return a pair as it is; with ``terms``, without the characters that are term marks."""
+        return (strip_term_marks(pair[0]), strip_term_marks(pair[1])) if self.config.terms else pair
+
+    def sampling(self) -> PairSampling | None:
+        """Return how several encodings are drawn: by BPE-dropout, with hints of terms, or both."""
+        config = self.config
+        if not config.terms:
+            return super().sampling()
+        pairs = chain.from_iterable(map(self.source.train, self.source.corpora))
+        masked = (mask_pair(*self._own(pair), self._rules) if config.masks else self._own(pair) for pair in pairs)
+        self.log("learning which words translate each other")
+        return PairSampling(
+            p_drop=config.bpe_dropout, n_encodings=config.n_encodings, seed=config.corpus_seed,
+            words=learn_word_table(masked),
+        )  # fmt: skip
 
     def require_fit(self, existing: Tokenizers) -> None:
         """Raise ConfigError if a translator cannot have the tokenizers of another model."""
@@ -108,9 +129,10 @@ class TranslationTask(PairTask):
             return
         if not config.data.shared_vocabulary:
             raise ValueError("bidirectional_epochs needs shared_vocabulary = true: each language is source and target")
-        if ParallelData.of(config.data).bpe_dropout or set(config.data.weights.values()) != {1.0}:
+        data = ParallelData.of(config.data)
+        if data.bpe_dropout or data.terms or set(config.data.weights.values()) != {1.0}:
             # The direction of a row depends on the epoch number alone, so every epoch must read each row once.
-            raise ValueError("bidirectional_epochs excludes bpe_dropout, and needs corpora of weight 1.0")
+            raise ValueError("bidirectional_epochs excludes bpe_dropout and terms, and needs corpora of weight 1.0")
 
     def evaluate(
         self, model_folder: Path, prepared: Prepared, split: Split, **options: Unpack[EvaluationOptions]

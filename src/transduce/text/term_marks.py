@@ -1,0 +1,41 @@
+"""Term marks: a source text has the translations of some of its words beside them, which the model then writes.
+
+``power plant`` becomes ``⟨ power plant| Kraftwerk⟩``, with three characters of Unicode's private use area, each one
+token (Dinu et al., 2019; the marks around a term as in Bergmanis and Pinnis, 2021). Not in the paper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from transduce.patterns import compiled_on_use
+from transduce.text.masks import MASKS
+
+__all__ = ["TERM_MARKS", "strip_term_marks", "with_hints"]
+
+TERM_MARKS = tuple(chr(ord(MASKS[-1]) + n) for n in (1, 2, 3))  # before a term, after it, after its translation
+_MARK = compiled_on_use(f"[{TERM_MARKS[0]}-{TERM_MARKS[-1]}]")
+
+Hint = tuple[int, int, str]  # the (start, end) of a term in a text, and its translation
+
+
+def with_hints(text: str, hints: Iterable[Hint]) -> str:
+    """Return a text with translations of terms, which are in order and do not overlap, beside them.
+
+    A space before a term stays before its first word, which is then the same token as elsewhere.
+
+    >>> with_hints("a dog.", [(2, 5, "Hund")]) == "a{} dog{} Hund{}.".format(*TERM_MARKS)
+    True
+    """
+    before, between, after = TERM_MARKS
+    pieces, position = list[str](), 0
+    for start, end, target in hints:
+        begin = start - text[:start].endswith(" ")
+        pieces += [text[position:begin], before, text[begin:end], between, " ", target, after]
+        position = end
+    return "".join([*pieces, text[position:]])
+
+
+def strip_term_marks(text: str) -> str:
+    """Return a text without term marks, which only ``with_hints`` may write."""
+    return _MARK.sub("", text)
