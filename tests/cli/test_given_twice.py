@@ -13,7 +13,7 @@ from said import says
 CommandLine = Callable[..., Any]
 REPEATABLE = {
     "score --ref", "evaluate --ref", "train --set", "prepare --set", "demo --set", "train --tmx", "train --po",
-    "train --xliff",
+    "train --xliff", "train --mix",
 }  # fmt: skip
 
 

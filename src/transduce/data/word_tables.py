@@ -1,4 +1,7 @@
-"""Which words translate each other, for the hints of ``text/term_hints.py``: IBM Model 1 in both directions."""
+"""Which words translate each other, for the hints of ``text/term_hints.py``: IBM Model 1 in both directions.
+
+Shapes: I entries of a lexicon.
+"""
 
 from __future__ import annotations
 
