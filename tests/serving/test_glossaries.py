@@ -368,7 +368,9 @@ def test_by_the_package_of_deepl(
     text = client.translate_text("A man", source_lang="EN", target_lang="DE", glossary=several).text
     assert "Hund" in text.split()
     assert [each.name for each in client.list_multilingual_glossaries()] == ["animals", "more pets"]
-    body = "<w:p><w:r><w:t>The </w:t></w:r><w:r><w:rPr><w:b/></w:rPr><w:t>dog</w:t></w:r></w:p>"
+    body = (
+        '<w:p><w:r><w:t xml:space="preserve">the dog </w:t></w:r><w:r><w:rPr><w:b/></w:rPr><w:t>sees</w:t></w:r></w:p>'
+    )
     report, out = tmp_path / "report.docx", tmp_path / "out.docx"
     report.write_bytes(docx(body))
     client.translate_document_from_filepath(report, out, source_lang="EN", target_lang="DE", glossary=made)
