@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -21,6 +22,7 @@ from transduce.inference import Translator
 from transduce.memories.building import write_memory
 from transduce.serving import glossaries
 from transduce.serving.access import read_access
+from transduce.serving.compute_thread import Urgency
 from transduce.serving.glossaries import GlossaryStore
 from transduce.serving.glossary_entries import entries_of
 from transduce.serving.http import ApiError
@@ -219,6 +221,23 @@ def test_requests_at_once_with_glossaries_that_come_and_go(client: TestClient) -
     finally:
         stop.set()
         thread.join()
+
+
+def test_a_glossary_may_go_while_a_request_waits(client: TestClient) -> None:
+    served, may_go_on = client.app_state.models[0], threading.Event()  # type: ignore[attr-defined]
+    id = made(client, "dog\tHund\ncat\tKatze")
+    with ThreadPoolExecutor(2) as pool:
+        busy = pool.submit(served.compute.run, lambda: may_go_on.wait(60), urgency=Urgency.BRIEF)
+        asked_for = pool.submit(translations, client, glossary_id=id)
+        give_up = time.monotonic() + 60
+        while not served.n_waiting and not asked_for.done():
+            assert time.monotonic() < give_up
+            time.sleep(0.005)
+        assert client.delete(f"/v2/glossaries/{id}").status_code == 204
+        may_go_on.set()
+        assert {"Hund", "Katze"} <= {*asked_for.result()[0].split()}
+        busy.result()
+    assert translations(client, 404, glossary_id=id)
 
 
 def test_each_key_has_its_own(translator_folder: Path, tmp_path: Path) -> None:
