@@ -20,14 +20,14 @@ from small_packages import docx
 from transduce.errors import ConfigError, DataError
 from transduce.inference import Translator
 from transduce.memories.building import write_memory
-from transduce.serving import glossaries
+from transduce.serving import glossaries, term_lists
 from transduce.serving.access import read_access
 from transduce.serving.compute_thread import Urgency
 from transduce.serving.glossaries import GlossaryStore
 from transduce.serving.glossary_entries import entries_of
 from transduce.serving.http import ApiError
 from transduce.serving.openapi import openapi
-from transduce.serving.term_lists import TranslatorLists
+from transduce.serving.term_lists import TermTranslators, TranslatorLists
 from transduce.terms import Term, Terms
 
 EN_DE = {"source_lang": "en", "target_lang": "de"}
@@ -338,6 +338,20 @@ def test_terms_and_memory_of_a_server(translator_folder: Path, tmp_path: Path) -
         assert {"Hund", "Katze"} <= {*both.split()}
         client.app_state.models[0].reload()  # type: ignore[attr-defined]
         assert translations(client, text=["the dog sees the woman"], glossary_id=id) == [both]
+
+
+def test_translators_with_terms_stay_ready(translator_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, ready = Translator.load(translator_folder), TermTranslators()
+    lists = [Terms((Term("dog", "Hund"), Term(f"cat {n}", "Katze"))) for n in range(3)]
+    made = [ready.of(model, each) for each in lists]
+    assert [ready.of(model, each) for each in lists] == made
+    assert len({id(each._terms.search.engine) for each in made if each._terms is not None}) == 1  # they share it
+    monkeypatch.setattr(term_lists, "MAX_READY_TERMS", 4)
+    assert ready.of(model, new := Terms((Term("a", "b"),))).terms is new
+    assert ready.of(model, lists[2]) is made[2]
+    assert ready.of(model, lists[0]) is not made[0]
+    ready.clear()
+    assert ready.of(model, lists[2]) is not made[2]
 
 
 def test_lists_that_do_not_fit(tmp_path: Path) -> None:
