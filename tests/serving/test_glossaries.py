@@ -316,8 +316,8 @@ def test_a_large_table_is_read_fast() -> None:
 
 def test_terms_and_memory_of_a_server(translator_folder: Path, tmp_path: Path) -> None:
     memory, terms = tmp_path / "m.tm", tmp_path / "terms.tsv"
-    write_memory(memory, [[("A cat", "Ein Kater"), ("The 3 old dogs", "Die 3 alten Hunde")]], src_language="en",
-                 tgt_language="de")  # fmt: skip
+    pairs = [("A cat", "Ein Kater"), ("The 3 old dogs", "Die 3 alten Hunde"), ("See https://x.org", "Zu https://x.org")]
+    write_memory(memory, [pairs], src_language="en", tgt_language="de")
     terms.write_text("woman\tKatze\n")
     lists = TranslatorLists(terms, are_terms_required=True, memories=[memory])
     with serving(translator_folder, lists=lists) as client:
@@ -326,6 +326,8 @@ def test_terms_and_memory_of_a_server(translator_folder: Path, tmp_path: Path) -
         assert (lines[0], lines[2]) == ("Ein Kater\n", "Die 5 alten Hunde\r\n")
         assert lines[1].startswith("  ")
         assert "Katze" in lines[1].split()
+        address = fields | {"q": " See https://y.org/a "}
+        assert client.post("/translate", json=address).json()["translatedText"] == " Zu https://y.org/a "
         html = fields | {"q": "<p>A cat</p><p>A <b>cat</b></p>", "format": "html"}
         answer = client.post("/translate", json=html).json()["translatedText"]
         assert answer.startswith("<p>Ein Kater</p><p>")
