@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import threading
 import time
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from serving_tools import RunningServer, make_state, serving
 from starlette.testclient import TestClient
@@ -233,6 +235,19 @@ def test_documents_are_files_without_names() -> None:
     kept = store.find(key)
     assert kept is not None
     assert os.readlink(f"/proc/self/fd/{kept._file.fileno()}").endswith("(deleted)")
+
+
+@pytest.mark.merge
+def test_a_killed_server_leaves_no_files(
+    run_server: Callable[..., RunningServer], translator_folder: Path, tmp_path: Path
+) -> None:
+    server = run_server(translator_folder, before=f"import tempfile; tempfile.tempdir = {str(tmp_path)!r}")
+    with httpx.Client(base_url=server.url, timeout=60) as client:
+        for name in ("page.html", "large.txt"):
+            answer = client.post("/translate_file", files={"file": (name, PAGE + b"\n" * 2_000_000)}, data=DIRECTION)
+            assert answer.status_code == 200
+    server.stop(signal.SIGKILL)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(

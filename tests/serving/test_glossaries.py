@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -19,13 +20,14 @@ from small_packages import docx
 from transduce.errors import ConfigError, DataError
 from transduce.inference import Translator
 from transduce.memories.building import write_memory
-from transduce.serving import glossaries
+from transduce.serving import glossaries, term_lists
 from transduce.serving.access import read_access
+from transduce.serving.compute_thread import Urgency
 from transduce.serving.glossaries import GlossaryStore
 from transduce.serving.glossary_entries import entries_of
 from transduce.serving.http import ApiError
 from transduce.serving.openapi import openapi
-from transduce.serving.term_lists import TranslatorLists
+from transduce.serving.term_lists import TermTranslators, TranslatorLists
 from transduce.terms import Term, Terms
 
 EN_DE = {"source_lang": "en", "target_lang": "de"}
@@ -221,6 +223,23 @@ def test_requests_at_once_with_glossaries_that_come_and_go(client: TestClient) -
         thread.join()
 
 
+def test_a_glossary_may_go_while_a_request_waits(client: TestClient) -> None:
+    served, may_go_on = client.app_state.models[0], threading.Event()  # type: ignore[attr-defined]
+    id = made(client, "dog\tHund\ncat\tKatze")
+    with ThreadPoolExecutor(2) as pool:
+        busy = pool.submit(served.compute.run, lambda: may_go_on.wait(60), urgency=Urgency.BRIEF)
+        asked_for = pool.submit(translations, client, glossary_id=id)
+        give_up = time.monotonic() + 60
+        while not served.n_waiting and not asked_for.done():
+            assert time.monotonic() < give_up
+            time.sleep(0.005)
+        assert client.delete(f"/v2/glossaries/{id}").status_code == 204
+        may_go_on.set()
+        assert {"Hund", "Katze"} <= {*asked_for.result()[0].split()}
+        busy.result()
+    assert translations(client, 404, glossary_id=id)
+
+
 def test_each_key_has_its_own(translator_folder: Path, tmp_path: Path) -> None:
     keys = tmp_path / "keys.toml"
     keys.write_text('[[key]]\nname = "a"\nkey = "a"\n[[key]]\nname = "b"\nkey = "b"\n')
@@ -297,8 +316,8 @@ def test_a_large_table_is_read_fast() -> None:
 
 def test_terms_and_memory_of_a_server(translator_folder: Path, tmp_path: Path) -> None:
     memory, terms = tmp_path / "m.tm", tmp_path / "terms.tsv"
-    write_memory(memory, [[("A cat", "Ein Kater"), ("The 3 old dogs", "Die 3 alten Hunde")]], src_language="en",
-                 tgt_language="de")  # fmt: skip
+    pairs = [("A cat", "Ein Kater"), ("The 3 old dogs", "Die 3 alten Hunde"), ("See https://x.org", "Zu https://x.org")]
+    write_memory(memory, [pairs], src_language="en", tgt_language="de")
     terms.write_text("woman\tKatze\n")
     lists = TranslatorLists(terms, are_terms_required=True, memories=[memory])
     with serving(translator_folder, lists=lists) as client:
@@ -307,6 +326,8 @@ def test_terms_and_memory_of_a_server(translator_folder: Path, tmp_path: Path) -
         assert (lines[0], lines[2]) == ("Ein Kater\n", "Die 5 alten Hunde\r\n")
         assert lines[1].startswith("  ")
         assert "Katze" in lines[1].split()
+        address = fields | {"q": " See https://y.org/a "}
+        assert client.post("/translate", json=address).json()["translatedText"] == " Zu https://y.org/a "
         html = fields | {"q": "<p>A cat</p><p>A <b>cat</b></p>", "format": "html"}
         answer = client.post("/translate", json=html).json()["translatedText"]
         assert answer.startswith("<p>Ein Kater</p><p>")
@@ -319,6 +340,20 @@ def test_terms_and_memory_of_a_server(translator_folder: Path, tmp_path: Path) -
         assert {"Hund", "Katze"} <= {*both.split()}
         client.app_state.models[0].reload()  # type: ignore[attr-defined]
         assert translations(client, text=["the dog sees the woman"], glossary_id=id) == [both]
+
+
+def test_translators_with_terms_stay_ready(translator_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, ready = Translator.load(translator_folder), TermTranslators()
+    lists = [Terms((Term("dog", "Hund"), Term(f"cat {n}", "Katze"))) for n in range(3)]
+    made = [ready.of(model, each) for each in lists]
+    assert [ready.of(model, each) for each in lists] == made
+    assert len({id(each._terms.search.engine) for each in made if each._terms is not None}) == 1  # they share it
+    monkeypatch.setattr(term_lists, "MAX_READY_TERMS", 4)
+    assert ready.of(model, new := Terms((Term("a", "b"),))).terms is new
+    assert ready.of(model, lists[2]) is made[2]
+    assert ready.of(model, lists[0]) is not made[0]
+    ready.clear()
+    assert ready.of(model, lists[2]) is not made[2]
 
 
 def test_lists_that_do_not_fit(tmp_path: Path) -> None:
@@ -368,7 +403,9 @@ def test_by_the_package_of_deepl(
     text = client.translate_text("A man", source_lang="EN", target_lang="DE", glossary=several).text
     assert "Hund" in text.split()
     assert [each.name for each in client.list_multilingual_glossaries()] == ["animals", "more pets"]
-    body = "<w:p><w:r><w:t>The </w:t></w:r><w:r><w:rPr><w:b/></w:rPr><w:t>dog</w:t></w:r></w:p>"
+    body = (
+        '<w:p><w:r><w:t xml:space="preserve">the dog </w:t></w:r><w:r><w:rPr><w:b/></w:rPr><w:t>sees</w:t></w:r></w:p>'
+    )
     report, out = tmp_path / "report.docx", tmp_path / "out.docx"
     report.write_bytes(docx(body))
     client.translate_document_from_filepath(report, out, source_lang="EN", target_lang="DE", glossary=made)

@@ -274,6 +274,14 @@ def test_mistakes_are_one_line(transduce: Callable[..., Any], translator_folder:
     assert transduce("serve", tmp_path).code == 1
     assert transduce("serve", translator_folder, "--host", "no.such.host.invalid").code == 1
     assert transduce("serve", translator_folder, "--keys", tmp_path / "none.toml").code == 1
+    for wrong, fact in (
+        (["--terms-hard"], "--terms"),
+        (["--terms", tmp_path / "none.tsv"], "none.tsv"),
+        (["--memory", tmp_path / "none.tm"], "none.tm"),
+        (["--glossaries", translator_folder / "config.json"], "config.json"),
+    ):
+        refused = transduce("serve", translator_folder, *wrong)
+        assert (refused.code, says(refused.err, fact)) == (1, True)
     contrary = transduce("serve", translator_folder, "--min-length", 9, "--max-length", 3)
     assert (contrary.code, len(contrary.err.splitlines())) == (1, 1)
     assert says(contrary.err, "min_length", "max_length", 9, 3)

@@ -85,7 +85,7 @@ class GlossaryStore:
 
     def __init__(self, folder: Path | None = None) -> None:
         """``folder`` keeps them over a restart. Raises DataError for a file in it that is no glossary, or damaged."""
-        self._folder, self._lock = folder, threading.Lock()
+        self._folder, self._lock, self._reading = folder, threading.Lock(), threading.Lock()
         self._glossaries = dict[str, Glossary]()  # by id
         self._terms: OrderedDict[tuple[Dictionary, ...], Terms] = OrderedDict()  # the last used come last
         if folder is not None:
@@ -164,16 +164,24 @@ class GlossaryStore:
         """
         with self._lock:
             key = tuple(self._found(owner, id).dictionary(pair) for id in ids)
-            if (known := self._terms.get(key)) is not None:
-                self._terms.move_to_end(key)
+        if (known := self._known_terms(key)) is not None:
+            return known
+        with self._reading:  # one at a time: a large one takes seconds
+            if (known := self._known_terms(key)) is not None:
                 return known
-        terms = Terms(tuple(Term(*each) for dictionary in key for each in dictionary.entries.items()))
-        terms.found(next(iter(key[0].entries)))  # makes its index, here rather than where models wait for it
+            terms = Terms(tuple(Term(*each) for dictionary in key for each in dictionary.entries.items()))
+            terms.found(terms.terms[0].source)  # makes its index, here rather than where models wait for it
+            with self._lock:
+                self._terms[key] = terms
+                while len(self._terms) > 1 and sum(len(each.terms) for each in self._terms.values()) > MAX_READ_ENTRIES:
+                    self._terms.popitem(last=False)
+            return terms
+
+    def _known_terms(self, key: tuple[Dictionary, ...]) -> Terms | None:
         with self._lock:
-            terms = self._terms.setdefault(key, terms)
-            while len(self._terms) > 1 and sum(len(each.terms) for each in self._terms.values()) > MAX_READ_ENTRIES:
-                self._terms.popitem(last=False)
-        return terms
+            if key in self._terms:
+                self._terms.move_to_end(key)
+            return self._terms.get(key)
 
     def _found(self, owner: str, id: str) -> Glossary:
         glossary = self._glossaries.get(id)

@@ -46,7 +46,7 @@ def openapi() -> dict[str, Any]:
             "title": "transduce serve",
             "version": importlib.metadata.version("transduce"),
             "description": "Translation, parsing and generation with models of transduce. The root has LibreTranslate's"
-            " API, /v2 DeepL's. null is as if absent.",
+            " API, /v2 and /v3 DeepL's. null is as if absent.",
         },
         "paths": paths,
     }

@@ -16,7 +16,7 @@ from transduce.terms import Terms, read_terms
 
 __all__ = ["NO_LISTS", "TermTranslators", "TranslatorLists"]
 
-MAX_READY = 64  # translators with terms of requests
+MAX_READY, MAX_READY_TERMS = 64, 200_000  # translators with terms of requests, and all these terms
 TBX = (".tbx", ".xml")  # lists of terms that name their languages
 
 
@@ -69,19 +69,36 @@ class TermTranslators:
 
     def __init__(self) -> None:
         self._ready: OrderedDict[tuple[Translator, Terms], Translator] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock, self._making = threading.Lock(), threading.Lock()
 
     def of(self, model: Translator, terms: Terms) -> Translator:
-        """Return the translator that keeps ``terms``, and its own besides. Raises ConfigError if it cannot."""
+        """Return the translator that keeps ``terms``, and its own besides. Raises ConfigError if it cannot.
+
+        The first may take seconds, in which those that are ready are found by others.
+        """
+        key = model, terms
+        if (found := self._found(key)) is not None:
+            return found
+        with self._making:
+            if (found := self._found(key)) is not None:
+                return found
+            own = model.terms
+            all_terms = Terms((*terms.terms, *own.terms), own.avoided) if own.terms or own.avoided else terms
+            made = model.with_terms(all_terms, are_required=True)
+            all_terms.found(all_terms.terms[0].source)  # makes its index
+            with self._lock:
+                self._ready[key] = made
+                while len(self._ready) > 1 and (
+                    len(self._ready) > MAX_READY or sum(len(each.terms) for _, each in self._ready) > MAX_READY_TERMS
+                ):
+                    self._ready.popitem(last=False)
+            return made
+
+    def _found(self, key: tuple[Translator, Terms]) -> Translator | None:
         with self._lock:
-            if (model, terms) not in self._ready:
-                own = model.terms
-                all_terms = Terms((*terms.terms, *own.terms), own.avoided) if own.terms or own.avoided else terms
-                self._ready[model, terms] = model.with_terms(all_terms, are_required=True)
-            self._ready.move_to_end((model, terms))
-            while len(self._ready) > MAX_READY:
-                self._ready.popitem(last=False)
-            return self._ready[model, terms]
+            if key in self._ready:
+                self._ready.move_to_end(key)
+            return self._ready.get(key)
 
     def clear(self) -> None:
         """Forget all, as for a new model."""
