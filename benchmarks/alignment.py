@@ -10,7 +10,8 @@ reads each test pair (forced decoding), and each target word is linked with the 
 One JSON object for the links of ``transduce align``, and for each layer, with the mean of its heads or with ``--heads``
 each head, at the position that predicts a token and at the one that reads it (Chen et al., 2020), says the alignment
 error rate, precision and recall (Och and Ney, 2003): for attention as it is, and divided by all that a source word gets
-(``word_alignment.py``).
+(``word_alignment.py``). For both, a last line says how often a pair of tags around one to three words comes to stand
+around just the words with sure links to them.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import torch
@@ -31,10 +33,13 @@ from transduce.files import read_lines
 from transduce.inference import Translator
 from transduce.inference.engine import ForcedPair, ForcedScores
 from transduce.inference.translation import word_alignment
-from transduce.inference.translation.word_alignment import OF_NOBODY, align_words
+from transduce.inference.translation.word_alignment import OF_NOBODY, AlignedSentence, align_words
 from transduce.text import BOS_ID, normalise, word_spans
+from transduce.text.tag_placing import Node, Placing
 from transduce.text.trusted_weights import trusted_weights
 
+SEED = 1
+TAGS_PER_SENTENCE = 6
 AS_IT_IS = 1e6  # beside which what a source word gets is nothing
 Links = set[tuple[int, int]]  # (source word, target word)
 Pair = tuple[str, str]
@@ -55,6 +60,12 @@ def main() -> None:
     forward, reverse = reference([*test, *pairs_of(*arguments.train)], len(test))
     translator = Translator.load(arguments.model)
     report("transduce align", links_of(translator, test, is_trusted=True), forward, reverse)
+    sure = [one & other for one, other in zip(forward, reverse, strict=True)]
+    for of_nobody in (AS_IT_IS, OF_NOBODY):
+        word_alignment.OF_NOBODY = of_nobody
+        n, n_right = tags_in_place(align_words(translator, test), sure)
+        how = "divided" if of_nobody == OF_NOBODY else "as it is"
+        print(json.dumps({"tags": how, "pairs": n, "in place": round(100 * n_right / n, 1)}), flush=True)
     recorded = RecordedAttention(Translator.load(arguments.model, engine="torch"))
     config = translator.model.config
     for layer in range(config.layer_counts[-1]):
@@ -152,6 +163,31 @@ def links_of(
             weights_XY = trusted_weights(weights_XY, each.source, each.source_words, each.target, each.target_words)
         found.append({(int(weights_Y.argmax()), number) for number, weights_Y in enumerate(weights_XY)})
     return found
+
+
+def tags_in_place(aligned: Sequence[AlignedSentence], sure: Sequence[Links]) -> tuple[int, int]:
+    """Put tags around words whose sure links are to neighbours; return how many, and how many come to these."""
+    random, n, n_right = Random(SEED), 0, 0
+    for each, links in zip(aligned, sure, strict=True):
+        for _ in range(TAGS_PER_SENTENCE):
+            first, n_words = random.randrange(len(each.source_words)), random.choice((1, 1, 2, 3))
+            inside = {target for source, target in links if first <= source < first + n_words}
+            outside = {target for source, target in links if not first <= source < first + n_words}
+            if first + n_words > len(each.source_words) or not inside:
+                continue
+            low, high = min(inside), max(inside) + 1
+            if high - low != len(inside) or outside & {*range(low, high)}:
+                continue
+            start, stop = each.source_words[first][0], each.source_words[first + n_words - 1][1]
+            node = Node("\ufdd0", "\ufdd1", start, stop, has_space_before=True, has_space_after=True)
+            placing = Placing.of(each.source, each.source_words, each.target, each.target_words, each.weights_XY)
+            rendered = placing.render([node], 0, len(each.target_words), str, is_whole=True)
+            begin, end = each.target_words[low][0], each.target_words[high - 1][1]
+            n_right += rendered.partition("\ufdd0")[2].partition("\ufdd1")[0] == each.target[begin:end] and (
+                rendered.index("\ufdd0") == begin
+            )
+            n += 1
+    return n, n_right
 
 
 def report(name: str, found: Sequence[Links], forward: Sequence[Links], reverse: Sequence[Links]) -> None:
