@@ -105,5 +105,5 @@ def test_a_model_with_term_marks_is_told_its_terms(micro_model: Path, monkeypatc
         return search(texts, *arguments, **options)
 
     told._text_search = kept  # type: ignore[assignment]
-    told.translate_segments(["The \ue00adog sleeps.", "A cat."], translator.search)
-    assert asked == ["The< dog| Hund> sleeps.", "A cat."]  # and no second search for what lacks a term
+    told.translate_segments(["The \ue00adog sleeps.", "A cat."], translator.search, is_checked=False)
+    assert asked == ["The< dog| Hund> sleeps.", "A cat."]

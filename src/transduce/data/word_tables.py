@@ -1,4 +1,7 @@
-"""Which words translate each other, for the hints of ``text/term_hints.py``: IBM Model 1 in both directions."""
+"""Which words translate each other, for the hints of ``text/term_hints.py``: IBM Model 1 in both directions.
+
+Shapes: B pairs of a chunk, I distinct combinations of the text.
+"""
 
 from __future__ import annotations
 
