@@ -3,7 +3,7 @@
     python benchmarks/terms.py --text DATA --plain MODEL --told MODEL [--n 300] [--list F.tsv] [--sentences N]
 
 ``DATA`` is a copy of the corpus libreoffice-help. The list is made as that of someone who localises these pages would
-be: words of menus and things that recur, with the translation that the references mostly have. By the word table of the
+be: nouns that recur, with the translation that the references mostly have. By the word table of the
 training text and of the test text (``data/word_tables.py``), a source word that is linked in at least five training
 pairs and one of test is taken with its usual translation, if that has 60 % of the links, and both have four letters;
 the most frequent in test come first. So a term of the list is often not in the reference of a line as it stands: the
@@ -37,11 +37,13 @@ Pair = tuple[str, str]
 
 
 def pairs_of(folder: Path, split: str) -> list[Pair]:
+    """Return the normalised pairs of a split."""
     sides = [read_lines(folder / f"{split}.en-de.{language}.xz") for language in ("en", "de")]
     return [(normalise(src), normalise(tgt)) for src, tgt in zip(*sides, strict=True)]
 
 
 def words(text: str) -> list[str]:
+    """Return the words and punctuation marks of a text."""
     return [text[start:end] for start, end in word_spans(text)]
 
 
@@ -55,6 +57,8 @@ def list_of_terms(train: Sequence[Pair], test: Sequence[Pair], n: int) -> Terms:
             of_src, of_tgt = words(src), words(tgt)
             folded = [[each.casefold() for each in side] for side in (of_src, of_tgt)]
             for at_src, at_tgt in linked_words(scores, *folded):
+                if any(not of_tgt[j][0].isupper() or j == 0 for j in at_tgt):
+                    continue  # no noun, or perhaps none: the first word of a line
                 found[" ".join(folded[0][i] for i in at_src)][" ".join(of_tgt[j] for j in at_tgt)] += 1
         return found
 
