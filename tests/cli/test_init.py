@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from said import says
-from transduce.config import DataConfig
+from transduce.config import DataConfig, ParallelData
 from transduce.corpora import generate_pairs
 from transduce.documents.tmx import tmx_lines
 from transduce.inference import Translator
@@ -127,14 +127,16 @@ def test_files_of_translators(transduce: CommandLine, text: Path) -> None:
     (text / "po").mkdir()
     messages = "".join(f'msgid "{en}"\nmsgstr "{de}"\n\n' for en, de in pairs[150:])
     (text / "po" / "de.po").write_text(messages, encoding="utf-8")
-    given = ("--tmx", "memory.tmx", "--po", "po")
+    (text / "terms.tsv").write_text("dog\tHund\n", encoding="utf-8")
+    given = ("--tmx", "memory.tmx", "--po", "po", "--terms", "terms.tsv")
     outcome = transduce("init", *given, "--direction", "en-de", "--minutes", 0.05)
     assert outcome.code == 0, outcome.err
     n_pairs = len(set(pairs))
     assert says(outcome.err, f"read {n_pairs} pairs", 2)
     assert says(outcome.err, "seen before")
     assert len(lines_of(text / "my-pairs.tsv")) == n_pairs
-    assert read_recipe(Path("my.toml")).data.direction == "en-de"
+    data = ParallelData.of(read_recipe(Path("my.toml")).data)
+    assert (data.direction, data.terms) == ("en-de", True)
 
 
 @pytest.mark.parametrize(

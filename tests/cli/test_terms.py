@@ -13,6 +13,7 @@ from said import says
 from transduce.inference import Translator
 from transduce.memories import Memory, write_memory
 from transduce.terms import Term, Terms
+from transduce.text import Tokenizer
 
 CommandLine = Callable[..., Any]
 TEXT = b"The dog sleeps.\nThe woman sees the dog.\n"
@@ -90,3 +91,19 @@ def test_lists_that_cannot_be_used(transduce: CommandLine, micro_model: Path, te
         assert (outcome.code, outcome.err.count("\n")) == (1, 1)
         assert named in outcome.err
     assert Memory(tmp_path / "fr.tm").languages == ("en", "fr")
+
+
+def test_a_model_with_term_marks_is_told_its_terms(micro_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    translator = Translator.load(micro_model)
+    asked: list[str] = []
+    search = translator._text_search
+    monkeypatch.setattr(Tokenizer, "has_term_marks", True)
+    told = translator.with_terms(Terms((Term("dog", "Hund"),)))
+
+    def kept(texts: list[str], *arguments: Any, **options: Any) -> Any:
+        asked.extend(each.translate({0xE00A: "<", 0xE00B: "|", 0xE00C: ">"}) for each in texts)
+        return search(texts, *arguments, **options)
+
+    told._text_search = kept  # type: ignore[assignment]
+    told.translate_segments(["The \ue00adog sleeps.", "A cat."], translator.search, is_checked=False)
+    assert asked == ["The< dog| Hund> sleeps.", "A cat."]

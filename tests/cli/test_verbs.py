@@ -488,6 +488,7 @@ def test_every_verb_and_flag_is_known() -> None:
             "--out",
             "--po",
             "--src",
+            "--terms",
             "--tgt",
             "--tmx",
             "--tsv",

@@ -74,3 +74,11 @@ def test_tbx(tmp_path: Path) -> None:
         with pytest.raises(DataError, match=str(path)) as raised:
             read_terms(path, src_language="en", tgt_language="de")
         assert "\n" not in str(raised.value)
+
+
+def test_a_text_with_its_terms_beside_them() -> None:
+    terms = Terms((Term("power plant", "Kraftwerk"), Term("dog", "Hund")))
+    hinted = terms.hinted("Power Plant {dog}; the dog.").translate({0xE00A: "<", 0xE00B: "|", 0xE00C: ">"})
+    assert hinted == "<Power Plant| Kraftwerk> {dog}; the< dog| Hund>."
+    assert terms.hinted("") == ""
+    assert terms.hinted("a cat") == "a cat"

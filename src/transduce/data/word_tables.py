@@ -1,6 +1,6 @@
 """Which words translate each other, for the hints of ``text/term_hints.py``: IBM Model 1 in both directions.
 
-Shapes: I entries of a lexicon.
+Shapes: B pairs of a chunk, I distinct combinations of the text.
 """
 
 from __future__ import annotations

@@ -5,10 +5,11 @@ Shapes: X target words, Y source words.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import chain
+from itertools import chain, islice, takewhile
 from typing import TYPE_CHECKING
 
 from transduce.inference.engine import Constraints
@@ -66,11 +67,16 @@ class TermSearch:
         ]
 
     @cached_property
-    def _pieces(self) -> list[tuple[int, str]]:
-        """The tokens that begin a word."""
+    def _pieces(self) -> list[tuple[str, int]]:
+        """The tokens that begin a word, sorted."""
         tokenizer = self._text.tokenizers.tgt
         ids = tokenizer.word_start_ids
-        return list(zip(ids, tokenizer.pieces(ids), strict=True))
+        return sorted(zip(tokenizer.pieces(ids), ids, strict=True))
+
+    def _beginning_with(self, stem: str) -> Iterator[int]:
+        """Yield the tokens that begin a word as ``stem`` does."""
+        first = bisect_left(self._pieces, (stem, 0))
+        return (id for _, id in takewhile(lambda each: each[0].startswith(stem), islice(self._pieces, first, None)))
 
     def constrained(self, constraints: Constraints, source: ReadSegment, replaced: Sequence[str] = ()) -> Constraints:
         """Return the constraints of a translation with those of the terms of its source, without ``replaced`` words."""
@@ -80,10 +86,9 @@ class TermSearch:
             replaced = [form for word in replaced for form in (word.lower(), word.capitalize())]
         forms = [*chain.from_iterable(map(_forms, self._enforced.avoided)), *replaced]
         avoided = {self._text.phrase_ids(form, source) for form in forms}
-        stems = tuple(f"▁{each[: max(4, len(each) * 3 // 4)]}" for each in replaced)
+        stems = (f"▁{each[: max(4, len(each) * 3 // 4)]}" for each in replaced)
         starts = {phrase[0] for phrase in phrases if phrase}
-        if stems:
-            avoided |= {(id,) for id, piece in self._pieces if piece.startswith(stems) and id not in starts}
+        avoided |= {(id,) for id in chain.from_iterable(map(self._beginning_with, stems)) if id not in starts}
         return replace(constraints, phrases=list(filter(None, phrases)), avoided=sorted(filter(None, avoided)))
 
 
