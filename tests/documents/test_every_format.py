@@ -88,6 +88,12 @@ two:W\u00f6rter\nhere""",
     "report.odt": odf("text", "<text:p>One <text:span>bold</text:span></text:p>", meta="<dc:title>A title</dc:title>"),
     "cells.ods": odf("spreadsheet", "<table:table-cell><text:p>One</text:p></table:table-cell>"),
     "slides.odp": odf("presentation", "<draw:frame><svg:title>Two</svg:title><text:p>One</text:p></draw:frame>"),
+    "report.fodt": b"""<?xml version="1.0" encoding="UTF-8"?>
+<office:document xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0"
+ xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0" xmlns:dc="http://purl.org/dc/elements/1.1/">
+<office:meta><dc:title>A title</dc:title></office:meta><office:body><office:text>
+<text:h>A heading</text:h><text:p>One <text:span>bold</text:span></text:p></office:text></office:body>
+</office:document>""",
     "book.epub": epub("<p>One <b>bold</b> word</p>"),
 }
 
@@ -128,6 +134,8 @@ DAMAGED = {
     "cut.json": b'{"a": "text',
     "deep.json": b"[" * 100_000,
     "no times.srt": b"1\ntext\n",
+    "other.fodt": b"<a>text</a>",
+    "entity.fodt": b'<!DOCTYPE a [<!ENTITY x SYSTEM "file:///etc/passwd">]><office:document a="">&x;</office:document>',
     "cut.strings": b'"a" = "text',
     "cut.stringsdict": b"<plist>",
 }

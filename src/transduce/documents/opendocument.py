@@ -1,15 +1,19 @@
-"""Documents of OpenDocument (ODT, ODS, ODP): paragraphs, cells, notes, comments, drawings, charts, properties."""
+"""Documents of OpenDocument (ODT, ODS, ODP): paragraphs, cells, notes, comments, drawings, charts, properties.
+
+Flat ones (FODT, FODS, FODP) have all of it in one XML document.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 
-from transduce.documents.document import Document, Format, Reading
+from transduce.documents.document import Document, Format, Reading, Segment
 from transduce.documents.office_xml import add_values, canonical
 from transduce.documents.package import Package, has_type
-from transduce.documents.package_document import PackageDocument, PartKind, read_part
-from transduce.documents.runs import NOTHING_OPEN, Group, Marker, Piece, Style, Tags
-from transduce.documents.xml_tree import Element, Text
+from transduce.documents.package_document import PackageDocument, PartKind, marked_part, read_part
+from transduce.documents.runs import NOTHING_OPEN, Group, MarkedPart, Marker, Piece, Style, Tags, with_language
+from transduce.documents.xml_tree import Element, Text, xml_text
 from transduce.errors import DataError
 from transduce.patterns import compiled_on_use
 
@@ -71,7 +75,7 @@ class _Reader:
                 marker.add_paragraph(parts, space=lambda n: f'<{prefix}:s {prefix}:c="{n}"/>')
             case "table:table-cell":
                 self._add_within(element, marker)
-            case name if name in _VALUES:
+            case name if name in (*_VALUES, *_PROPERTIES.names):
                 add_values(element, marker)
 
     def _add_within(self, element: Element, marker: Marker) -> None:
@@ -176,13 +180,52 @@ def read(data: bytes, reading: Reading) -> Document:
     return PackageDocument(package, parts, {name: (_LANGUAGE,) for name in ("styles.xml",) if name in package})
 
 
+@dataclass(frozen=True, eq=False)
+class FlatDocument:
+    """A document of OpenDocument that is one XML document."""
+
+    part: MarkedPart
+
+    @property
+    def segments(self) -> list[Segment]:
+        """Its texts, in order."""
+        return self.part.segments
+
+    def written(self, targets: Sequence[str | None], *, tgt_language: str = "") -> bytes:
+        """Return the document with translations."""
+        data = self.part.written(targets)
+        if not tgt_language or data == self.part.data:
+            return data
+        text, encoding = xml_text(data)
+        return with_language(text, _LANGUAGE, tgt_language).encode(encoding)
+
+
+def read_flat(data: bytes, reading: Reading) -> Document:
+    """Read a flat document of OpenDocument."""
+    if not _is_flat(data):
+        raise DataError("its root is not <office:document>, so it is no flat document of OpenDocument; save it anew")
+    kind = PartKind((*_TEXTS, *_PROPERTIES.names, "style:style"), _Reader(_TEXTS).add)
+    return FlatDocument(marked_part(data, kind, _NAMESPACES, reading))
+
+
+def _is_flat(data: bytes) -> bool:
+    return b"<office:document " in data[:2000]
+
+
 _MEDIA_TYPE = "application/vnd.oasis.opendocument."
-FORMATS = tuple(
-    Format(endings[0][1:], endings, read, _MEDIA_TYPE + kind, has_type(_MEDIA_TYPE + kind))
-    for kind, endings in {
-        "text": (".odt", ".ott"),
-        "spreadsheet": (".ods", ".ots"),
-        "presentation": (".odp", ".otp"),
-        "graphics": (".odg", ".otg"),
-    }.items()
+_KINDS = {
+    "text": (".odt", ".ott"),
+    "spreadsheet": (".ods", ".ots"),
+    "presentation": (".odp", ".otp"),
+    "graphics": (".odg", ".otg"),
+}
+FORMATS = (
+    *(
+        Format(endings[0][1:], endings, read, _MEDIA_TYPE + kind, has_type(_MEDIA_TYPE + kind))
+        for kind, endings in _KINDS.items()
+    ),
+    *(
+        Format(f"f{endings[0][1:]}", (f".f{endings[0][1:]}",), read_flat, f"{_MEDIA_TYPE}{kind}-flat-xml")
+        for kind, endings in _KINDS.items()
+    ),
 )

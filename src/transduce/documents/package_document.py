@@ -12,7 +12,7 @@ from transduce.documents.runs import MarkedPart, Marker, with_language
 from transduce.documents.xml_tree import Element, find_elements, xml_text
 from transduce.errors import DataError, shown
 
-__all__ = ["PackageDocument", "PartKind", "read_part"]
+__all__ = ["PackageDocument", "PartKind", "marked_part", "read_part"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,17 +37,27 @@ def read_part(
 
     Raises DataError, with its name, if it cannot be read.
     """
-    data = package.read(name)
-    if not any(each in data for each in kind.only_with):
-        return MarkedPart(b"", "utf-8", "", "", {})  # it is never written
     try:
-        if len(data) > MAX_TEXT_BYTES:
-            raise DataError(f"it has {len(data):,} bytes, of which {MAX_TEXT_BYTES:,} are read at once; divide it")
-        text, encoding = xml_text(data)
-        marker = Marker(data, text, encoding, reading.is_protected, kind.place, language)
-        find_elements(marker.utf8, kind.names, namespaces, lambda element: kind.add(element, marker))
+        return marked_part(package.read(name), kind, namespaces, reading, language)
     except DataError as error:
         raise DataError(f"{shown(name)}: {error}") from None
+
+
+def marked_part(
+    data: bytes,
+    kind: PartKind,
+    namespaces: Mapping[str, str],
+    reading: Reading,
+    language: re.Pattern[str] | None = None,
+) -> MarkedPart:
+    """Read an XML document. Raises DataError if it cannot be read."""
+    if not any(each in data for each in kind.only_with):
+        return MarkedPart(b"", "utf-8", "", "", {})  # it is never written
+    if len(data) > MAX_TEXT_BYTES:
+        raise DataError(f"it has {len(data):,} bytes, of which {MAX_TEXT_BYTES:,} are read at once; divide it")
+    text, encoding = xml_text(data)
+    marker = Marker(data, text, encoding, reading.is_protected, kind.place, language)
+    find_elements(marker.utf8, kind.names, namespaces, lambda element: kind.add(element, marker))
     return marker.part()
 
 
