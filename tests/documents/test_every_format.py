@@ -199,3 +199,17 @@ def test_every_text_is_translated(name: str) -> None:
 def test_an_unknown_format_is_named() -> None:
     with pytest.raises(DataError, match=r"'a\.xyz' is no document of a known format; known are \.txt"):
         read_document(b"", "a.xyz")
+
+
+@pytest.mark.parametrize("name", ["a.html", "a.po", "a.json", "a.docx", "a.odt"])
+def test_what_is_too_long_to_be_read_at_once_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("formats", "package_document"):
+        monkeypatch.setattr(f"transduce.documents.{module}.MAX_TEXT_BYTES", 100)
+    data = {"a.docx": docx("<w:p/>"), "a.odt": odf("text", "<text:p/>")}.get(name, b"x" * 101)
+    with pytest.raises(DataError, match=r"bytes, of which 100 are read at once; divide it$"):
+        read_document(data, name)
+
+
+def test_a_file_that_begins_like_html_has_tags() -> None:
+    with pytest.raises(DataError, match="it has no HTML tags"):
+        read_document(b"<!DOCTYPE ht", "a.html")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from transduce.documents import Reading, read_document
@@ -250,3 +251,12 @@ def test_places_are_lines() -> None:
     assert places == {"one\none": "line 2", "three": "line 6", "two four": "line 5", "five": "line 7"}
     document = read_document(b'{\n"a": "one",\n"b": "two"}', "a.json")
     assert [each.place for each in document.segments] == ["line 2", "line 3"]
+
+
+def test_pieces_of_code_that_come_to_stand_side_by_side_stay_two() -> None:
+    document = read_document(b"Use `-y` or `--yes`.", "a.md")
+    (segment,) = document.segments
+    target = "Nimm."
+    result = segment.unit.put_back(target, [(0, 4)], np.ones((1, 2), dtype=np.float32))
+    assert "``" in result
+    assert "` `" in document.written([result]).decode()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from transduce.documents.document import MAX_TEXT_BYTES, Document, Reading, Segment
+from transduce.documents.languages import NamingLanguage
 from transduce.documents.package import Package
-from transduce.documents.runs import MarkedPart, Marker, with_language
+from transduce.documents.runs import MarkedPart, Marker
 from transduce.documents.xml_tree import Element, find_elements, xml_text
 from transduce.errors import DataError, shown
 
@@ -31,9 +31,9 @@ def read_part(
     kind: PartKind,
     namespaces: Mapping[str, str],
     reading: Reading,
-    language: re.Pattern[str] | None = None,
+    language: NamingLanguage | None = None,
 ) -> MarkedPart:
-    """Read an XML member. ``language`` is the pattern of the language of translated runs, see ``with_language``.
+    """Read an XML member. ``language`` names the language in translated runs.
 
     Raises DataError, with its name, if it cannot be read.
     """
@@ -48,7 +48,7 @@ def marked_part(
     kind: PartKind,
     namespaces: Mapping[str, str],
     reading: Reading,
-    language: re.Pattern[str] | None = None,
+    language: NamingLanguage | None = None,
 ) -> MarkedPart:
     """Read an XML document. Raises DataError if it cannot be read."""
     if not any(each in data for each in kind.only_with):
@@ -67,7 +67,7 @@ class PackageDocument:
 
     package: Package
     parts: Mapping[str, Document]
-    languages: Mapping[str, Sequence[re.Pattern[str]]]  # of members that name the language of the document
+    languages: Mapping[str, NamingLanguage]  # of members that name the language of the document
 
     @property
     def segments(self) -> list[Segment]:
@@ -92,9 +92,7 @@ class PackageDocument:
                 replaced[name] = part.written(of_part, tgt_language=tgt_language)
         assert position == len(targets), "more translations than units"
         if replaced and tgt_language:
-            for name, patterns in self.languages.items():
+            for name, named in self.languages.items():
                 text, encoding = xml_text(replaced.get(name) or self.package.read(name))
-                for pattern in patterns:
-                    text = with_language(text, pattern, tgt_language)
-                replaced[name] = text.encode(encoding)
+                replaced[name] = named(text, tgt_language).encode(encoding)
         return replaced
