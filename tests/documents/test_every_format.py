@@ -213,3 +213,18 @@ def test_what_is_too_long_to_be_read_at_once_is_refused(name: str, monkeypatch: 
 def test_a_file_that_begins_like_html_has_tags() -> None:
     with pytest.raises(DataError, match="it has no HTML tags"):
         read_document(b"<!DOCTYPE ht", "a.html")
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("a.json", b'{"a": "Now {name} reads"}'),
+        ("a.properties", b"a = Now {name} reads\n"),
+        ("a.strings", b'"a" = "Now {name} reads";\n'),
+        ("strings.xml", b'<resources><string name="a">Now {name} reads</string></resources>'),
+    ],
+)
+def test_a_message_without_its_placeholder_stays(name: str, data: bytes) -> None:
+    work = DocumentTranslation.of(data, name, tgt_language="de")
+    result = work.finished([("Nun liest", ()) for _ in work.units])
+    assert (result.data, result.report.kept) == (data, {"placeholders": 1})
