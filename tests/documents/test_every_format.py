@@ -94,6 +94,12 @@ two:W\u00f6rter\nhere""",
     "report.odt": odf("text", "<text:p>One <text:span>bold</text:span></text:p>", meta="<dc:title>A title</dc:title>"),
     "cells.ods": odf("spreadsheet", "<table:table-cell><text:p>One</text:p></table:table-cell>"),
     "slides.odp": odf("presentation", "<draw:frame><svg:title>Two</svg:title><text:p>One</text:p></draw:frame>"),
+    "report.fodt": b"""<?xml version="1.0" encoding="UTF-8"?>
+<office:document xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0"
+ xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0" xmlns:dc="http://purl.org/dc/elements/1.1/">
+<office:meta><dc:title>A title</dc:title></office:meta><office:body><office:text>
+<text:h>A heading</text:h><text:p>One <text:span>bold</text:span></text:p></office:text></office:body>
+</office:document>""",
     "book.epub": epub("<p>One <b>bold</b> word</p>"),
 }
 
@@ -134,6 +140,8 @@ DAMAGED = {
     "cut.json": b'{"a": "text',
     "deep.json": b"[" * 100_000,
     "no times.srt": b"1\ntext\n",
+    "other.fodt": b"<a>text</a>",
+    "entity.fodt": b'<!DOCTYPE a [<!ENTITY x SYSTEM "file:///etc/passwd">]><office:document a="">&x;</office:document>',
     "cut.strings": b'"a" = "text',
     "cut.stringsdict": b"<plist>",
 }
@@ -222,3 +230,32 @@ def test_a_review_has_all_texts_and_tags(translator: Translator, name: str) -> N
         source, target = ({each for each in side if isinstance(each, Tag)} for side in (text.source, text.target))
         assert text.place
         assert text.state or source == target
+
+
+@pytest.mark.parametrize("name", ["a.html", "a.po", "a.json", "a.docx", "a.odt"])
+def test_what_is_too_long_to_be_read_at_once_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("formats", "package_document"):
+        monkeypatch.setattr(f"transduce.documents.{module}.MAX_TEXT_BYTES", 100)
+    data = {"a.docx": docx("<w:p/>"), "a.odt": odf("text", "<text:p/>")}.get(name, b"x" * 101)
+    with pytest.raises(DataError, match=r"bytes, of which 100 are read at once; divide it$"):
+        read_document(data, name)
+
+
+def test_a_file_that_begins_like_html_has_tags() -> None:
+    with pytest.raises(DataError, match="it has no HTML tags"):
+        read_document(b"<!DOCTYPE ht", "a.html")
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("a.json", b'{"a": "Now {name} reads"}'),
+        ("a.properties", b"a = Now {name} reads\n"),
+        ("a.strings", b'"a" = "Now {name} reads";\n'),
+        ("strings.xml", b'<resources><string name="a">Now {name} reads</string></resources>'),
+    ],
+)
+def test_a_message_without_its_placeholder_stays(name: str, data: bytes) -> None:
+    work = DocumentTranslation.of(data, name, tgt_language="de")
+    result = work.finished([("Nun liest", ()) for _ in work.units])
+    assert (result.data, result.report.kept) == (data, {"placeholders": 1})

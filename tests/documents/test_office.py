@@ -405,3 +405,29 @@ def test_entities_of_its_own_are_refused() -> None:
     bomb = '<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><x>&b;</x>'
     with pytest.raises(DataError, match="document type"):
         read_document(office({"d.xml": "wordprocessingml.document.main+xml"}, {"d.xml": bomb}), "a.docx")
+
+
+@pytest.mark.parametrize(
+    ("default", "turned"),
+    [
+        ("<w:pPrDefault/>", "<w:pPrDefault><w:pPr><w:bidi/></w:pPr></w:pPrDefault>"),
+        (
+            '<w:pPrDefault><w:pPr><w:keepNext/><w:spacing w:after="1"/></w:pPr></w:pPrDefault>',
+            '<w:pPrDefault><w:pPr><w:keepNext/><w:bidi/><w:spacing w:after="1"/></w:pPr></w:pPrDefault>',
+        ),
+        (
+            "<w:pPrDefault><w:pPr><w:bidi/></w:pPr></w:pPrDefault>",
+            "<w:pPrDefault><w:pPr><w:bidi/></w:pPr></w:pPrDefault>",
+        ),
+    ],
+)
+def test_paragraphs_of_a_language_from_right_to_left_begin_on_the_right(default: str, turned: str) -> None:
+    languages = '<w:rPrDefault><w:rPr><w:lang w:val="en-US" w:bidi="he-IL"/></w:rPr></w:rPrDefault>'
+    data = docx("<w:p><w:r><w:t>One</w:t></w:r></w:p>", styles=languages + default)
+
+    def styles(language: str) -> str:
+        written = translated(data, {"One": "X"}, "word/styles.xml", name="a.docx", tgt_language=language)
+        return re.sub("</?w:x[^>]*>", "", written)
+
+    assert styles("ar") == languages.replace("he-IL", "ar") + turned
+    assert styles("de") == languages.replace("en-US", "de") + default

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from small_packages import epub, odf, translated, zipped
 from transduce.documents import read_document
+from transduce.documents.opendocument import _named
 from transduce.errors import DataError
 from transduce.text import word_spans
 
@@ -180,3 +181,12 @@ def test_several_spaces_stay_several() -> None:
     assert text == "The wind   sings"
     result = translated(data, {text: "Der Wind   singt"}, "content.xml", name="a.odt")
     assert '<text:p><text:s text:c="4"/>Der Wind<text:s text:c="3"/>singt</text:p>' in result
+
+
+def test_pages_of_a_language_from_right_to_left_begin_on_the_right() -> None:
+    styles = (
+        '<office:document-styles><style:text-properties fo:language="en" style:language-complex="hi"'
+        ' style:country-complex="IN"/><style:page-layout-properties style:writing-mode="lr-tb"/>'
+    )
+    assert _named(styles, "fa") == styles.replace("hi", "fa").replace('"IN"', '"none"').replace("lr-tb", "rl-tb")
+    assert _named(styles, "de") == styles.replace('"en"', '"de"')

@@ -250,3 +250,8 @@ def test_places_are_lines() -> None:
     assert places == {"one\none": "line 2", "three": "line 6", "two four": "line 5", "five": "line 7"}
     document = read_document(b'{\n"a": "one",\n"b": "two"}', "a.json")
     assert [each.place for each in document.segments] == ["line 2", "line 3"]
+
+
+def test_pieces_of_code_that_come_to_stand_side_by_side_stay_two() -> None:
+    document = read_document(b"Use `-y` or `--yes`.", "a.md")
+    assert document.written(["Nimm `-y``--yes`."]) == b"Nimm `-y` `--yes`."

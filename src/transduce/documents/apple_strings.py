@@ -7,6 +7,7 @@ import re
 from transduce.documents.document import Document, Format, Reading
 from transduce.documents.encodings import decoded
 from transduce.documents.messages import message_parts
+from transduce.documents.placeholders import ANY
 from transduce.documents.spliced import Embedded, Part, Region, SplicedText, with_words
 from transduce.documents.xml import decoded_xml
 from transduce.errors import DataError
@@ -44,7 +45,7 @@ def read(data: bytes, reading: Reading) -> Document:
         n_lines = 1 + text.count("\n", 0, rest.end() if rest else end)
         raise DataError(f'line {n_lines:,} is no entry of a table of strings; one is "key" = "text";')
     parts.append(text[position:])
-    return SplicedText(parts, encoding, embedded=embedded)
+    return SplicedText(parts, encoding, embedded=embedded, placeholders=(ANY,))
 
 
 def read_plurals(data: bytes, reading: Reading) -> Document:
@@ -66,7 +67,7 @@ def read_plurals(data: bytes, reading: Reading) -> Document:
             parts.append(Region(token.raw, [with_words(unit)], context="/".join(path[1:])))
             position = start
     parts.append(text[position:])
-    return SplicedText(parts, encoding, "xmlcharrefreplace")
+    return SplicedText(parts, encoding, "xmlcharrefreplace", placeholders=(ANY,))
 
 
 def _decoded(text: str) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from transduce.documents.document import Document, Format, Reading
+from transduce.documents.languages import script_of, with_language
 from transduce.documents.office_xml import (
     CHART,
     DRAWN,
@@ -38,9 +40,31 @@ _CHOICES = ("w:dropDownList", "w:comboBox", "w:date", "w14:checkbox", "w:picture
 # Properties of runs that make no difference to be seen: languages, records of changes, fine spacing.
 _UNSEEN = frozenset(("w:lang", "w:noProof", "w:rPrChange", "w:ins", "w:kern", "w:spacing", "w:w", "w:hint"))
 _TEXT_ATTRIBUTES = ' xml:space="preserve"'
-_RUN_LANGUAGE = compiled_on_use(r"""<(?:\w+:)?lang\s[^<>]*?\w:val=["']([^"']*)""")
+_LANGUAGES = {  # of runs, by kind of script
+    script: compiled_on_use(rf"""<(?:\w+:)?lang\s[^<>]*?\w:{attribute}=["']([^"']*)""")
+    for script, attribute in (("western", "val"), ("asian", "eastAsia"), ("complex", "bidi"))
+}
+# The properties of paragraphs without their own, up to where the one that turns them stands.
+_DEFAULT_PARAGRAPH = compiled_on_use(
+    r"<w:pPrDefault>\s*<w:pPr>(?:(?!<w:bidi\b|<w:(?:adjustRightInd|snapToGrid|spacing|ind|contextualSpacing|mirrorIndents"
+    r"|suppressOverlap|jc|text\w+|outlineLvl|divId|cnfStyle|rPr|sectPr|pPrChange)\b|</w:pPr>).)*+(?!<w:bidi\b)",
+    re.DOTALL,
+)
+_NO_DEFAULT = compiled_on_use(r"<w:pPrDefault\s*/>|<w:pPrDefault>\s*(?:<w:pPr\s*/>)?\s*</w:pPrDefault>")
 
-_LANGUAGES = {"": _RUN_LANGUAGE, "wordprocessingml.styles+xml": _RUN_LANGUAGE}
+
+def _named(text: str, language: str) -> str:
+    """Return runs that name a language."""
+    return with_language(text, _LANGUAGES[script_of(language)], language)
+
+
+def _named_styles(text: str, language: str) -> str:
+    """Return styles that name a language; paragraphs of one from right to left begin on the right."""
+    text = _named(text, language)
+    if script_of(language) == "complex":
+        text = _NO_DEFAULT.sub("<w:pPrDefault><w:pPr></w:pPr></w:pPrDefault>", text)
+        text = _DEFAULT_PARAGRAPH.sub(r"\g<0><w:bidi/>", text)
+    return text
 
 
 def _parts(elements: Iterator[Element], marker: Marker) -> list[Piece | Group]:
@@ -173,7 +197,8 @@ _KINDS = {  # by the end of their type, in the order of reading
 def read(data: bytes, reading: Reading) -> Document:
     """Read a document of Word."""
     package = Package(data)
-    return office_document(package, content_types(package, _MAINS), reading, _KINDS, _LANGUAGES)
+    types, languages = content_types(package, _MAINS), {"": _named, "wordprocessingml.styles+xml": _named_styles}
+    return office_document(package, types, reading, _KINDS, languages)
 
 
 _MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"

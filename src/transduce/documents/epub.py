@@ -8,6 +8,7 @@ from urllib.parse import quote, unquote
 from transduce.documents import html
 from transduce.documents.document import Document, Format, Reading
 from transduce.documents.html import with_language
+from transduce.documents.languages import naming
 from transduce.documents.office_xml import add_values
 from transduce.documents.package import Package, has_type
 from transduce.documents.package_document import PackageDocument, PartKind, read_part
@@ -45,7 +46,7 @@ def read(data: bytes, reading: Reading) -> Document:
             parts[name] = _READERS[kind](package.read(name), reading)
         except DataError as error:
             raise DataError(f"{shown(name)}: {error}") from None
-    return PackageDocument(package, parts, {book: (_LANGUAGE,)})
+    return PackageDocument(package, parts, {book: naming(_LANGUAGE)})
 
 
 def _read_contents(data: bytes, reading: Reading) -> Document:

@@ -6,6 +6,7 @@ from html import escape
 
 from transduce.documents.document import Document, Format, Reading
 from transduce.documents.encodings import decoded
+from transduce.documents.languages import script_of
 from transduce.documents.spliced import Embedded, Part, Region, SplicedText, with_words
 from transduce.errors import DataError
 from transduce.patterns import compiled_on_use
@@ -56,7 +57,8 @@ _READ_AS = {
 def read(data: bytes, reading: Reading) -> Document:
     """Read an HTML document in the encoding of its byte order mark or declaration, else UTF-8 or windows-1252."""
     text, encoding = _decoded(data)
-    if not any(token.name in _KNOWN or token.raw[:9].lower() == "<!doctype" for token in read_tokens(text, RULES)):
+    tags = (token for token in read_tokens(text, RULES) if token.kind != "text")
+    if not any(token.name in _KNOWN or token.raw[:9].lower() == "<!doctype" for token in tags):
         raise DataError("it has no HTML tags; name it .txt if it is plain text")
     embedded = Embedded(text)
     parts = html_parts(text, embedded, is_protected=reading.is_protected)
@@ -132,10 +134,10 @@ def _is_text(token: Token, name: str) -> bool:
 
 
 def with_language(markup: str, rules: MarkupRules, language: str) -> str:
-    """Return markup whose root names a language.
+    """Return markup whose root names a language, and the direction in which it is written.
 
-    >>> with_language("<html lang=en><p lang=fr>", RULES, "de")
-    '<html lang="de"><p lang=fr>'
+    >>> with_language("<html lang=en><p lang=fr>", RULES, "de"), with_language("<html>", RULES, "ar")
+    ('<html lang="de"><p lang=fr>', '<html lang="ar" dir="rtl">')
     """
     position = 0
     for token in read_tokens(markup, rules):
@@ -144,13 +146,17 @@ def with_language(markup: str, rules: MarkupRules, language: str) -> str:
         position += len(token.raw)
     else:
         return markup
-    root, has_one = token.raw, False
+    direction, names = "rtl" if script_of(language) == "complex" else "ltr", set[str]()
+    values = {"lang": language, "xml:lang": language} | ({"dir": direction} if rules.kind == "html" else {})
+    root = token.raw
     for match in reversed(list(attributes_of(token))):
-        if match[1].lower() in ("lang", "xml:lang"):
-            root = f'{root[: match.end(1)]}="{escape(language)}"{root[match.end() :]}'
-            has_one = True
-    if not has_one and rules.kind == "html":
-        root = f'{root[:5]} lang="{escape(language)}"{root[5:]}'
+        names.add(match[1].lower())
+        if (value := values.get(match[1].lower())) is not None:
+            root = f'{root[: match.end(1)]}="{escape(value)}"{root[match.end() :]}'
+    if rules.kind == "html":
+        added = f' lang="{escape(language)}"' * names.isdisjoint(("lang", "xml:lang"))
+        added += ' dir="rtl"' * (direction == "rtl" and "dir" not in names)
+        root = root[:5] + added + root[5:]
     return markup[:position] + root + markup[position + len(token.raw) :]
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from transduce.documents.document import Document, Format, Reading
 from transduce.documents.encodings import decoded
 from transduce.documents.messages import message_parts
+from transduce.documents.placeholders import ANY
 from transduce.documents.spliced import Embedded, Part, Region, SplicedText
 from transduce.errors import DataError
 from transduce.patterns import compiled_on_use
@@ -44,7 +45,7 @@ def read(data: bytes, reading: Reading) -> Document:
         parts.append(Region(string.raw, message_parts(decoded_string, embedded, reading), write, context))
         position = string.start + len(string.raw)
     parts.append(text[position:])
-    return SplicedText(parts, encoding, embedded=embedded, with_language=_with_language)
+    return SplicedText(parts, encoding, embedded=embedded, with_language=_with_language, placeholders=(ANY,))
 
 
 def _is_extension_message(value: object) -> bool:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from transduce.documents.document import Reading
+from transduce.documents.languages import NamingLanguage, naming
 from transduce.documents.package import Package, is_package
 from transduce.documents.package_document import PackageDocument, PartKind, read_part
 from transduce.documents.runs import NOTHING_OPEN, Group, Marker, Piece, Style, Tags
@@ -39,7 +40,9 @@ NAMESPACES: Mapping[str, str] = {
     "http://purl.org/dc/elements/1.1/": "dc",
     "http://www.w3.org/XML/1998/namespace": "xml",
 }
-RUN_LANGUAGE = compiled_on_use(r"""<(?:\w+:)?(?:rPr|defRPr|endParaRPr)\b[^<>]*?\slang=["']([^"']*)""")  # of drawings
+RUN_LANGUAGE = naming(  # of drawings
+    compiled_on_use(r"""<(?:\w+:)?(?:rPr|defRPr|endParaRPr)\b[^<>]*?\slang=["']([^"']*)""")
+)
 ALTERNATIVE_TEXTS = ("wp:docPr", "p:cNvPr", "xdr:cNvPr")  # elements that describe a picture
 _CONTENT_TYPES = "[Content_Types].xml"
 _TAG_NAME = compiled_on_use(r"<([^\s/>]+)")
@@ -64,12 +67,12 @@ def office_document(
     types: Mapping[str, str],
     reading: Reading,
     kinds: Mapping[str, PartKind],
-    languages: Mapping[str, re.Pattern[str]],
+    languages: Mapping[str, NamingLanguage],
 ) -> PackageDocument:
     """Read the parts of a package, whose ``content_types`` are given.
 
-    ``kinds`` of parts are found by the end of their type. ``languages`` are, by kind as well, the patterns of what
-    names the language of texts; "" is that of translated runs.
+    ``kinds`` of parts are found by the end of their type. ``languages`` are, by kind as well, what names the language
+    of texts; "" is that of translated runs.
     """
     kinds = {**kinds, "core-properties+xml": CORE_PROPERTIES}
     order = list(kinds)
@@ -83,9 +86,9 @@ def office_document(
         for kind, _, name in sorted(found)
     }
     named = {
-        name: (pattern,)
+        name: named
         for name, type_ in types.items()
-        for ending, pattern in languages.items()
+        for ending, named in languages.items()
         if ending and type_.endswith(ending)
     }
     return PackageDocument(package, parts, named)

@@ -1,15 +1,20 @@
-"""Documents of OpenDocument (ODT, ODS, ODP): paragraphs, cells, notes, comments, drawings, charts, properties."""
+"""Documents of OpenDocument (ODT, ODS, ODP): paragraphs, cells, notes, comments, drawings, charts, properties.
+
+Flat ones (FODT, FODS, FODP) have all of it in one XML document.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 
-from transduce.documents.document import Document, Format, Reading
+from transduce.documents.document import Document, Format, Reading, Segment
+from transduce.documents.languages import script_of, with_language
 from transduce.documents.office_xml import add_values, canonical
 from transduce.documents.package import Package, has_type
-from transduce.documents.package_document import PackageDocument, PartKind, read_part
-from transduce.documents.runs import NOTHING_OPEN, Group, Marker, Piece, Style, Tags
-from transduce.documents.xml_tree import Element, Text
+from transduce.documents.package_document import PackageDocument, PartKind, marked_part, read_part
+from transduce.documents.runs import NOTHING_OPEN, Group, MarkedPart, Marker, Piece, Style, Tags
+from transduce.documents.xml_tree import Element, Text, xml_text
 from transduce.errors import DataError
 from transduce.patterns import compiled_on_use
 
@@ -43,9 +48,17 @@ _UNSEEN = frozenset(
 )
 _SPACES = compiled_on_use("[ \t\r\n]+")
 _MAX_SPACES = 1_000
-_LANGUAGE = compiled_on_use(
-    r"""<style:text-properties\b[^<>]*?\sfo:language=["'](?!zxx|none)([^"']*)["'](?:[^<>]*?\sfo:country=["']([^"']*))?"""
-)
+_LANGUAGES = {  # by kind of script
+    script: compiled_on_use(
+        rf"""<style:text-properties\b[^<>]*?\s{language}=["'](?!zxx|none)([^"']*)["'](?:[^<>]*?\s{country}=["']([^"']*))?"""
+    )
+    for script, language, country in (
+        ("western", "fo:language", "fo:country"),
+        ("asian", "style:language-asian", "style:country-asian"),
+        ("complex", "style:language-complex", "style:country-complex"),
+    )
+}
+_DIRECTION = compiled_on_use(r"""(<style:page-layout-properties\b[^<>]*?\sstyle:writing-mode=["'])lr-tb""")
 _PROPERTIES = PartKind(("dc:title", "dc:subject", "dc:description", "meta:keyword"), add_values, "property")
 
 
@@ -71,7 +84,7 @@ class _Reader:
                 marker.add_paragraph(parts, space=lambda n: f'<{prefix}:s {prefix}:c="{n}"/>')
             case "table:table-cell":
                 self._add_within(element, marker)
-            case name if name in _VALUES:
+            case name if name in (*_VALUES, *_PROPERTIES.names):
                 add_values(element, marker)
 
     def _add_within(self, element: Element, marker: Marker) -> None:
@@ -153,6 +166,13 @@ def _nested(tags: list[Tags]) -> Tags:
     return Tags(opening, "".join(each.closing for each in reversed(tags)))
 
 
+def _named(text: str, language: str) -> str:
+    """Return styles that name a language; pages of one from right to left begin on the right."""
+    script = script_of(language)
+    text = with_language(text, _LANGUAGES[script], language)
+    return _DIRECTION.sub(r"\1rl-tb", text) if script == "complex" else text
+
+
 def _text_members(package: Package) -> Iterator[tuple[str, PartKind]]:
     """Yield the members with text: the document, its headers and footers, charts in it, and its properties."""
     charts = [name for name in package.names if name.endswith("/content.xml")]
@@ -173,16 +193,55 @@ def read(data: bytes, reading: Reading) -> Document:
     if manifest in package and b"encryption-data" in package.read(manifest):
         raise DataError("it is encrypted; save it without a password")
     parts = {name: read_part(package, name, kind, _NAMESPACES, reading) for name, kind in _text_members(package)}
-    return PackageDocument(package, parts, {name: (_LANGUAGE,) for name in ("styles.xml",) if name in package})
+    return PackageDocument(package, parts, {name: _named for name in ("styles.xml",) if name in package})
+
+
+@dataclass(frozen=True, eq=False)
+class FlatDocument:
+    """A document of OpenDocument that is one XML document."""
+
+    part: MarkedPart
+
+    @property
+    def segments(self) -> list[Segment]:
+        """Its texts, in order."""
+        return self.part.segments
+
+    def written(self, targets: Sequence[str | None], *, tgt_language: str = "") -> bytes:
+        """Return the document with translations."""
+        data = self.part.written(targets)
+        if not tgt_language or data == self.part.data:
+            return data
+        text, encoding = xml_text(data)
+        return _named(text, tgt_language).encode(encoding)
+
+
+def read_flat(data: bytes, reading: Reading) -> Document:
+    """Read a flat document of OpenDocument."""
+    if not _is_flat(data):
+        raise DataError("its root is not <office:document>, so it is no flat document of OpenDocument; save it anew")
+    kind = PartKind((*_TEXTS, *_PROPERTIES.names, "style:style"), _Reader(_TEXTS).add)
+    return FlatDocument(marked_part(data, kind, _NAMESPACES, reading))
+
+
+def _is_flat(data: bytes) -> bool:
+    return b"<office:document " in data[:2000]
 
 
 _MEDIA_TYPE = "application/vnd.oasis.opendocument."
-FORMATS = tuple(
-    Format(endings[0][1:], endings, read, _MEDIA_TYPE + kind, has_type(_MEDIA_TYPE + kind))
-    for kind, endings in {
-        "text": (".odt", ".ott"),
-        "spreadsheet": (".ods", ".ots"),
-        "presentation": (".odp", ".otp"),
-        "graphics": (".odg", ".otg"),
-    }.items()
+_KINDS = {
+    "text": (".odt", ".ott"),
+    "spreadsheet": (".ods", ".ots"),
+    "presentation": (".odp", ".otp"),
+    "graphics": (".odg", ".otg"),
+}
+FORMATS = (
+    *(
+        Format(endings[0][1:], endings, read, _MEDIA_TYPE + kind, has_type(_MEDIA_TYPE + kind))
+        for kind, endings in _KINDS.items()
+    ),
+    *(
+        Format(f"f{endings[0][1:]}", (f".f{endings[0][1:]}",), read_flat, f"{_MEDIA_TYPE}{kind}-flat-xml")
+        for kind, endings in _KINDS.items()
+    ),
 )

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from transduce.documents.document import MAX_TEXT_BYTES, Document, Reading, Segment
+from transduce.documents.languages import NamingLanguage
 from transduce.documents.package import Package
-from transduce.documents.runs import MarkedPart, Marker, with_language
+from transduce.documents.runs import MarkedPart, Marker
 from transduce.documents.xml_tree import Element, find_elements, xml_text
 from transduce.errors import DataError, shown
 
-__all__ = ["PackageDocument", "PartKind", "read_part"]
+__all__ = ["PackageDocument", "PartKind", "marked_part", "read_part"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,23 +31,33 @@ def read_part(
     kind: PartKind,
     namespaces: Mapping[str, str],
     reading: Reading,
-    language: re.Pattern[str] | None = None,
+    language: NamingLanguage | None = None,
 ) -> MarkedPart:
-    """Read an XML member. ``language`` is the pattern of the language of translated runs, see ``with_language``.
+    """Read an XML member. ``language`` names the language in translated runs.
 
     Raises DataError, with its name, if it cannot be read.
     """
-    data = package.read(name)
-    if not any(each in data for each in kind.only_with):
-        return MarkedPart(b"", "utf-8", "", "", {})  # it is never written
     try:
-        if len(data) > MAX_TEXT_BYTES:
-            raise DataError(f"it has {len(data):,} bytes, of which {MAX_TEXT_BYTES:,} are read at once; divide it")
-        text, encoding = xml_text(data)
-        marker = Marker(data, text, encoding, reading.is_protected, kind.place, language)
-        find_elements(marker.utf8, kind.names, namespaces, lambda element: kind.add(element, marker))
+        return marked_part(package.read(name), kind, namespaces, reading, language)
     except DataError as error:
         raise DataError(f"{shown(name)}: {error}") from None
+
+
+def marked_part(
+    data: bytes,
+    kind: PartKind,
+    namespaces: Mapping[str, str],
+    reading: Reading,
+    language: NamingLanguage | None = None,
+) -> MarkedPart:
+    """Read an XML document. Raises DataError if it cannot be read."""
+    if not any(each in data for each in kind.only_with):
+        return MarkedPart(b"", "utf-8", "", "", {})  # it is never written
+    if len(data) > MAX_TEXT_BYTES:
+        raise DataError(f"it has {len(data):,} bytes, of which {MAX_TEXT_BYTES:,} are read at once; divide it")
+    text, encoding = xml_text(data)
+    marker = Marker(data, text, encoding, reading.is_protected, kind.place, language)
+    find_elements(marker.utf8, kind.names, namespaces, lambda element: kind.add(element, marker))
     return marker.part()
 
 
@@ -57,7 +67,7 @@ class PackageDocument:
 
     package: Package
     parts: Mapping[str, Document]
-    languages: Mapping[str, Sequence[re.Pattern[str]]]  # of members that name the language of the document
+    languages: Mapping[str, NamingLanguage]  # of members that name the language of the document
 
     @property
     def segments(self) -> list[Segment]:
@@ -82,9 +92,7 @@ class PackageDocument:
                 replaced[name] = part.written(of_part, tgt_language=tgt_language)
         assert position == len(targets), "more translations than units"
         if replaced and tgt_language:
-            for name, patterns in self.languages.items():
+            for name, named in self.languages.items():
                 text, encoding = xml_text(replaced.get(name) or self.package.read(name))
-                for pattern in patterns:
-                    text = with_language(text, pattern, tgt_language)
-                replaced[name] = text.encode(encoding)
+                replaced[name] = named(text, tgt_language).encode(encoding)
         return replaced

@@ -7,6 +7,7 @@ import re
 from transduce.documents.document import Document, Format, Reading
 from transduce.documents.encodings import decoded
 from transduce.documents.messages import message_parts
+from transduce.documents.placeholders import ANY
 from transduce.documents.spliced import Embedded, Part, Region, SplicedText
 from transduce.errors import DataError
 from transduce.patterns import compiled_on_use
@@ -46,7 +47,7 @@ def read(data: bytes, reading: Reading) -> Document:
         parts.append(_region(match[2], value, _decoded(match[1]), embedded, reading, is_raw, is_doubled))
         position = match.end(2)
     parts.append(text[position:])
-    return SplicedText(parts, encoding, embedded=embedded)
+    return SplicedText(parts, encoding, embedded=embedded, placeholders=(ANY,))
 
 
 def _region(

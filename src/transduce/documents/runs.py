@@ -16,13 +16,14 @@ from typing import Literal, NamedTuple
 
 from transduce.documents.document import Segment
 from transduce.documents.encodings import encoded
+from transduce.documents.languages import NamingLanguage
 from transduce.patterns import compiled_on_use
 from transduce.text import needs_translation
 from transduce.text.markup import Unit, text_tokens, unit_of, xml_rules
 from transduce.text.markup_reading import Token, decoder, escaped, kept_whole
 from transduce.text.punctuation import COMMAS
 
-__all__ = ["NOTHING_OPEN", "Group", "MarkedPart", "Marker", "Piece", "Style", "Tags", "with_language"]
+__all__ = ["NOTHING_OPEN", "Group", "MarkedPart", "Marker", "Piece", "Style", "Tags"]
 
 _FORBIDDEN = compiled_on_use("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")  # in XML
 _SEVERAL_SPACES = compiled_on_use("  +")
@@ -93,7 +94,7 @@ class MarkedPart:
     marked: str
     mark: str  # what marks begin with
     units: dict[int, _Marked]  # by their places, in order
-    language: re.Pattern[str] | None = None  # of translated runs
+    language: NamingLanguage | None = None  # in translated runs
 
     @property
     def segments(self) -> list[Segment]:
@@ -111,7 +112,7 @@ class MarkedPart:
                 for old, new in each.replaced:
                     target = target.replace(old, new)
                 if tgt_language and self.language is not None:
-                    target = with_language(target, self.language, tgt_language)
+                    target = self.language(target, tgt_language)
             texts[str(place)] = each.unit.raw if target is None else target
         text, pattern = self.marked, re.compile(rf"{re.escape(self.mark)}(\d+)\?>")
         while self.mark in text:  # once more for each level of paragraphs in paragraphs
@@ -128,7 +129,7 @@ class Marker:
     encoding: str
     is_protected: bool
     name: str  # of a unit's place, for people
-    language: re.Pattern[str] | None = None
+    language: NamingLanguage | None = None
     utf8: bytes = field(init=False)
     _mark: str = field(init=False)
     _starts: list[int] = field(default_factory=list)  # of the units that are not inside others
@@ -334,21 +335,6 @@ def _trimmed(parts: list[Piece | Group]) -> Iterator[list[Piece | Group]]:
         yield from _sections(parts[0].parts)
     elif parts:
         yield parts
-
-
-def with_language(text: str, pattern: re.Pattern[str], language: str) -> str:
-    """Return a text with another language where the groups of a pattern are: its code, or code and country."""
-    parts = [*language.split("-", 1), "none"][:2]
-
-    def changed(match: re.Match[str]) -> str:
-        values = parts if pattern.groups > 1 else [language]
-        whole, offset = match[0], match.start()
-        for group, value in reversed(list(enumerate(values, 1))):
-            if match.start(group) >= 0:
-                whole = whole[: match.start(group) - offset] + value + whole[match.end(group) - offset :]
-        return whole
-
-    return pattern.sub(changed, text)
 
 
 def _spaced(text: str, space: Callable[[int], str]) -> str:

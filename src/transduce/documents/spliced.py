@@ -77,6 +77,7 @@ class SplicedText:
     embedded: Embedded = field(default_factory=lambda: Embedded(""))
     with_language: Callable[[str, str], str] = lambda text, _language: text  # names the language of the text
     first_line: int = 1  # its number, for people
+    placeholders: tuple[str, ...] = ()  # of its segments
 
     @cached_property
     def segments(self) -> list[Segment]:
@@ -93,7 +94,7 @@ class SplicedText:
             n_more += self._gather(region, line + raw.count("\n", 0, start) + n_more, context, segments)
         if isinstance(part, Unit):
             n_before = raw[: len(raw) - len(raw.lstrip())].count("\n")
-            segments.append(Segment(part, f"line {line + n_before:,}", context=context))
+            segments.append(Segment(part, f"line {line + n_before:,}", context=context, placeholders=self.placeholders))
         elif isinstance(part, Region):
             for each in part.parts:
                 self._gather(each, line, part.context or context, segments)

@@ -9,6 +9,7 @@ from transduce.documents.android_strings import android_parts, is_android
 from transduce.documents.document import Document, Format, Reading
 from transduce.documents.encodings import decoded
 from transduce.documents.html import with_language
+from transduce.documents.placeholders import ANY
 from transduce.documents.spliced import Embedded, Part, SplicedText, with_words
 from transduce.errors import DataError
 from transduce.patterns import compiled_on_use
@@ -29,7 +30,7 @@ def read(data: bytes, reading: Reading) -> Document:
     text, encoding = decoded_xml(data)
     embedded = Embedded(text)
     if is_android(text):
-        return SplicedText(android_parts(text, reading), encoding, "xmlcharrefreplace", embedded)
+        return SplicedText(android_parts(text, reading), encoding, "xmlcharrefreplace", embedded, placeholders=(ANY,))
     end = _end_of_declaration(text)
     parts: list[Part] = [text[:end]]
     parts += (with_words(part) for part in divide(text[end:], _RULES, is_protected=reading.is_protected))
