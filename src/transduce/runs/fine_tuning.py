@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from transduce.config.model import AnyModelConfig
     from transduce.config.search import AnySearchConfig
 
-__all__ = ["Change", "FineTuningPlan", "changes_by", "direction_of", "fine_tuning"]
+__all__ = ["Change", "FineTuningPlan", "changes_by", "direction_of", "fine_tuning", "planned"]
 
 N_EPOCHS, MAX_EPOCHS = 10, 30  # of the new text: without minutes, and with them at most
 N_VALIDATIONS = 5
@@ -106,13 +106,13 @@ def fine_tuning(
         n_old = _write_old(model, text, temporary, mix, data_folder, N_EPOCHS * numbers[0], log)
         config = _run(model, saved, text, temporary, numbers[0], n_old, device)
         prepared = prepare(config.data, Path(work_folder) / "prepared")
-        seconds = None if minutes is None else seconds_per_update(_planned(config, MIN_UPDATES), prepared, device)
+        seconds = None if minutes is None else seconds_per_update(planned(config, MIN_UPDATES), prepared, device)
         n_batches = task_of(config).batches(prepared.train, config, device).n_batches(0)
     n_updates = N_EPOCHS * n_batches
     if minutes is not None and seconds is not None:
         n_updates = min(int(UPDATE_TIME_FRACTION * 60 * minutes / seconds), MAX_EPOCHS * n_batches)
     n_updates = max(MIN_UPDATES, n_updates)
-    config = _planned(_run(model, saved, text, folder, numbers[0], n_old, device), n_updates)
+    config = planned(_run(model, saved, text, folder, numbers[0], n_old, device), n_updates)
     return FineTuningPlan(config, *numbers, n_updates / n_batches, seconds)
 
 
@@ -178,11 +178,12 @@ def _run(
     )
 
 
-def _planned(config: RunConfig, n_updates: int) -> RunConfig:
-    """Set the number of updates and what depends on it."""
+def planned(config: RunConfig, n_updates: int, times_gentle: float | None = None) -> RunConfig:
+    """Set the number of updates, what depends on it, and the highest learning rate, as a multiple of the gentle one."""
     warmup, interval = max(10, n_updates // 10), max(10, n_updates // N_VALIDATIONS)
     d_model = config.model.d_model
-    rate = gentle_rate(d_model) * (RATE_WITH_OLD_TEXT if config.training.best_by == MultiValidation.OF_ALL else 1)
+    is_mixed = config.training.best_by == MultiValidation.OF_ALL
+    rate = gentle_rate(d_model) * (times_gentle or (RATE_WITH_OLD_TEXT if is_mixed else 1))
     training = config.training.model_copy(
         update={
             "max_updates": n_updates,
