@@ -12,7 +12,8 @@ from transduce_paper.printed import PRINTED
 from transduce_paper.report import Claim, agreement
 from transduce_paper.run_records import RunRecord
 from transduce_paper.table2.papers_table import capacities_table, claims_of_the_paper, flops_by_rule
-from transduce_paper.table3 import TESTED_BY, _claims, _deciding, _effects
+from transduce_paper.table3 import _effects
+from transduce_paper.table3_claims import TESTED_BY, claims_on_rows, deciding_rows
 from transduce_paper.table3_rows import row_records
 
 COMMITTED = Path(__file__).parents[2] / "paper" / "reports"
@@ -63,10 +64,10 @@ def records_of_table_3(scale: Scale) -> dict[str, list[RunRecord]]:
 
 def test_rows_that_are_not_trained_to_the_end_decide_nothing() -> None:
     """At cpu scale only the end was validated; at gpu scale, only the row without dropout has stopped learning."""
-    assert _deciding(records_of_table_3("cpu")) == set()
+    assert deciding_rows(records_of_table_3("cpu")) == set()
     records = records_of_table_3("gpu")
-    assert _deciding(records) == {"D-drop0"}
-    claims = {claim.sentence: claim.verdict for claim in _claims(records, _deciding(records))}
+    assert deciding_rows(records) == {"D-drop0"}
+    claims = {claim.sentence: claim.verdict for claim in claims_on_rows(records, deciding_rows(records))}
     assert claims.pop("dropout is very helpful in avoiding over-fitting") == "agrees"
     assert set(claims.values()) == {"not trained to the end"}
 
@@ -83,7 +84,7 @@ def test_an_untrained_row_decides_only_what_more_training_would_confirm() -> Non
         (replace(worse, last_fall=None), trained, False),
         (replace(worse, last_fall=0.004), trained, True),
     ):
-        assert ("row" in _deciding({"base": [of_base], "row": [of_row]})) is decides
+        assert ("row" in deciding_rows({"base": [of_base], "row": [of_row]})) is decides
 
 
 def test_claims_of_table_3_follow_from_the_effects() -> None:
@@ -93,7 +94,7 @@ def test_claims_of_table_3_follow_from_the_effects() -> None:
     }
     table = _effects(records, records["base"])
     effects = dict(zip(table.column("row"), table.column("PPL's effect"), strict=True))
-    claims = {claim.sentence: claim.verdict for claim in _claims(records, _deciding(records))}
+    claims = {claim.sentence: claim.verdict for claim in claims_on_rows(records, deciding_rows(records))}
     assert len(claims) == len(TESTED_BY) + 3
     for sentence, _, names in TESTED_BY:
         assert set(names) <= set(PRINTED.table3)

@@ -18,7 +18,8 @@ from transduce.model import cost_of
 from transduce.recipes import TABLE_3
 from transduce_paper import ARTEFACTS, Experiments, Request, Scale, write_report
 from transduce_paper.printed import PRINTED
-from transduce_paper.table3 import verdict, vocabularies_that_fit
+from transduce_paper.table3 import vocabularies_that_fit
+from transduce_paper.table3_effects import verdict
 from transduce_paper.table3_rows import row_at_scale
 
 

@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from math import ceil, floor, sqrt
+from math import ceil, floor
 from pathlib import Path
-from statistics import mean, stdev
+from statistics import mean
 
 from transduce.model import cost_of
 from transduce.recipes import TABLE_3
 from transduce_paper.experiments import Experiments, Scale
-from transduce_paper.intervals import NEARLY_IDENTICAL, Interval, student_t
 from transduce_paper.report import (
     Cell,
-    Claim,
     Report,
     Table,
-    Verdict,
-    agreement,
     how_to_reproduce,
     picture,
 )  # fmt: skip
 from transduce_paper.request import Request
 from transduce_paper.run_records import RunRecord, machines
 from transduce_paper.sizes import size_description
+from transduce_paper.table3_claims import claims_on_rows, deciding_rows
+from transduce_paper.table3_effects import (
+    NEGLIGIBLE_BLEU,
+    NEGLIGIBLE_PPL,
+    bleu_of,
+    effect_on_bleu,
+    effect_on_perplexity,
+    margin_of,
+    perplexities_of,
+)
 from transduce_paper.table3_rows import (
     ROWS,
     about_training,
@@ -35,13 +41,10 @@ from transduce_paper.table3_rows import (
 )  # fmt: skip
 from transduce_paper.table_plots import RowPoint, draw_perplexities
 
-__all__ = ["is_recorded", "make_table3", "verdict", "vocabularies_that_fit"]
+__all__ = ["is_recorded", "make_table3", "vocabularies_that_fit"]
 
 # Vocabulary sizes for which the parameter formula gives the printed counts: one for big, another for the other rows.
 VOCABULARIES = (37_000, 41_100, 36_000)
-
-# Differences in the paper up to these count as no effect: it has one run per row and calls E "nearly identical".
-NEGLIGIBLE_PPL, NEGLIGIBLE_BLEU = 0.02, 0.1
 
 
 def make_table3(experiments: Experiments, request: Request) -> Report:
@@ -49,7 +52,7 @@ def make_table3(experiments: Experiments, request: Request) -> Report:
     if request.rows:
         return _report_of_rows(experiments, request)
     records = row_records(experiments, experiments.pick(list(ROWS), test=["base", "C-N2"]), jobs=request.jobs)
-    deciding = _deciding(records)
+    deciding = deciding_rows(records)
     return Report(
         "Table 3: variations on the Transformer",
         (
@@ -71,7 +74,7 @@ def make_table3(experiments: Experiments, request: Request) -> Report:
             _about_vocabularies(),
         ),
         drawings={"table3": lambda path: _draw(records, path)},
-        claims=() if experiments.scale == "test" else _claims(records, deciding),
+        claims=() if experiments.scale == "test" else claims_on_rows(records, deciding),
         finding=_summary(records, deciding),
         name="table3",
     )
@@ -80,93 +83,6 @@ def make_table3(experiments: Experiments, request: Request) -> Report:
 def is_recorded(experiments: Experiments) -> bool:
     """Whether every run of the table has a record."""
     return all(experiments.record_path(run).exists() for name in ROWS for run in row_experiments(experiments, name))
-
-
-# Sentences of sections 6.2 and 5.4 and the rows that test them.
-TESTED_BY: tuple[tuple[str, str, tuple[str, ...]], ...] = (
-    ("single-head attention is 0.9 BLEU worse than the best setting", "section 6.2 (A)", ("A-h1",)),
-    ("quality also drops off with too many heads", "section 6.2 (A)", ("A-h32",)),
-    ("with a single attention head, averaging inhibits this", "section 3.2.2", ("A-h1",)),
-    ("reducing the attention key size d_k hurts model quality", "section 6.2 (B)", ("B-dk16", "B-dk32")),
-    ("as expected, bigger models are better", "section 6.2 (C)",
-     ("C-N2", "C-N4", "C-N8", "C-d256", "C-d1024", "C-ff1024", "C-ff4096", "big")),
-    ("dropout is very helpful in avoiding over-fitting", "section 6.2 (D)", ("D-drop0",)),
-)  # fmt: skip
-
-
-def _claims(records: Mapping[str, Sequence[RunRecord]], deciding: Set[str]) -> tuple[Claim, ...]:
-    """Return the sentences about the rows, by their effect on perplexity, and those that need more than an effect."""
-    base = _perplexities(records["base"])
-    claims = []
-    for sentence, where, names in TESTED_BY:
-        effects = {name: _effect_on_perplexity(name, records[name][0], base) for name in names}
-        found = "; ".join(
-            f"{name} {records[name][0].dev_perplexity - mean(base):+.2f} PPL ({effect})"
-            for name, effect in effects.items()
-        )
-        interval = f"another seed of base changes it by up to {_margin(base):.2f}"
-        counting = [effect for name, effect in effects.items() if name in deciding]
-        claims.append(Claim(sentence, where, _verdict_on(counting, n_rows=len(names)), f"{found}; {interval}."))
-    return (*claims, _claim_on_positions(records, deciding), *_claims_on_smoothing(records, deciding))
-
-
-def _deciding(records: Mapping[str, Sequence[RunRecord]]) -> set[str]:
-    """Return the rows whose comparison with base further training would not turn.
-
-    Both are trained to the end; or the one that is not is better already, and can only gain.
-    """
-    base = records["base"]
-    mean_of_base, is_base_trained = mean(_perplexities(base)), base[0].is_trained_to_the_end
-    return {
-        name
-        for name, (record, *_) in records.items()
-        if (record.is_trained_to_the_end or record.dev_perplexity < mean_of_base)
-        and (is_base_trained or mean_of_base < record.dev_perplexity)
-    }
-
-
-def _verdict_on(effects: Sequence[str], *, n_rows: int) -> Verdict:
-    """Return the verdict on several rows: any to the contrary, all as in the paper, or neither.
-
-    ``effects`` are those of the rows that decide.
-    """
-    if any(effect in ("opposite", "ours only") for effect in effects):
-        return "does not"
-    is_as_in_the_paper = all(effect in ("as in the paper", "none in either") for effect in effects)
-    return agreement(True if is_as_in_the_paper else None, is_trained=len(effects) == n_rows)
-
-
-def _claim_on_positions(records: Mapping[str, Sequence[RunRecord]], deciding: Set[str]) -> Claim:
-    """Return the sentence on learned positions: equal only if no difference above the bound is probable."""
-    base = _perplexities(records["base"])
-    effect = Interval(records["E-learned"][0].dev_perplexity - mean(base), _margin(base))
-    bound = NEARLY_IDENTICAL * mean(base)
-    return Claim(
-        "we replace our sinusoidal positional encoding with learned positional embeddings, and observe nearly identical"
-        " results to the base model",
-        "section 6.2 (E)",
-        agreement(effect.is_within(bound), is_trained="E-learned" in deciding),
-        f"{effect.difference:+.2f} PPL; another seed of base changes it by up to {effect.half_width:.2f}. Nearly"
-        f" identical: within {bound:.2f} ({NEARLY_IDENTICAL:.0%} of base) with that interval.",
-    )
-
-
-def _claims_on_smoothing(records: Mapping[str, Sequence[RunRecord]], deciding: Set[str]) -> tuple[Claim, ...]:
-    """Return both halves of the sentence on label smoothing."""
-    none, base = records["D-smooth0"][0], records["base"]
-    is_trained = "D-smooth0" in deciding
-    halves = (
-        ("[label smoothing] hurts perplexity, as the model learns to be more unsure", "PPL", _perplexity),
-        ("[label smoothing] improves accuracy and BLEU score", "BLEU", _bleu),
-    )
-    claims = []
-    for sentence, unit, score in halves:
-        of_base = list(map(score, base))
-        without, margin = score(none) - mean(of_base), _margin(of_base)
-        is_so = without < 0 if abs(without) > margin else None
-        found = f"Without it {without:+.2f} {unit}; another seed changes it by up to {margin:.2f}."
-        claims.append(Claim(sentence, "section 5.4", agreement(is_so, is_trained=is_trained), found))
-    return tuple(claims)
 
 
 def _report_of_rows(experiments: Experiments, request: Request) -> Report:
@@ -197,8 +113,8 @@ def _report_of_rows(experiments: Experiments, request: Request) -> Report:
 
 def _summary(records: Mapping[str, Sequence[RunRecord]], deciding: Set[str]) -> str:
     """Count the rows whose effect on perplexity is, and is not, that of the paper; only trained rows count."""
-    base = _perplexities(records["base"])
-    effects = {name: _effect_on_perplexity(name, row[0], base) for name, row in records.items() if name != "base"}
+    base = perplexities_of(records["base"])
+    effects = {name: effect_on_perplexity(name, row[0], base) for name, row in records.items() if name != "base"}
     counting = [name for name in effects if name in deciding]
     n_same, n_opposite, n_ours = (
         sum(effect == each for effect in effects.values()) for each in ("as in the paper", "opposite", "ours only")
@@ -208,7 +124,7 @@ def _summary(records: Mapping[str, Sequence[RunRecord]], deciding: Set[str]) -> 
     return (
         f"{len(counting)} of {len(effects)} comparisons with base are of models trained far enough to decide. As they"
         f" are, {n_same} rows change the perplexity as in the paper by more than another seed does"
-        f" ({_margin(base):.2f}), {n_opposite} in the opposite direction{only_ours}, and {n_noise} by less."
+        f" ({margin_of(base):.2f}), {n_opposite} in the opposite direction{only_ours}, and {n_noise} by less."
     )
 
 
@@ -228,8 +144,8 @@ def _sizes(records: Mapping[str, Sequence[RunRecord]]) -> str:
 
 
 def _draw(records: Mapping[str, Sequence[RunRecord]], path: Path) -> None:
-    base, first = _perplexities(records["base"]), records["base"][0]
-    margin = _margin(base)
+    base, first = perplexities_of(records["base"]), records["base"][0]
+    margin = margin_of(base)
     rows = [
         RowPoint(
             name=name,
@@ -237,7 +153,7 @@ def _draw(records: Mapping[str, Sequence[RunRecord]], path: Path) -> None:
             group=name.partition("-")[0],
             perplexity=row[0].dev_perplexity,
             paper_perplexity=ROWS[name].perplexity,
-            effect=_effect_on_perplexity(name, row[0], base),
+            effect=effect_on_perplexity(name, row[0], base),
         )
         for name, row in records.items()
         if name != "base"
@@ -256,27 +172,6 @@ def _draw(records: Mapping[str, Sequence[RunRecord]], path: Path) -> None:
         ),
         path=path,
     )
-
-
-def _bleu(record: RunRecord, metric: str = "sacrebleu") -> float:
-    return float(record.dev_scores[metric]["score"])
-
-
-def _perplexity(record: RunRecord) -> float:
-    return record.dev_perplexity
-
-
-def _perplexities(records: Sequence[RunRecord]) -> list[float]:
-    return list(map(_perplexity, records))
-
-
-def _effect_on_perplexity(name: str, record: RunRecord, base: Sequence[float]) -> str:
-    printed = ROWS[name].perplexity - ROWS["base"].perplexity
-    return verdict(printed, record.dev_perplexity, base, negligible=NEGLIGIBLE_PPL)
-
-
-def _effect_on_bleu(name: str, record: RunRecord, base: Sequence[float]) -> str:
-    return verdict(ROWS[name].bleu - ROWS["base"].bleu, _bleu(record), base, negligible=NEGLIGIBLE_BLEU)
 
 
 def _details(scale: Scale, base: Sequence[RunRecord]) -> str:
@@ -309,7 +204,7 @@ def _beside(n_others: int) -> str:
 
 def _effects(records: Mapping[str, Sequence[RunRecord]], base: Sequence[RunRecord] | None) -> Table:
     """Make the table of rows; without the seeds of ``base``, effects are left empty."""
-    perplexities, bleus = _perplexities(base or []), [_bleu(record) for record in base or []]
+    perplexities, bleus = perplexities_of(base or []), [bleu_of(record) for record in base or []]
     rows: list[tuple[Cell, ...]] = []
     for name, of_row in records.items():
         printed, record, is_compared = ROWS[name], of_row[0], base is not None and name != "base"
@@ -318,12 +213,12 @@ def _effects(records: Mapping[str, Sequence[RunRecord]], base: Sequence[RunRecor
                 name,
                 printed.change,
                 printed.perplexity,
-                mean(_perplexities(of_row)),
-                _effect_on_perplexity(name, record, perplexities) if is_compared else None,
+                mean(perplexities_of(of_row)),
+                effect_on_perplexity(name, record, perplexities) if is_compared else None,
                 printed.bleu,
-                mean(map(_bleu, of_row)),
-                _effect_on_bleu(name, record, bleus) if is_compared else None,
-                mean(_bleu(each, "paper_bleu") for each in of_row),
+                mean(map(bleu_of, of_row)),
+                effect_on_bleu(name, record, bleus) if is_compared else None,
+                mean(bleu_of(each, "paper_bleu") for each in of_row),
                 record.parameters / 1e6,
                 record.updates,
                 "yes" if record.is_trained_to_the_end else "no",
@@ -352,8 +247,9 @@ def _effects(records: Mapping[str, Sequence[RunRecord]], base: Sequence[RunRecor
 def _caption(perplexities: Sequence[float], bleus: Sequence[float], *, n_comparisons: int) -> str:
     return " ".join(
         (
-            f"An effect is a difference from base above {_margin(perplexities):.3f} PPL or {_margin(bleus):.2f} BLEU,",
-            f"the 95 % prediction interval of another seed (Student's t over the {len(perplexities)} seeds of base).",
+            f"An effect is a difference from base above {margin_of(perplexities):.3f} PPL or {margin_of(bleus):.2f}",
+            "BLEU, the 95 % prediction interval of another seed (Student's t over the"
+            f" {len(perplexities)} seeds of base).",
             '"as in the paper": same direction; "opposite": the other direction; "paper only" and "ours only": only',
             f"one of the two has an effect. Differences in the paper up to {NEGLIGIBLE_PPL} PPL or {NEGLIGIBLE_BLEU}",
             "BLEU count as none.",
@@ -362,26 +258,6 @@ def _caption(perplexities: Sequence[float], bleus: Sequence[float], *, n_compari
             else "",
         )
     ).strip()
-
-
-def verdict(printed_effect: float, ours: float, base: Sequence[float], *, negligible: float = 0.0) -> str:
-    """Compare a difference from the base runs with the paper's: is it beyond seed noise, and in the same direction?
-
-    >>> verdict(-0.5, 20.0, [25.0, 25.2, 24.9, 25.1]), verdict(-0.5, 25.1, [25.0, 25.2, 24.9, 25.1])
-    ('as in the paper', 'paper only')
-    """
-    effect = ours - mean(base)
-    is_effect, is_printed = abs(effect) > _margin(base), abs(printed_effect) > negligible + 1e-9
-    if not is_effect:
-        return "paper only" if is_printed else "none in either"
-    if not is_printed:
-        return "ours only"
-    return "as in the paper" if effect * printed_effect > 0 else "opposite"
-
-
-def _margin(base: Sequence[float]) -> float:
-    """Return the half width of the 95 % prediction interval of one more run around the mean of these."""
-    return student_t(len(base) - 1) * stdev(base) * sqrt(1 + 1 / len(base))
 
 
 def _parameters() -> Table:

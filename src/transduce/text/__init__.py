@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from transduce.text.normalise import normalise
     from transduce.text.sentencepiece_tokenizer import SentencePieceTokenizer
     from transduce.text.sentences import Segment, join_segments, spaces_between, split_clauses, split_sentences
-    from transduce.text.tokenizer import WORD_START, Tokenizer, Tokenizers, load_tokenizer
+    from transduce.text.tokenizer import WORD_START, Tokenizer, load_tokenizer
+    from transduce.text.tokenizer_pair import Tokenizers
     from transduce.text.tokenizer_pipelines import CONTINUATION
     from transduce.text.treebank_words import treebank_words
     from transduce.text.verbatim import find_verbatim

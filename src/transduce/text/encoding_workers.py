@@ -17,7 +17,8 @@ import numpy as np
 from transduce.text.encoded_texts import EncodedTexts
 from transduce.text.pair_encoding import EncodedPairs, KeptPairs, PairEncoder, PairSampling, TextPair
 from transduce.text.term_hints import WordTable
-from transduce.text.tokenizer import Tokenizers, tokenizer_from
+from transduce.text.tokenizer import tokenizer_from
+from transduce.text.tokenizer_pair import Tokenizers
 from transduce.worker_pool import Answer, Message, Worker, WorkerPool, serve
 
 __all__ = ["ChunkEncoder", "EncodingWorkers", "OneProcess", "chunk_encoder", "main"]

@@ -16,7 +16,7 @@ from transduce.text.bpe_dropout import BpeDropout
 from transduce.text.encoded_texts import EncodedTexts, IdBytes, n_ids
 from transduce.text.normalise import normalise
 from transduce.text.term_hints import WordTable
-from transduce.text.tokenizer import Tokenizers
+from transduce.text.tokenizer_pair import Tokenizers
 
 __all__ = ["EncodedPairs", "KeptPairs", "PairEncoder", "PairSampling", "TextPair"]
 

@@ -6,12 +6,14 @@ token (Dinu et al., 2019; the marks around a term as in Bergmanis and Pinnis, 20
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from transduce.patterns import compiled_on_use
+from transduce.text.byte_level import to_byte_level
 from transduce.text.masks import MASKS
+from transduce.text.tokenizer_pipelines import CONTINUATION
 
-__all__ = ["TERM_MARKS", "strip_term_marks", "with_hints"]
+__all__ = ["TERM_MARKS", "ids_of_term_marks", "strip_term_marks", "with_hints"]
 
 TERM_MARKS = tuple(chr(ord(MASKS[-1]) + n) for n in (1, 2, 3))  # before a term, after it, after its translation
 _MARK = compiled_on_use(f"[{TERM_MARKS[0]}-{TERM_MARKS[-1]}]")
@@ -39,3 +41,11 @@ def with_hints(text: str, hints: Iterable[Hint]) -> str:
 def strip_term_marks(text: str) -> str:
     """Return a text without term marks, which only ``with_hints`` may write."""
     return _MARK.sub("", text)
+
+
+def ids_of_term_marks(id_of: Callable[[str], int | None]) -> list[int]:
+    """Return the ids of all forms of the term marks in a vocabulary; none if it lacks one."""
+    marks = list(map(to_byte_level, TERM_MARKS))
+    if any(id_of(mark) is None for mark in marks):
+        return []
+    return [id for mark in marks for form in (mark, CONTINUATION + mark) if (id := id_of(form)) is not None]

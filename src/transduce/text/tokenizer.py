@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, chain, compress, pairwise
 from pathlib import Path
@@ -26,18 +25,17 @@ from transduce.text.byte_level import bytes_of, to_byte_level
 from transduce.text.chunks import chunks
 from transduce.text.encoded_texts import ID_BYTES, IdBytes, pack_ids, unpack_ids
 from transduce.text.masks import MASKS
-from transduce.text.term_marks import TERM_MARKS
+from transduce.text.term_marks import ids_of_term_marks
 from transduce.text.tokenizer_faults import USE_OURS, fault_of
 from transduce.text.tokenizer_pipelines import CONTINUATION
 from transduce.text.vocabulary import LANGUAGE_MODEL_TOKENS, SPECIAL_TOKENS, UNK_ID
 from transduce.text.word_cache import WordCache, words_of
 
-__all__ = ["REPLACEMENT", "WORD_START", "Tokenizer", "Tokenizers", "load_tokenizer", "register_kind", "tokenizer_from"]
+__all__ = ["REPLACEMENT", "WORD_START", "Tokenizer", "load_tokenizer", "register_kind", "tokenizer_from"]
 
 WORD_START = "▁"  # shown in place of the space before a word
 REPLACEMENT = "\ufffd"  # what libraries decode invalid bytes to
 TEXTS_PER_CHUNK, WORDS_PER_TEXT = 8192, 100
-SHARED_FILE, SRC_FILE, TGT_FILE = "tokenizer.json", "tokenizer.src.json", "tokenizer.tgt.json"
 
 
 class Tokenizer:
@@ -287,12 +285,7 @@ class Tokenizer:
 
     @cached_property
     def _term_mark_ids(self) -> list[int]:
-        """All forms of the term marks in the vocabulary; none if it lacks one."""
-        marks = [to_byte_level(mark) for mark in TERM_MARKS]
-        if any(self._library.token_to_id(mark) is None for mark in marks):
-            return []
-        forms = [form for mark in marks for form in (mark, CONTINUATION + mark)]
-        return [id for form in forms if (id := self._library.token_to_id(form)) is not None]
+        return ids_of_term_marks(self._library.token_to_id)
 
     def save(self, path: Path) -> None:
         """Write the tokenizer as one file."""
@@ -361,51 +354,3 @@ def load_tokenizer(path: Path) -> Tokenizer:
 _PROBE = " ".join(SPECIAL_TOKENS) + "".join(
     map(chr, [*range(0x800), *range(0x800, 0xD800, 0x400), *range(0xE000, 0x110000, 0x2000)])
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Tokenizers:
-    """The source and target tokenizers; the same object twice is a shared vocabulary (section 5.1)."""
-
-    src: Tokenizer
-    tgt: Tokenizer
-
-    @property
-    def is_shared(self) -> bool:
-        """Whether source and target share one tokenizer."""
-        return self.src is self.tgt
-
-    @property
-    def sizes(self) -> tuple[int, int]:
-        """The sizes of the vocabularies of source and target."""
-        return self.src.size, self.tgt.size
-
-    @property
-    def has_one_vocabulary(self) -> bool:
-        """Whether the ids of source and target are the same tokens; two SentencePiece models may share a vocabulary."""
-        return self.is_shared or self.src.vocabulary == self.tgt.vocabulary
-
-    @property
-    def fingerprint(self) -> str:
-        """A SHA-256 hash of both tokenizers, 64 hexadecimal digits."""
-        return hashlib.sha256(f"{self.src.fingerprint} {self.tgt.fingerprint}".encode()).hexdigest()
-
-    @staticmethod
-    def files(folder: Path) -> tuple[str, ...]:
-        """Return the names of the files that ``load`` reads in ``folder``."""
-        is_separate = (folder / SRC_FILE).exists() or (folder / TGT_FILE).exists()
-        return (SRC_FILE, TGT_FILE) if is_separate else (SHARED_FILE,)
-
-    def save(self, folder: Path) -> None:
-        """Write ``tokenizer.json`` if shared, else ``tokenizer.src.json`` and ``tokenizer.tgt.json``."""
-        if self.is_shared:
-            self.src.save(folder / SHARED_FILE)
-        else:
-            self.src.save(folder / SRC_FILE)
-            self.tgt.save(folder / TGT_FILE)
-
-    @classmethod
-    def load(cls, folder: Path) -> Tokenizers:
-        """Read what ``save`` wrote. Raises CheckpointError if a file is missing or invalid."""
-        tokenizers = [load_tokenizer(folder / name) for name in cls.files(folder)]
-        return cls(tokenizers[0], tokenizers[-1])

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
 import torch
 
 from transduce_paper.experiments import Experiments
-from transduce_paper.growth import crossing, exponent, per_unit
+from transduce_paper.growth import crossing, per_unit
 from transduce_paper.report import (
     Cell,
-    Claim,
     Report,
     Table,
-    agreement,
     how_to_reproduce,
     picture,
 )
 from transduce_paper.request import Request
-from transduce_paper.table1.compared_layers import COMPARED, D_K, KERNEL_WIDTH, NEIGHBOURHOOD, ComparedLayer
+from transduce_paper.table1.claims import claims_about_layers
+from transduce_paper.table1.compared_layers import COMPARED, D_K, KERNEL_WIDTH, NEIGHBOURHOOD
 from transduce_paper.table1.convolutions import about_convolutions, claims_about_convolutions, count_convolutions
 from transduce_paper.table1.drawing import draw_costs, draw_crossing
+from transduce_paper.table1.exponents import exponents_of, listed
 from transduce_paper.table1.layer_comparison import (
     ATTENTION,
     FULL,
@@ -79,7 +77,7 @@ def make_table1(experiments: Experiments, request: Request) -> Report:
             "table1": lambda path: draw_costs(measured, path),
             "table1-crossover": lambda path: draw_crossing(measured, path),
         },
-        claims=(*_claims(measured), *claims_about_convolutions(convolutions)),
+        claims=(*claims_about_layers(measured), *claims_about_convolutions(convolutions)),
         finding=_verdict(measured),
         name="table1",
     )
@@ -87,7 +85,7 @@ def make_table1(experiments: Experiments, request: Request) -> Report:
 
 def _verdict(measured: Measured) -> str:
     """Summarise: the exponents of operations are the paper's, those of time are not."""
-    fits = _exponents(measured)
+    fits = exponents_of(measured)
     (own_n, own_d, *_, time_n, _), (lstm_n, lstm_d, *_) = fits[ATTENTION], fits[RECURRENT]
     d = measured.sizes.crossing_d[-1]
     n_crossing = _crossings(measured, d)[-1]
@@ -102,97 +100,6 @@ def _verdict(measured: Measured) -> str:
     )
 
 
-def _claims(measured: Measured) -> tuple[Claim, ...]:
-    """Return the sentences of section 4 about complexity, sequence and paths."""
-    sizes = measured.sizes
-    own_n, own_d = (float(fit or 0) for fit in _exponents(measured)[ATTENTION][:2])
-    chains, steps = measured.chains[ATTENTION], per_unit(sizes.graph_n, measured.chains[RECURRENT])
-    of_shorter = [ratio for (n, d), ratio in measured.times.ratios.items() if n < d]
-    slowest = max(of_shorter, default=None)
-    restricted, reach = next(
-        (layer, paths) for layer, paths in measured.paths.items() if layer.name.startswith("Self-attention, restricted")
-    )
-    return (
-        Claim(
-            "Self-Attention [...] O(n² · d)",
-            "Table 1",
-            agreement(abs(own_n - 2) < 0.05 and abs(own_d - 1) < 0.05),
-            f"Counted without projections n^{own_n:.2f} d^{own_d:.2f}; the four projections, which the table leaves"
-            " out, add 8 n d².",
-        ),
-        Claim(
-            "a self-attention layer connects all positions with a constant number of sequentially executed operations,"
-            " whereas a recurrent layer requires O(n) sequential operations",
-            "section 4",
-            agreement(len(set(chains)) == 1 and steps > 1),
-            f"{_listed(chains)} operations in sequence at n = {_listed(sizes.graph_n)}; for the LSTM {steps:.0f} more"
-            " with each position.",
-        ),
-        Claim(
-            "In terms of computational complexity, self-attention layers are faster than recurrent layers when the"
-            " sequence length n is smaller than the representation dimensionality d",
-            "section 4",
-            agreement(None if slowest is None else slowest < 1),
-            "No n below d was measured."
-            if slowest is None
-            else f"At n = d / 2, self-attention takes at most {slowest:.2f} times the time of an LSTM; the operations"
-            " cross at n = 2 d with all projections, not at n = d.",
-        ),
-        *_claims_on_convolutional_paths(measured),
-        Claim(
-            "This would increase the maximum path length to O(n/r)",
-            "section 4",
-            agreement(list(reach) == [restricted.exact_path(n) for n in sizes.graph_n] and reach[-1] != reach[0]),
-            f"Restricted to r = {NEIGHBOURHOOD}, paths of {_listed(reach)} layers at n = {_listed(sizes.graph_n)}.",
-        ),
-    )
-
-
-def _claims_on_convolutional_paths(measured: Measured) -> tuple[Claim, ...]:
-    """Return what sections 2 and 4 say of stacks of convolutions, and of separable ones."""
-    sizes = measured.sizes.graph_n
-    contiguous, dilated, separable = (
-        next(layer for layer in COMPARED if layer.name.startswith("Convol") and layer.name.endswith("contiguous")),
-        next(layer for layer in COMPARED if layer.name.endswith("dilated")),
-        next(layer for layer in COMPARED if layer.name.startswith("Separable")),
-    )
-
-    def is_exact(layer: ComparedLayer) -> bool:
-        return list(measured.paths[layer]) == list(map(layer.exact_path, sizes))
-
-    one_layer = contiguous.widths.values[0] if contiguous.widths else 0
-    saved = [
-        own.whole / other.whole
-        for own, other in zip(measured.of_width[contiguous], measured.of_width[separable], strict=True)
-    ]
-    widths = separable.widths.values if separable.widths else ()
-    return (
-        Claim(
-            "the number of operations required to relate signals from two arbitrary input or output positions grows in"
-            " the distance between positions, linearly for ConvS2S and logarithmically for ByteNet",
-            "section 2",
-            agreement(is_exact(contiguous) and is_exact(dilated)),
-            f"Kernels of width {KERNEL_WIDTH} need {_listed(measured.paths[contiguous])} layers at n ="
-            f" {_listed(sizes)}, dilated ones {_listed(measured.paths[dilated])}:"
-            f" {contiguous.exact_path_text} and {dilated.exact_path_text}.",
-        ),
-        Claim(
-            "A single convolutional layer with kernel width k < n does not connect all pairs of input and output"
-            " positions",
-            "section 4",
-            agreement(all(path is not None and path > 1 for path in measured.paths[contiguous])),
-            f"With k = {one_layer} no n of {_listed(sizes)} is reached by one layer.",
-        ),
-        Claim(
-            "Separable convolutions, however, decrease the complexity considerably",
-            "section 4",
-            agreement(min(saved) > 1 and saved == sorted(saved)),
-            f"At k = {_listed(widths)} a plain convolution has {', '.join(f'{each:.1f}' for each in saved)} times the"
-            " operations.",
-        ),
-    )
-
-
 def _introduction(sizes: Sizes) -> str:
     return f"""\
 ## What is compared
@@ -203,9 +110,9 @@ r = {NEIGHBOURHOOD}, which is computed as in a Transformer with `model.attention
 position sees itself and earlier positions. The paper's table has four rows; contiguous kernels and separable
 convolutions are from the text of section 4.
 
-`n^a d^b` are exponents of a power law, fitted by least squares to logarithms over n = {_listed(sizes.n)} at
-d = {sizes.at_d} and over d = {_listed(sizes.d)} at n = {sizes.at_n}. Sequential operations and path lengths are those
-at n = {_listed(sizes.graph_n)}."""
+`n^a d^b` are exponents of a power law, fitted by least squares to logarithms over n = {listed(sizes.n)} at
+d = {sizes.at_d} and over d = {listed(sizes.d)} at n = {sizes.at_n}. Sequential operations and path lengths are those
+at n = {listed(sizes.graph_n)}."""
 
 
 def _summary(measured: Measured) -> Table:
@@ -221,7 +128,7 @@ def _summary(measured: Measured) -> Table:
         "found",
     )
     rows: list[tuple[Cell, ...]] = []
-    for layer, fits in _exponents(measured).items():
+    for layer, fits in exponents_of(measured).items():
         own_n, own_d, own_width, whole_n, whole_d, time_n, time_d = fits
         width = f" {layer.widths.symbol}^{own_width:.2f}" if layer.widths else ""
         rows.append(
@@ -232,42 +139,12 @@ def _summary(measured: Measured) -> Table:
                 f"n^{whole_n:.2f} d^{whole_d:.2f}",
                 f"n^{time_n:.2f} d^{time_d:.2f}",
                 layer.sequential,
-                _listed(measured.chains[layer]),
+                listed(measured.chains[layer]),
                 layer.path,
-                _listed(measured.paths[layer]),
+                listed(measured.paths[layer]),
             )
         )
     return Table("", columns, tuple(rows))
-
-
-def _exponents(measured: Measured) -> dict[ComparedLayer, tuple[float | None, ...]]:
-    """Return the exponents of each layer: own operations over n, d, k or r; all operations and time over n and d."""
-    sizes = measured.sizes
-    own = {case: count.own for case, count in measured.operations.items()}
-    whole = {case: count.whole for case, count in measured.operations.items()}
-
-    def over_n(layer: ComparedLayer, values: Mapping[Case, float]) -> float:
-        return exponent(sizes.n, [values[Case(layer, *size)] for size in sizes.over_n])
-
-    def over_d(layer: ComparedLayer, values: Mapping[Case, float]) -> float:
-        return exponent(sizes.d, [values[Case(layer, *size)] for size in sizes.over_d])
-
-    return {
-        layer: (
-            over_n(layer, own),
-            over_d(layer, own),
-            exponent(layer.widths.values, [count.own for count in measured.of_width[layer]]) if layer.widths else None,
-            over_n(layer, whole),
-            over_d(layer, whole),
-            over_n(layer, measured.times.ms),
-            over_d(layer, measured.times.ms),
-        )
-        for layer in COMPARED
-    }
-
-
-def _listed(values: Sequence[int | None]) -> str:
-    return ", ".join("none" if value is None else f"{value:,}" for value in values)
 
 
 def _about_complexity(measured: Measured, hardware: str) -> tuple[str | Table, ...]:
@@ -304,7 +181,7 @@ the cache, and each step of a recurrent layer multiplies its matrices with a sin
         Table(
             "-exponents",
             ("layer", *EXPONENTS),
-            tuple((layer.name, *fits) for layer, fits in _exponents(measured).items()),
+            tuple((layer.name, *fits) for layer, fits in exponents_of(measured).items()),
             f"Exponents with three decimals; those over k or r at n = {sizes.at_n} and d = {sizes.at_d}.",
             dict.fromkeys(EXPONENTS, ".3f"),
         ),

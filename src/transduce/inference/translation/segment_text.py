@@ -80,6 +80,12 @@ class SegmentText:
         self.tokenizers, self.rules, self.statistics = tokenizers, rules, statistics
         self._check = HypothesisCheck(rules, terms or Terms())
 
+    def with_terms(self, terms: Terms, *, are_required: bool) -> SegmentText:
+        """Return the same with terms: a model with term marks is told them, and hypotheses need not have them."""
+        is_told = self.tokenizers.src.has_term_marks
+        checked = Terms(avoided=terms.avoided) if is_told and not are_required else terms
+        return SegmentText(self.tokenizers, self.rules, self.statistics, checked, told=terms if is_told else None)
+
     @property
     def lowers_caps(self) -> bool:
         """Whether hardly any training line was in capitals."""

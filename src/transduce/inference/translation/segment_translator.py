@@ -115,12 +115,6 @@ class SegmentTranslator(TrainedModel):
         Raises ConfigError for other vocabularies or another direction, for a shortlist of this translator, or for less
         than one token or a number that is no probability.
         """
-        languages, of_draft = ((each.src_language, each.tgt_language) for each in (self, draft))
-        if (draft.tokenizers.fingerprint, of_draft) != (self.tokenizers.fingerprint, languages):
-            raise ConfigError(
-                "a draft needs the tokenizers and the direction of the translator; train it on the same prepared folder"
-                " (train --store), or from the translator (train --from)"
-            )
         other = copy.copy(self)
         engine = _drafting(self, draft, n_drafted, min_probability)
         other._text_search = TextSearch(engine, self.tokenizers.src)
@@ -137,11 +131,7 @@ class SegmentTranslator(TrainedModel):
         """
         other = copy.copy(self)
         other.terms = terms
-        is_told = self.tokenizers.src.has_term_marks
-        checked = Terms(avoided=terms.avoided) if is_told and not are_required else terms
-        other._segment_text = SegmentText(
-            self.tokenizers, self.mask_rules, self.statistics, checked, told=terms if is_told else None
-        )
+        other._segment_text = self._segment_text.with_terms(terms, are_required=are_required)
         if are_required or terms.avoided:
             if self._settings.shortlist is not None or not self.engine.is_left_to_right:
                 raise ConfigError("terms need a model that writes from left to right, without a shortlist")
@@ -371,6 +361,12 @@ def _drafting(
     """Return the engine of a translator for which that of another drafts; both are PyTorch's if they differ in kind."""
     from transduce.search import DraftLength
 
+    languages, of_draft = ((each.src_language, each.tgt_language) for each in (translator, draft))
+    if (draft.tokenizers.fingerprint, of_draft) != (translator.tokenizers.fingerprint, languages):
+        raise ConfigError(
+            "a draft needs the tokenizers and the direction of the translator; train it on the same prepared folder"
+            " (train --store), or from the translator (train --from)"
+        )
     try:
         length = DraftLength(n_drafted, min_probability)
     except ValueError as error:
