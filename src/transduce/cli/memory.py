@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +11,6 @@ from typer import Argument, Option
 from transduce.cli import options
 from transduce.cli.output import echo, print_json, print_line, visible
 from transduce.cli.paths import Verb, require_writable
-from transduce.errors import DataError
 
 __all__ = ["app"]
 
@@ -34,7 +32,7 @@ def build(
     json: options.Json = False,
 ) -> None:
     """Make a memory of files with translations."""
-    from transduce.memories import write_memory
+    from transduce.memories import pairs_of_file, write_memory
 
     require_writable("--out", out)
     n_pairs = write_memory(out, (pairs_of_file(each, src, tgt) for each in files), src_language=src, tgt_language=tgt)
@@ -80,22 +78,3 @@ def export(
     else:
         write_lines(out, tmx_lines(((*pair, "") for pair in opened.pairs()), *opened.languages))
     print_line(f"{out}: {len(opened):,} pairs")
-
-
-def pairs_of_file(path: Path, src: str, tgt: str) -> Iterable[tuple[str, str]]:
-    """Return the pairs of a file of translations. Raises DataError for a line of a table without a TAB."""
-    from transduce.documents import pairs_of
-
-    if {".tsv", ".txt"} & set(path.suffixes):
-        return _pairs_of_lines(path)
-    return ((pair.src, pair.tgt) for pair in pairs_of(path, src, tgt))
-
-
-def _pairs_of_lines(path: Path) -> Iterator[tuple[str, str]]:
-    from transduce.files import read_lines
-
-    for number, line in enumerate(read_lines(path), start=1):
-        source, tab, rest = line.partition("\t")
-        if line and not tab:
-            raise DataError(f"{path}:{number} has no TAB between source and target; write source TAB target")
-        yield source, rest.partition("\t")[0]

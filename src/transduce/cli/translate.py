@@ -181,7 +181,8 @@ def translate(
         Path | None,
         Option(
             metavar="FILE",
-            help="Take the translations of lines that this file of transduce memory has; --json names similar ones.",
+            help="Take the translations of texts that this file has: of memory build, which opens at once, or TMX, "
+            "XLIFF, PO or TSV. --json names similar ones.",
             show_default=False,
         ),
     ] = None,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from transduce.config.decoding import LoadingOptions
 from transduce.inference.devices import usable_device, usable_precision
 from transduce.inference.translation.translator import Translator
-from transduce.memories import Memory
+from transduce.memories import open_memory
 from transduce.terms import Terms, read_avoided, read_terms
 
 if TYPE_CHECKING:
@@ -35,7 +35,8 @@ def load_translator(options: LoadingOptions) -> Translator | Reranker | BestOfSa
         terms = read_term_lists(options, translator.src_language, translator.tgt_language)
         translator = translator.with_terms(terms, are_required=options.are_terms_required)
     if options.memory is not None:
-        translator = translator.with_memory(Memory(options.memory))
+        languages = {"src_language": translator.src_language, "tgt_language": translator.tgt_language}
+        translator = translator.with_memory(open_memory(options.memory, **languages))
     if options.draft is not None:
         small = load(options.draft, shortlist=options.shortlist)
         return translator.with_draft(

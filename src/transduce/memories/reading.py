@@ -1,0 +1,62 @@
+"""Files of translations: read as pairs, and used as a memory without building one first."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
+
+from transduce.errors import DataError
+from transduce.memories.building import write_memory
+from transduce.memories.memory import Memory
+
+__all__ = ["open_memory", "pairs_of_file"]
+
+SQLITE = b"SQLite format 3\0"
+
+
+def open_memory(path: Path, *, src_language: str, tgt_language: str) -> Memory:
+    """Open a memory; of another file of translations, make one that lasts as long as the object.
+
+    Raises DataError if the file has no pair of these languages, or cannot be read.
+    """
+    if path.suffix == ".tm" or not path.is_file() or _is_database(path):
+        return Memory(path)
+    folder = mkdtemp(prefix="transduce-memory-")
+    built = Path(folder, "built.tm")
+    pairs = pairs_of_file(path, src_language, tgt_language)
+    try:
+        if not write_memory(built, [pairs], src_language=src_language, tgt_language=tgt_language):
+            raise DataError(f"{path} has no translation from {src_language} to {tgt_language}")
+        memory = Memory(built)
+    except BaseException:
+        rmtree(folder, ignore_errors=True)
+        raise
+    weakref.finalize(memory, rmtree, folder, ignore_errors=True)
+    return memory
+
+
+def pairs_of_file(path: Path, src: str, tgt: str) -> Iterable[tuple[str, str]]:
+    """Return the pairs of a file of translations. Raises DataError for a line of a table without a TAB."""
+    from transduce.documents import pairs_of
+
+    if {".tsv", ".txt"} & set(path.suffixes):
+        return _pairs_of_lines(path)
+    return ((pair.src, pair.tgt) for pair in pairs_of(path, src, tgt))
+
+
+def _pairs_of_lines(path: Path) -> Iterator[tuple[str, str]]:
+    from transduce.files import read_lines
+
+    for number, line in enumerate(read_lines(path), start=1):
+        source, tab, rest = line.partition("\t")
+        if line and not tab:
+            raise DataError(f"{path}:{number} has no TAB between source and target; write source TAB target")
+        yield source, rest.partition("\t")[0]
+
+
+def _is_database(path: Path) -> bool:
+    with path.open("rb") as stream:
+        return stream.read(len(SQLITE)) == SQLITE

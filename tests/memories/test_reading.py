@@ -1,0 +1,55 @@
+"""Files of translations as memories."""
+
+from __future__ import annotations
+
+import gc
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from transduce.errors import DataError, MissingFileError
+from transduce.memories import Memory, open_memory, write_memory
+
+TMX = """<?xml version="1.0"?><tmx version="1.4"><header srclang="en"/><body><tu>
+<tuv xml:lang="en"><seg>A dog.</seg></tuv><tuv xml:lang="de"><seg>Ein Hund.</seg></tuv></tu></body></tmx>"""
+
+
+def opened(path: Path) -> Memory:
+    return open_memory(path, src_language="en", tgt_language="de")
+
+
+@pytest.mark.parametrize(("name", "text"), [("my.tmx", TMX), ("my.tsv", "A dog.\tEin Hund.\n")])
+def test_a_file_of_translations_is_a_memory_while_it_is_used(
+    name: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    (temporary := tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    memory = opened(tmp_path / name)
+    assert [*memory.pairs()] == [("A dog.", "Ein Hund.")]
+    assert memory.languages == ("en", "de")
+    memory.close()
+    del memory
+    gc.collect()
+    assert not [*temporary.iterdir()]
+
+
+def test_a_built_memory_is_opened_under_any_name(tmp_path: Path) -> None:
+    path = tmp_path / "memory.bin"
+    write_memory(path, [[("A dog.", "Ein Hund.")]], src_language="en", tgt_language="de")
+    assert opened(path).path == path
+
+
+def test_files_that_are_none(tmp_path: Path) -> None:
+    (tmp_path / "a.tmx").write_text(TMX.replace('"de"', '"fr"'), encoding="utf-8")
+    with pytest.raises(DataError, match="de"):
+        opened(tmp_path / "a.tmx")
+    (tmp_path / "a.xyz").write_bytes(b"A dog.")
+    with pytest.raises(DataError, match="should end in"):
+        opened(tmp_path / "a.xyz")
+    (tmp_path / "a.tm").write_bytes(b"A dog.")
+    with pytest.raises(DataError, match="transduce memory build"):
+        opened(tmp_path / "a.tm")
+    with pytest.raises(MissingFileError):
+        opened(tmp_path / "b.tmx")
