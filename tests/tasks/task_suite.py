@@ -188,7 +188,7 @@ SAMPLES = {
     **{f"data.{split}_{kind}": '["a"]' for split in ("training", "test") for kind in ("fonts", "voices")},
     **{f"data.{split}_noise": '["blur"]' for split in ("training", "test")},
     "data.masks": "true", "data.also_dev": '["multi30k"]', "data.bpe_dropout": "0.1", "data.treebank": "folder",
-    "data.folder": "folder",
+    "data.folder": "folder", "data.terms": "true",
     "data.leaves": "tags", "data.subtree_substitution": "0.1", "data.n_recombined": "3", "data.n_encodings": "3",
     "data.max_dropped_share": "0.5", "data.max_length": "99", "data.language": "de", "data.image_height": "16",
     "data.max_image_width": "99", "data.n_bands": "9", "data.max_seconds": "9.0", "data.max_pairs": "9",

@@ -121,7 +121,7 @@ def init(
         f"{result.config.training.max_updates:,} updates, {result.n_epochs:.1f} epochs: about "
         f"{result.minutes:.0f} minutes on this machine"
     )
-    uses = uses_of(result.run / "model", "-".join(languages), given.get("tmx", ()), first="then")
+    uses = uses_of(result.run / "model", given.get("tmx", ()), first="then")
     for line in "\n".join([f"next: {result.command}", *uses]).split("\n"):  # a quoted file name may have a line feed
         print_line(line)
 

@@ -9,15 +9,12 @@ from pathlib import Path
 __all__ = ["uses_of"]
 
 
-def uses_of(model: Path, direction: str, memories: Sequence[Path] = (), *, first: str = "next") -> list[str]:
-    """Return how a translator is used on files, with a memory and terms; ``memories`` are files to build one of."""
-    src, _, tgt = direction.partition("-")
-    files = list(map(str, memories)) or ["OLD.tmx"]
-    built = Path(files[0]).with_suffix(".tm")
-    build = shlex.join(["transduce", "memory", "build", *files, "--src", src, "--tgt", tgt, "--out", str(built)])
+def uses_of(model: Path, memories: Sequence[Path] = (), *, first: str = "next") -> list[str]:
+    """Return how a translator is used on files, with a memory and terms; ``memories`` are files of translations."""
     translate = shlex.join(["transduce", "translate", str(model), "--in", "FILES", "--out", "NEW"])
+    memory = shlex.quote(str(memories[0])) if memories else "OLD.tmx"
     return [
         f"{first}: {translate}  (docx, html, po, ...: docs/documents.md)",
-        f"      with --memory {shlex.quote(str(built))}, after: {build}",
+        f"      with --memory {memory}: your translations; opened at once if transduce memory build has read them",
         "      with --terms TERMS.tsv: your terms, source TAB target",
     ]

@@ -165,8 +165,8 @@ def train(
         print_line(str(change))
     print_line(f"model: {result.model_folder}")
     if result.model_folder is not None and config.data.task == "translation":
-        for line in uses_of(result.model_folder, config.data.direction):
-            print_line(line)
+        for line in uses_of(result.model_folder):
+            echo(line)
     return 0
 
 
