@@ -76,7 +76,7 @@ def test_a_run_is_recorded_once_with_its_settings_and_scores(experiment: Experim
     values = json.loads((tmp_path / "runs" / "cpu" / "base-seed1.json").read_text())
     assert values["name"] == "base-seed1"
     assert values["updates"] == record.updates == 6
-    assert values["config"]["training"] == experiment.config.training.model_dump()
+    assert values["config"]["training"] == experiment.config.training.model_dump(mode="json")
     # 6 FLOPs per matrix weight and target token: 1 + 2 layers, d_model 32, d_ff 48.
     attention, feed_forward = 4 * 32 * 32, 2 * 32 * 48
     weights = (
