@@ -102,6 +102,7 @@ def test_differences_and_verdicts_follow_from_the_scores(folder: Path, tmp_path:
         for seed, f1 in enumerate(of_seeds, start=1):
             record = json.loads(record_path(folder, f"{variant}-seed{seed}").read_text())
             record["dev_scores"]["f1"], record["test_scores"]["f1"] = f1 + 10.0, float(f1)
+            record["last_fall"] = 0.0
             record_path(tmp_path, f"{variant}-seed{seed}").write_text(json.dumps(record))
     variants = short_form(tmp_path)
     table = variants.table("-variants")
@@ -112,6 +113,7 @@ def test_differences_and_verdicts_follow_from_the_scores(folder: Path, tmp_path:
     assert [claim.verdict for claim in variants.claims] == ["agrees", "cannot tell"]
     assert "+9.00 ± 4.50" in variants.claims[0].found
     assert "+2.00 ± 4.50" in variants.claims[1].found
+    assert {claim.verdict for claim in short_form(folder).claims} == {"not trained to the end"}
 
 
 def test_variants_differ_from_the_parser_of_table_4_in_nothing_else(tmp_path: Path) -> None:
