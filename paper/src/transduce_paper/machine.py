@@ -13,9 +13,11 @@ from transduce.config import Precision
 
 __all__ = ["machine_description", "sustained_flops"]
 
+ENOUGH_S = 3.0
+
 
 def sustained_flops(device: torch.device, precision: Precision) -> float:
-    """Return the FLOP/s of a large matrix product: the median of seven, after one warm-up."""
+    """Return the FLOP/s of a large matrix product: the median of seven, after one warm-up; of fewer if it is slow."""
     size = 8192 if device.type == "cuda" else 1536
     dtype = torch.bfloat16 if precision == "bf16" else torch.float32
     left, right = (torch.randn(size, size, device=device, dtype=dtype) for _ in range(2))
@@ -24,7 +26,9 @@ def sustained_flops(device: torch.device, precision: Precision) -> float:
         started = time.perf_counter()
         (left @ right)[0, 0].item()  # waits for the device
         seconds.append(time.perf_counter() - started)
-    return 2 * size**3 / median(seconds[1:])
+        if sum(seconds) > ENOUGH_S:
+            break
+    return 2 * size**3 / median(seconds[1:] or seconds)
 
 
 def machine_description(device: torch.device) -> str:
