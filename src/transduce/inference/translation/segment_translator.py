@@ -98,20 +98,13 @@ class SegmentTranslator(TrainedModel):
         )
 
     def with_draft(
-        self,
-        draft: Self,
-        *,
-        n_drafted: int = N_DRAFTED,
-        min_probability: float = MIN_DRAFT_PROBABILITY,
+        self, draft: Self, *, n_drafted: int = N_DRAFTED, min_probability: float = MIN_DRAFT_PROBABILITY
     ) -> Self:
         """Return the translator for which a smaller one drafts tokens: speculative decoding.
 
-        A draft has at most ``n_drafted`` tokens for each pass, and ends after one that the smaller model gives less
-        than ``min_probability``.
-
-        Its search is greedy, or samples. The texts are those of this translator alone, or have their distribution; they
-        come faster the more often the two agree. ``passes`` counts. Both share the vocabularies; a shortlist makes a
-        draft faster and changes no text.
+        A draft has at most ``n_drafted`` tokens for each pass, and ends after one of less than ``min_probability``. The
+        search is greedy, or samples; the texts are those of this translator alone, or have their distribution, and
+        come faster the more often the two agree (``passes``). A shortlist makes a draft faster and changes no text.
         Raises ConfigError for other vocabularies or another direction, for a shortlist of this translator, or for less
         than one token or a number that is no probability.
         """
