@@ -125,8 +125,7 @@ def require_run(folder: Path) -> None:
             f"{RUN_FILE} from a backup"
         )
     raise TrainingError(
-        f"{folder} holds no run to resume (there is no {RUN_FILE}); start it without --resume:"
-        f" transduce train RECIPE --out {folder}"
+        f"{folder} holds no run (there is no {RUN_FILE}); start one: transduce train RECIPE --out {folder}"
     )
 
 
