@@ -235,7 +235,7 @@ def test_an_existing_run_is_not_overwritten(transduce: CommandLine, micro_recipe
 
 def test_there_is_nothing_to_resume(transduce: CommandLine, micro_recipe: Path, tmp_path: Path) -> None:
     run = tmp_path / "runs" / "mine"
-    told = run, "run.json", "--resume"
+    told = run, "run.json", f"transduce train RECIPE --out {run}"
     refused(transduce("train", "--resume", "--out", run), *told)
     refused(transduce("train", micro_recipe, "--resume", "--out", run, "--device", "cpu"), *told)
     assert list(tmp_path.iterdir()) == []

@@ -79,12 +79,13 @@ def test_a_memory_is_asked_first(transduce: CommandLine, micro_model: Path, tmp_
 
 def test_lists_that_cannot_be_used(transduce: CommandLine, micro_model: Path, terms: Path, tmp_path: Path) -> None:
     write_memory(tmp_path / "fr.tm", [[("a", "b")]], src_language="en", tgt_language="fr")
+    (tmp_path / "list.csv").write_text("dog,Hund\n")
     for options, named in (
         (["--terms-hard"], "--terms"),
         (["--terms", tmp_path / "no.tsv"], "no.tsv"),
         (["--terms", terms, "--sample"], "--sample"),
         (["--terms", terms, "--draft", micro_model], "--draft"),
-        (["--memory", terms], "terms.tsv"),
+        (["--memory", tmp_path / "list.csv"], "list.csv"),
         (["--memory", tmp_path / "fr.tm"], "en-fr"),
     ):
         outcome = transduce("translate", micro_model, *options, stdin=TEXT)
