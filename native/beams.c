@@ -8,12 +8,6 @@
 /* The length penalty of Wu et al. (2016), equation 14. */
 static float penalty(int length, float alpha) { return (float)pow((5.0 + length) / 6.0, alpha); }
 
-struct candidate {
-    float log_prob;
-    int32_t id;
-    int parent;
-};
-
 /* The 2 beam_size most probable extensions of the alive beams, best first; how many, or -1 for NaN. */
 static int expand(const struct search *s, const struct beams *b, const float *top, const int32_t *top_ids,
                   struct candidate *best) {
@@ -26,7 +20,7 @@ static int expand(const struct search *s, const struct beams *b, const float *to
             if (n == 2 * s->width && !(log_prob > best[n - 1].log_prob)) break;
             int place = n < 2 * s->width ? n++ : n - 1;
             for (; place > 0 && log_prob > best[place - 1].log_prob; place--) best[place] = best[place - 1];
-            best[place] = (struct candidate){log_prob, top_ids[i], w};
+            best[place] = (struct candidate){.log_prob = log_prob, .id = top_ids[i], .parent = w, .may_end = 1};
         }
     return n;
 }
@@ -39,7 +33,7 @@ static void keep_finished(const struct search *s, struct beams *b, float log_pro
     int32_t *ids = b->finished[place].ids; /* those of the one that leaves */
     for (; place > 0 && score > b->finished[place - 1].score; place--) b->finished[place] = b->finished[place - 1];
     memcpy(ids, text->ids, (size_t)text->n * sizeof *ids);
-    b->finished[place] = (struct text){ids, text->n, log_prob, score};
+    b->finished[place] = (struct text){ids, text->n, 1, log_prob, score};
 }
 
 static void write_result(struct search *s, const struct beams *b, int place, const struct text *text, int is_finished) {
@@ -67,11 +61,21 @@ int write_results(struct search *s, struct beams *b) {
     return n ? 0 : no_hypothesis(s, b);
 }
 
+/* The log-probability of the best alive beam: of those that may end, if there are such. */
+static float best_alive(const struct beams *b) {
+    float best = -INFINITY, ending = -INFINITY;
+    for (const struct text *text = b->alive; text < b->alive + b->n_alive; text++) {
+        best = fmaxf(best, text->log_prob);
+        if (text->may_end) ending = fmaxf(ending, text->log_prob);
+    }
+    return ending > -INFINITY ? ending : best;
+}
+
 /* Write the results of a sentence with n_written tokens that is at its maximum length, or whose best alive beam cannot
    exceed the n_best-th finished score. A status. */
 static int finish_if_done(struct search *s, struct beams *b, int n_written) {
     const int n_best = s->request->n_best;
-    const float bound = b->n_alive ? b->alive->log_prob / penalty(b->max_length, s->request->alpha) : -INFINITY;
+    const float bound = best_alive(b) / penalty(b->max_length, s->request->alpha);
     b->is_done = b->n_alive == 0 || n_written >= b->max_length
                  || (b->n_finished >= n_best && b->finished[n_best - 1].score >= bound);
     if (!b->is_done) return 0;
@@ -80,10 +84,11 @@ static int finish_if_done(struct search *s, struct beams *b, int n_written) {
 }
 
 int advance(struct search *s, struct beams *b, const float *top, const int32_t *top_ids) {
-    struct candidate best[2 * s->width];
-    const int n = expand(s, b, top, top_ids, best), n_written = b->alive->n - b->n_prompt + 1;
-    int n_alive = 0;
+    struct candidate best[s->width * (3 + s->n_next)];
+    const int n_written = b->alive->n - b->n_prompt + 1;
+    int n = expand(s, b, top, top_ids, best), n_alive = 0;
     if (n < 0) return no_hypothesis(s, b);
+    if (s->n_next) n = add_phrases(s, b, top, top_ids, best, n);
     for (const struct candidate *c = best; c < best + n; c++) {
         const struct text *parent = &b->alive[c->parent];
         if (c->id == s->request->eos_id) {
@@ -94,7 +99,7 @@ int advance(struct search *s, struct beams *b, const float *top, const int32_t *
             if (b->seen) memcpy(b->next_seen + (size_t)n_alive * stride, b->seen + (size_t)c->parent * stride, stride);
             memcpy(text->ids, parent->ids, (size_t)parent->n * sizeof *text->ids);
             text->ids[parent->n] = c->id;
-            *text = (struct text){text->ids, parent->n + 1, c->log_prob, 0};
+            *text = (struct text){text->ids, parent->n + 1, c->may_end, c->log_prob, 0};
             n_alive++;
         }
     }

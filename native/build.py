@@ -23,7 +23,7 @@ PACKAGE = SOURCES.parent / "src/transduce/inference/native"
 FLAGS = ("-O3", "-std=gnu11", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden", "-Wall", "-Wextra")
 AVX2 = ("-mavx2", "-mfma")
 AVX512 = (*AVX2, "-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mavx512vnni")
-FILES = ("files", "weights", "model", "search", "beams", "output", "draw")
+FILES = ("files", "weights", "model", "search", "beams", "phrases", "output", "draw")
 KERNELS: dict[str, dict[str, tuple[str, ...]]] = {  # of each machine: names of kernels, and flags
     "x86_64": {
         "avx2": AVX2,

@@ -25,7 +25,8 @@ static int repeats(const struct search *s, const struct row *row, int32_t id) {
 
 int may_follow(const struct search *s, const struct row *row, int32_t id) {
     const struct td_search *r = s->request;
-    if (s->is_suppressed[id] || (id == r->eos_id && row->n_written < r->min_length)) return 0;
+    if (s->is_suppressed[id] || (id == r->eos_id && (row->n_written < r->min_length || !row->may_end))) return 0;
+    if (r->avoided.first && is_avoided(s, row, id)) return 0;
     if (row->is_word_start && !r->word_starts[id]) return 0;
     return (!r->n_units && !r->no_repeat_ngram) || !repeats(s, row, id);
 }
@@ -56,6 +57,15 @@ static void keep_best(const struct search *s, const struct row *row, const float
     }
 }
 
+/* Keep those of the tokens with which wanted phrases go on. */
+static void keep_next(const struct search *s, const struct row *row, const float *logits, int first, int n) {
+    const size_t start = (size_t)(row - s->rows) * (size_t)s->n_next;
+    for (size_t i = start; i < start + (size_t)s->n_next; i++) {
+        const int32_t id = s->next_ids[i];
+        if (id >= first && id < first + n) s->next[i] = row->forced < 0 && may_follow(s, row, id) ? logits[id - first] : -INFINITY;
+    }
+}
+
 /* All logits are never stored: a block of tokens at a time, with its maximum and sum of exponentials. */
 static void best_of_rows(struct search *s, const float *states, struct row *rows, int n_rows, int is_scored, float *top,
                          int32_t *top_ids) {
@@ -74,12 +84,14 @@ static void best_of_rows(struct search *s, const float *states, struct row *rows
             const float highest = kernels->largest(logits, n);
             if (is_scored) kernels->add_to_softmax(logits, n, highest, &row->maximum, &row->sum);
             else if (highest != highest) row->sum = highest;
+            if (s->n_next) keep_next(s, row, logits, first, n);
             if (highest > best[s->k - 1]) keep_best(s, row, logits, first, n, best, top_ids + r * s->k);
         }
     }
     for (int r = 0; r < n_rows; r++) {
         const float shift = is_scored ? rows[r].maximum + logf(rows[r].sum) : rows[r].sum; /* NaN if a logit is */
         for (int i = r * s->k; i < (r + 1) * s->k; i++) top[i] = top_ids[i] < 0 && shift == shift ? -INFINITY : top[i] - shift;
+        for (int i = 0; i < s->n_next; i++) s->next[(rows + r - s->rows) * s->n_next + i] -= shift;
         if (rows[r].forced >= 0 && top[r * s->k] < MIN_FORCED) top[r * s->k] = MIN_FORCED;
     }
 }

@@ -20,7 +20,7 @@ static struct row row_of(const struct search *s, struct beams *b, const struct t
     const int n_written = n - b->n_prompt, first = r->prefix_ids ? r->prefix_offsets[b->index] : 0;
     const int length = r->prefix_ids ? r->prefix_offsets[b->index + 1] - first : 0;
     return (struct row){
-        .beams = b, .state = state, .written = text->ids + b->n_prompt, .n_written = n_written,
+        .beams = b, .may_end = text->may_end, .state = state, .written = text->ids + b->n_prompt, .n_written = n_written,
         .forced = n_written < length ? r->prefix_ids[first + n_written] : -1,
         .is_word_start = r->starts_word && r->starts_word[b->index] && n_written == length,
         .maximum = -INFINITY,
@@ -56,7 +56,10 @@ int read_texts(struct search *s) {
             for (int at = 0, n_words = 0; at < n; at++) {
                 n_words += begins_word ? begins_word[text->ids[at]] : 0;
                 if (at < b->n_read) continue;
-                if (at >= text->n - 1) s->rows[n_rows++] = row_of(s, b, text, at + 1, n_tokens);
+                if (at >= text->n - 1) {
+                    if (s->n_next) n_had(s, b, text, s->next_ids + n_rows * s->n_next);
+                    s->rows[n_rows++] = row_of(s, b, text, at + 1, n_tokens);
+                }
                 s->ids[n_tokens] = text->ids[at], s->positions[n_tokens] = at - b->first, s->n_words[n_tokens++] = n_words;
             }
         }
@@ -157,7 +160,7 @@ static void begin_texts(struct search *s, size_t n_ids) {
             .alive = texts, .next = texts + width, .finished = texts + 2 * width,
         };
         for (size_t t = 0; t < n_texts; t++, ids += most_ids(r, i)) texts++->ids = ids;
-        s->beams[i].alive->n = n_prompt;
+        s->beams[i].alive->n = n_prompt, s->beams[i].alive->may_end = !n_wanted(s, &s->beams[i]);
         memcpy(s->beams[i].alive->ids, r->prompt_ids + r->prompt_offsets[i], (size_t)n_prompt * sizeof *ids);
     }
 }
@@ -183,6 +186,10 @@ static int begin(struct search *s, const td_model *model, struct td_search *requ
     s->n_words = table(s, n_rows, sizeof *s->n_words);
     s->top = table(s, n_rows * (size_t)s->k, sizeof *s->top);
     s->top_ids = table(s, n_rows * (size_t)s->k, sizeof *s->top_ids);
+    for (int i = 0; r->wanted.first && i < r->n_sentences; i++)
+        if (s->n_next < r->wanted.first[i + 1] - r->wanted.first[i]) s->n_next = r->wanted.first[i + 1] - r->wanted.first[i];
+    s->next = table(s, n_beams * (size_t)s->n_next, sizeof *s->next);
+    s->next_ids = table(s, n_beams * (size_t)s->n_next, sizeof *s->next_ids);
     s->logits = table(s, BLOCK_ROWS * BLOCK, sizeof *s->logits);
     s->is_suppressed = table(s, n_outputs, 1);
     s->is_pooled = table(s, n_outputs, 1);

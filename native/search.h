@@ -7,7 +7,8 @@
 /* A text that is written: a prompt, then an output. */
 struct text {
     int32_t *ids;
-    int n; /* of the prompt and the output */
+    int n;       /* of the prompt and the output */
+    int may_end; /* it has all wanted phrases */
     float log_prob, score;
 };
 
@@ -24,6 +25,14 @@ struct beams {
     struct generator *generator; /* of draws */
 };
 
+/* An extension of an alive beam by one id. */
+struct candidate {
+    float log_prob;
+    int32_t id;
+    int parent, may_end;
+    int rank; /* among those that stay alive, where wanted phrases decide */
+};
+
 /* A row of a step: a text that is continued. */
 struct row {
     struct beams *beams;
@@ -32,6 +41,7 @@ struct row {
     int n_written;
     int32_t forced;                /* the only id that may follow; -1: any */
     int is_word_start;             /* an id that begins a word must follow */
+    int may_end;                   /* it has all wanted phrases */
     float maximum, sum;            /* of the softmax over its logits */
 };
 
@@ -53,6 +63,9 @@ struct search {
     struct row *rows;
     int32_t *ids, *positions, *n_words, *top_ids; /* of the tokens that are read; k of each row */
     float *top, *logits;
+    int n_next;                         /* the most wanted phrases of a sentence */
+    int32_t *next_ids;                  /* (rows, n_next): with what these go on; -1: with nothing */
+    float *next;                        /* as `top` */
     float *whole;                       /* (rows, outputs): all logits, where Python or draws choose */
     float *draft_probabilities;         /* (sentences, drafts, outputs): where drafts were drawn from */
     int32_t *allowed;
@@ -86,6 +99,15 @@ int advance(struct search *, struct beams *, const float *top, const int32_t *to
 int append(struct search *, struct beams *, const float *top, const int32_t *top_ids);  /* without beams */
 int write_results(struct search *, struct beams *);
 int take_slots(struct search *, struct beams *);
+
+/* phrases.c */
+int is_avoided(const struct search *, const struct row *, int32_t id); /* whether an id would complete a phrase */
+/* How many tokens of its wanted phrases a text has: whole ones, and the one furthest begun. `next`, if not NULL, gets with
+   what each goes on. */
+int n_had(const struct search *, const struct beams *, const struct text *, int32_t *next);
+int n_wanted(const struct search *, const struct beams *);
+/* Add to n candidates those that go on with wanted phrases, and share out the alive beams; how many there are. */
+int add_phrases(const struct search *, const struct beams *, const float *top, const int32_t *top_ids, struct candidate *, int n);
 
 /* Let a smaller model draft tokens behind each text. A status. */
 int draft(struct search *drafter, struct search *);

@@ -12,7 +12,7 @@
 #define EXPORT __attribute__((visibility("default")))
 #endif
 
-enum { TD_ABI = 3 }; /* changes with every change of this file */
+enum { TD_ABI = 4 }; /* changes with every change of this file */
 
 /* The architecture, as `config.json` has it. */
 struct td_config {
@@ -33,6 +33,12 @@ struct td_tensor {
     const void *data;
     int64_t n_rows, n_columns; /* a vector has one column */
     int32_t type;              /* 0 fp32, 1 bf16, 2 fp16 */
+};
+
+/* Phrases of each sentence: those from first[i] to before first[i + 1] of sentence i, of which phrase p is ids[offsets[p]]
+   to before ids[offsets[p + 1]]. */
+struct td_phrases {
+    const int32_t *ids, *offsets, *first; /* NULL: none */
 };
 
 /* What Python decides while a search runs. `data` is the search's own. */
@@ -70,6 +76,8 @@ struct td_search {
     int32_t min_length, no_repeat_ngram;
     const int32_t *max_repeats;                 /* (n_sentences, n_units): how often units of 1, 2, ... ids follow each other */
     int32_t n_units;
+    struct td_phrases avoided, wanted;          /* an output has none of these, and all of those: beam search, without `allowed` */
+    const uint8_t *goes_on;                     /* (V): ids that go on with a word; a wanted phrase before one does not count */
     td_allowed allowed;
     const int32_t *pooled;                      /* among these, the allowed ones get the probability of all */
     int32_t n_pooled;

@@ -56,6 +56,10 @@ def answers(kind: str, engine: Engine) -> list[Any]:
     requests, searches = asked(kind), [(BEAM, {}), (SAMPLED, {})]
     if kind != "prompts":
         searches += [(GREEDY, {}), (BEAM, {"prefix": [6, 7]}), (GREEDY, {"prefix": [6, 7]})]
+        searches += [
+            (BEAM, {"phrases": [[7, 8, 9], [10], [10]], "avoided": [[11, 12], [5]]}),
+            (GREEDY, {"avoided": [[7], [20]]}),
+        ]
     said: list[Any] = []
     for search, constraints in searches:
         ask = [Request(9, each.source, each.prompt, Constraints(**constraints), each.number) for each in requests]

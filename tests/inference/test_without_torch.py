@@ -84,6 +84,17 @@ def test_verbs_say_the_same_without_it(small_runs: SmallRuns, task: str, argumen
     assert (alone.returncode, alone.stderr, alone.stdout) == (0, beside.stderr, beside.stdout)
 
 
+def test_terms_are_searched_for_without_it(small_runs: SmallRuns, tmp_path: Path) -> None:
+    (tmp_path / "terms.tsv").write_text("dog\tKater\n")
+    (tmp_path / "never.txt").write_text("Hund\n")
+    model = small_runs["translation"].model
+    arguments = [model, "--terms", tmp_path / "terms.tsv", "--terms-hard", "--avoid", tmp_path / "never.txt"]
+    done = without_torch(CLI, "translate", *arguments, text="The old dog sleeps.\n")
+    assert done.returncode == 0
+    assert "terms: 1 of 1" in done.stderr
+    assert "Kater" in done.stdout
+
+
 def test_it_is_not_imported_where_it_is_installed(small_runs: SmallRuns) -> None:
     program = """
 import sys

@@ -6,10 +6,12 @@ from typing import Literal
 
 import pytest
 import torch
+from torch import nn
 
 from transduce.config import ModelConfig, TrainingConfig
 from transduce.model import Transformer
 from transduce.training import make_optimiser
+from transduce.training.muon import Muon
 from transduce.training.optimiser import ADAM_MOMENTS, MUON_MOMENTS, MuonAndAdam, moment_names
 
 CONFIG = ModelConfig(
@@ -52,6 +54,23 @@ def test_a_step_of_muon_is_nearly_orthogonal() -> None:
     optimiser.step()
     singular_values = torch.linalg.svdvals(weight.detach() - before)
     assert singular_values.max() < 2 * singular_values.min()
+
+
+@pytest.mark.parametrize("is_fast", [False, True], ids=["fp32", "bf16"])
+def test_steps_are_those_of_torch(is_fast: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("transduce.training.muon.fast_precision", lambda device: "bf16" if is_fast else "fp32")
+    torch.manual_seed(2)
+    own, other = (nn.ParameterList([torch.ones(6, 9), torch.ones(9, 6), torch.ones(3, 3)]) for _ in range(2))
+    muon = Muon(own, weight_decay=0.1)
+    reference = torch.optim.Muon(other, lr=0.02, weight_decay=0.1, adjust_lr_fn="match_rms_adamw")
+    muon.param_groups[0]["lr"] = 0.02
+    for _ in range(3):
+        for weight, same in zip(own, other, strict=True):
+            weight.grad = same.grad = torch.randn(weight.shape)
+        muon.step()
+        reference.step()  # type: ignore[no-untyped-call]
+    for weight, same in zip(own, other, strict=True):
+        torch.testing.assert_close(weight, same, rtol=0, atol=0.0 if is_fast else 1e-3)
 
 
 @pytest.mark.parametrize("name", ["adam", "muon"])

@@ -37,11 +37,10 @@ from transduce.search import (
     requested_processor,
     speculative_search,
 )
+from transduce.search.arguments import MIN_PHRASE_BEAM
 from transduce.text import BOS_ID, EOS_ID, PAD_ID
 
 __all__ = ["run_search"]
-
-MIN_BEAM = 6  # where hypotheses are shared out by what they have of phrases
 
 
 def run_search(
@@ -63,7 +62,7 @@ def run_search(
     ``suppressed_ids``: tokens that are not generated, besides padding and BOS. Without ``is_scored``, the hypotheses of
     greedy search have no scores. ``drafter``: what drafts tokens in greedy search and sampling; ``generators``: those
     of the sentences, for sampling. ``counts`` are added to where drafts or draws are made. ``phrases``, which the
-    outputs have, make the beam at least ``MIN_BEAM``.
+    outputs have, make the beam at least ``MIN_PHRASE_BEAM``.
     Raises ConfigError for a draft with a beam, or a constraint with draws.
     """
     state, penalty = model.start(src_BS), LengthPenalty.of(search)
@@ -74,7 +73,7 @@ def run_search(
         names = ", ".join(name for each in REQUESTED for name in each.fields)
         raise ConfigError(f"constraints (a prefix, {names}) need beam search or greedy search, without a draft")
     if phrases is not None:
-        beam_size = max(MIN_BEAM, search.beam_size)
+        beam_size = max(MIN_PHRASE_BEAM, search.beam_size)
         search = DecodingOptions(beam_size=beam_size, n_best=search.n_best).applied_to(search)
     match cast(AnySearchConfig, search):
         case BeamSearchConfig(beam_size=beam_size) if beam_size > 1:

@@ -196,11 +196,12 @@ class EncoderDecoderEngine:
     def _draft_for(
         self, src_BS: Tensor, max_lengths_B: Tensor, constraints: Sequence[Constraints]
     ) -> EncoderDecoderEngine | None:
-        """Return the engine that drafts for a batch; None without one, or where outputs may not repeat themselves.
+        """Return the engine that drafts for a batch; None without one.
 
-        A model with a short table of positions drafts nothing for long sentences.
+        Nothing is drafted where outputs have phrases or may not repeat themselves, nor for sentences that are too long
+        for a short table of positions.
         """
-        if self._draft is None or any(each.max_repeats for each in constraints):
+        if self._draft is None or any(each.max_repeats or each.phrases for each in constraints):
             return None
         longest = max(src_BS.shape[1], int(max_lengths_B.max()))
         return self._draft if longest <= self._draft.max_positions else None

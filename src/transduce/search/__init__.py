@@ -8,7 +8,6 @@ from transduce.imports import imported_on_use
 
 if TYPE_CHECKING:
     from transduce.search.beam import beam_search
-    from transduce.search.completing import completing_ids
     from transduce.search.constraint import Constraint
     from transduce.search.continuation import Draws, ReadFunction, sample_continuations
     from transduce.search.draft_length import DraftLength
@@ -40,7 +39,7 @@ __all__ = [
     "DraftLength", "Drafter", "Drafts", "Draws", "ExtendFunction", "ForcedPrefix", "HeadsDrafter", "Hypothesis",
     "LengthPenalty", "LogProbsProcessor", "MinLength", "ModelDrafter", "NoLoops", "NoRepeatNgrams", "PassCounts",
     "Prefixes", "ReadFunction", "RewindableState", "RewindableT", "Sampling", "StateT", "StepFunction",
-    "WantedPhrases", "beam_search", "completing_ids", "greedy_search", "mask_predict", "n_repeats",
+    "WantedPhrases", "beam_search", "greedy_search", "mask_predict", "n_repeats",
     "requested_processor", "sample_continuations", "speculative_search",
 ]  # fmt: skip
 

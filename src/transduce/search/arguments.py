@@ -1,4 +1,4 @@
-"""The errors that greedy and beam search share.
+"""What greedy and beam search share: their errors, and the least beam of a search for phrases.
 
 Shapes: B sentences.
 """
@@ -13,7 +13,9 @@ from transduce.errors import SearchError
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["check_arguments", "no_hypothesis_error"]
+__all__ = ["MIN_PHRASE_BEAM", "check_arguments", "no_hypothesis_error"]
+
+MIN_PHRASE_BEAM = 6  # where hypotheses are shared out by what they have of phrases
 
 
 def check_arguments(max_lengths_B: Tensor, /, *, eos_id: int, suppressed_ids: Sequence[int]) -> None:

@@ -18,10 +18,20 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from transduce.search.completing import Phrase, completing_ids
 from transduce.search.processor import Prefixes
 
 __all__ = ["AvoidedPhrases", "WantedPhrases"]
+
+Phrase = Sequence[int]
+
+
+def completing_ids(ids: Sequence[int], phrases: Sequence[Phrase]) -> list[int]:
+    """Return the ids that would complete a phrase after ``ids``.
+
+    >>> completing_ids([7, 5, 6], [(6, 8), (5, 6, 9), (5, 8), (3,)])
+    [8, 9, 3]
+    """
+    return [each[-1] for each in phrases if list(ids[len(ids) + 1 - len(each) :]) == list(each[:-1])]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

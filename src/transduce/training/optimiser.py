@@ -9,6 +9,7 @@ from typing import Any, assert_never, cast
 from torch import Tensor, nn, optim
 
 from transduce.config import TrainingConfig
+from transduce.training.muon import Muon
 
 __all__ = ["MuonAndAdam", "make_optimiser", "moment_names", "tensorflow_eps"]
 
@@ -56,7 +57,7 @@ class MuonAndAdam(optim.Optimizer):
         self.matrices = _matrices_of_layers(model)
         others = [weight for weight in model.parameters() if all(weight is not matrix for matrix in self.matrices)]
         super().__init__([{"params": self.matrices}, {"params": others}], {})
-        muon = optim.Muon(self.matrices, lr=0.0, weight_decay=config.weight_decay, adjust_lr_fn="match_rms_adamw")
+        muon = Muon(self.matrices, weight_decay=config.weight_decay)
         self._optimisers = (muon, _adam(others, config))
         self.param_groups = [group for optimiser in self._optimisers for group in optimiser.param_groups]
         for optimiser in self._optimisers:
@@ -65,7 +66,7 @@ class MuonAndAdam(optim.Optimizer):
     def step(self, closure: Callable[[], Any] | None = None) -> None:  # type: ignore[override]
         """Update all weights."""
         for optimiser in self._optimisers:
-            optimiser.step()  # type: ignore[no-untyped-call]
+            optimiser.step()
 
 
 def _adam(weights: Iterable[nn.Parameter], config: TrainingConfig) -> optim.Adam:

@@ -18,10 +18,11 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
 
 __all__ = [
-    "ALLOWED", "DRAW", "ON_IDS", "ON_STEP", "Config", "Search", "Tensor", "address", "flat", "kernels", "library",
+    "ALLOWED", "DRAW", "ON_IDS", "ON_STEP", "Config", "Phrases", "Search", "Tensor", "address", "flat", "kernels",
+    "library",
 ]  # fmt: skip
 
-ABI = 3  # TD_ABI of the header
+ABI = 4  # TD_ABI of the header
 NAMES = ("libtransduce.so", "libtransduce.dylib", "transduce.dll")
 
 ALLOWED = ctypes.CFUNCTYPE(c_int32, c_int32, POINTER(c_int32), c_int32, POINTER(c_int32))
@@ -51,6 +52,12 @@ class Tensor(ctypes.Structure):
     ]  # fmt: skip
 
 
+class Phrases(ctypes.Structure):
+    """struct td_phrases."""
+
+    _fields_ = [("ids", c_void_p), ("offsets", c_void_p), ("first", c_void_p)]
+
+
 class Search(ctypes.Structure):
     """struct td_search."""
 
@@ -63,8 +70,9 @@ class Search(ctypes.Structure):
         ("seeds", c_void_p), ("draw", DRAW),
         ("prefix_ids", c_void_p), ("prefix_offsets", c_void_p), ("starts_word", c_void_p), ("word_starts", c_void_p),
         ("min_length", c_int32), ("no_repeat_ngram", c_int32), ("max_repeats", c_void_p), ("n_units", c_int32),
-        ("allowed", ALLOWED), ("pooled", c_void_p), ("n_pooled", c_int32), ("listed_ids", c_void_p),
-        ("listed_offsets", c_void_p), ("draft", c_void_p), ("n_drafted", c_int32),
+        ("avoided", Phrases), ("wanted", Phrases), ("goes_on", c_void_p), ("allowed", ALLOWED),
+        ("pooled", c_void_p), ("n_pooled", c_int32), ("listed_ids", c_void_p), ("listed_offsets", c_void_p),
+        ("draft", c_void_p), ("n_drafted", c_int32),
         ("min_draft_probability", c_double), ("counts", c_void_p), ("on_ids", ON_IDS), ("on_step", ON_STEP),
         ("max_length", c_int32), ("ids", c_void_p), ("lengths", c_void_p), ("log_probs", c_void_p),
         ("scores", c_void_p), ("is_finished", c_void_p),

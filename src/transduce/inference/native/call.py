@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Callable, Sequence
-from itertools import chain
+from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any
 
 from transduce.config import (
@@ -23,7 +23,8 @@ from transduce.imports import numpy as np
 from transduce.inference.engine import Constraints, EngineSettings, Request, Run
 from transduce.inference.native import binding as native
 from transduce.inference.native.model import NativeModel, PlainConfig
-from transduce.search import Hypothesis, completing_ids
+from transduce.search import Hypothesis
+from transduce.search.arguments import MIN_PHRASE_BEAM
 from transduce.text import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from transduce.model.shortlist import Shortlist
     from transduce.search import DraftLength
 
-__all__ = ["Call", "Texts", "require_ids", "unknown_settings", "word_starts"]
+__all__ = ["Call", "Texts", "marked", "require_ids", "unknown_settings"]
 
 UNLIMITED = 2**31 - 1
 # The settings of searches that it reads, or that are read before it.
@@ -139,8 +140,11 @@ class Call(Texts):
         """Score only the listed tokens of each source. Raises ConfigError for constraints that may need others."""
         if shortlist is None:
             return
-        if any(each.constraints.prefix or each.constraints.allowed or each.constraints.avoided for each in batch):
-            raise ConfigError("a prefix, or what is to be avoided, needs all tokens; leave out the shortlist")
+        if any(
+            each.constraints.prefix or each.constraints.allowed or each.constraints.avoided or each.constraints.phrases
+            for each in batch
+        ):
+            raise ConfigError("a prefix, a term or what is to be avoided needs all tokens; leave out the shortlist")
         candidates_VR, frequent_P = shortlist.candidates_VR, shortlist.frequent_P
         always = np.concatenate((np.arange(UNK_ID + 1), frequent_P))
         self._set_rows("listed", [
@@ -178,23 +182,37 @@ class Call(Texts):
     def _set_constraints(
         self, settings: EngineSettings, config: PlainConfig, constraints: Sequence[Constraints]
     ) -> None:
-        if any(each.phrases for each in constraints):
-            raise ConfigError("the engine in C does not search for phrases; use PyTorch's")
-        functions = [_avoiding(each, config.vocab_sizes[1]) for each in constraints]
-        if self.search.is_sampled and (any(functions) or any(each.prefix or each.max_repeats for each in constraints)):
+        is_constrained = any(
+            each.prefix or each.max_repeats or each.phrases or each.avoided or each.allowed for each in constraints
+        )
+        if self.search.is_sampled and is_constrained:
             raise ConfigError("constraints need beam search or greedy search; a sample has none")
         if any(each.prefix for each in constraints):
             self._set_rows("prefix", [each.prefix for each in constraints])
         if any(each.starts_word for each in constraints):
             self._set("starts_word", array("B", [each.starts_word for each in constraints]))
-            self._set("word_starts", word_starts(settings, config))
+            self._set("word_starts", marked(settings.word_start_ids(), config))
         if any(each.max_repeats for each in constraints):
             n_units = max(len(each.max_repeats) for each in constraints)
             limits = [[*each.max_repeats, *[UNLIMITED] * n_units][:n_units] for each in constraints]
             self._set("max_repeats", array("i", chain.from_iterable(limits)))
             self.search.n_units = n_units
-        if any(functions):
-            self._set_allowed(functions, constraints[0].pooled, config.vocab_sizes[1])
+        if any(each.avoided for each in constraints):
+            self._set_phrases(self.search.avoided, [each.avoided for each in constraints])
+        if any(each.phrases for each in constraints):
+            if any(each.allowed for each in constraints):
+                raise ConfigError("the engine in C has no phrases where only some ids are allowed; use PyTorch's")
+            self._set_phrases(self.search.wanted, [each.phrases for each in constraints])
+            self._set("goes_on", marked(settings.word_inside_ids(), config))
+            self.search.beam_size = max(MIN_PHRASE_BEAM, self.search.beam_size)
+        if any(each.allowed for each in constraints):
+            self._set_allowed([each.allowed for each in constraints], constraints[0].pooled, config.vocab_sizes[1])
+
+    def _set_phrases(self, field: native.Phrases, phrases: Sequence[Sequence[Sequence[int]]]) -> None:
+        ids, offsets = native.flat(list(chain.from_iterable(phrases)))
+        first = array("i", accumulate(map(len, phrases), initial=0))
+        self._kept += (ids, offsets, first)
+        field.ids, field.offsets, field.first = map(native.address, (ids, offsets, first))
 
     def _set_allowed(self, functions: Sequence[Any], pooled: Sequence[int], vocab_size: int) -> None:
         def allowed(sentence: int, ids: Any, n_ids: int, to: Any) -> int:
@@ -239,20 +257,6 @@ def unknown_settings(search: SearchConfig) -> str:
     return " and ".join(f"{name} = {getattr(search, name)!r}" for name in sorted(search.changed - KNOWN))
 
 
-def _avoiding(constraints: Constraints, vocab_size: int) -> Callable[[tuple[int, ...]], Any] | None:
-    """Return which ids are allowed: also none that completes a phrase to be avoided; None: all."""
-    if not constraints.avoided:
-        return constraints.allowed
-    every_id = np.arange(vocab_size, dtype=np.int32)
-
-    def allowed(ids: tuple[int, ...]) -> Any:
-        found = every_id if constraints.allowed is None else np.array(constraints.allowed(ids), np.int32)
-        blocked = completing_ids(ids, constraints.avoided)
-        return found[~np.isin(found, blocked)] if blocked else found
-
-    return allowed
-
-
 def require_ids(ids: array[int], vocab_size: int) -> None:
     """Raise IndexError for an id outside a vocabulary: the library would read what is beside its tables."""
     if ids and not 0 <= min(ids) <= max(ids) < vocab_size:
@@ -260,8 +264,8 @@ def require_ids(ids: array[int], vocab_size: int) -> None:
         raise IndexError(f"an id should be from 0 to {vocab_size - 1}, got {outside}")
 
 
-def word_starts(settings: EngineSettings, config: PlainConfig) -> NDArray[np.uint8]:
-    """Return which ids come where a word begins, (V,)."""
-    starts_V = np.zeros(config.vocab_sizes[1], np.uint8)
-    starts_V[list(settings.word_start_ids())] = 1
-    return starts_V
+def marked(ids: Sequence[int], config: PlainConfig) -> NDArray[np.uint8]:
+    """Return which ids of the target vocabulary are listed, (V,)."""
+    marks_V = np.zeros(config.vocab_sizes[1], np.uint8)
+    marks_V[list(ids)] = 1
+    return marks_V

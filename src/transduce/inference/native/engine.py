@@ -38,7 +38,7 @@ from transduce.inference.engine import (
     never,
 )
 from transduce.inference.native import binding as native
-from transduce.inference.native.call import Call, Texts, require_ids, unknown_settings, word_starts
+from transduce.inference.native.call import Call, Texts, marked, require_ids, unknown_settings
 from transduce.inference.native.model import NativeModel
 from transduce.search import PassCounts
 from transduce.search.arguments import no_hypothesis_error
@@ -177,11 +177,11 @@ class NativeEngine:
         return found
 
     def _draft_for(self, requests: Sequence[Request], search: SearchConfig) -> tuple[NativeEngine, DraftLength] | None:
-        """Return what drafts for some requests; None without one, or where outputs may not repeat themselves.
+        """Return what drafts; None without one, or where outputs have phrases or may not repeat themselves.
 
         A model with a short table of positions drafts nothing for long sentences. Raises ConfigError for a beam.
         """
-        if self._draft is None or any(each.constraints.max_repeats for each in requests):
+        if self._draft is None or any(each.constraints.max_repeats or each.constraints.phrases for each in requests):
             return None
         if search.beam_size > 1:
             raise ConfigError(f"a draft is for greedy search and for sampling, got a beam of {search.beam_size}")
@@ -268,7 +268,7 @@ class NativeEngine:
 
     @cached_property
     def _word_starts(self) -> NDArray[np.uint8]:
-        return word_starts(self._settings, self._model.config)
+        return marked(self._settings.word_start_ids(), self._model.config)
 
     def rewards(self, pairs: Sequence[ForcedPair]) -> list[float]:
         """Raise ConfigError: it has no reward model."""

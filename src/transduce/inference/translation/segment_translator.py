@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -128,16 +127,8 @@ class SegmentTranslator(TrainedModel):
         if are_required or terms.avoided:
             if self._settings.shortlist is not None or not self.engine.is_left_to_right:
                 raise ConfigError("terms need a model that writes from left to right, without a shortlist")
-            search = self._phrase_search if are_required else self._text_search
-            other._terms = TermSearch(terms, search, other._segment_text, are_required=are_required)
+            other._terms = TermSearch(terms, other._segment_text, are_required=are_required)
         return other
-
-    @cached_property
-    def _phrase_search(self) -> TextSearch:
-        """A search for phrases, which only PyTorch's engine does; it is the same for all terms of this translator."""
-        engine = make_engine(*self._models, settings=replace(self._settings, engine="torch"))
-        engine.on_step = self.engine.on_step
-        return TextSearch(engine, self.tokenizers.src)
 
     def attend(self, on_step: Callable[[], object]) -> None:
         """Call ``on_step`` before each step of decoding, for instance to let more urgent work pass."""
@@ -246,11 +237,10 @@ class SegmentTranslator(TrainedModel):
             config: SearchConfig,
             *,
             has_loops: bool = True,
-            search_for: TextSearch = self._text_search,
             constraints: Mapping[int, Constraints] = begun,
         ) -> Iterator[tuple[int, SearchResult, list[Candidate]]]:
             sources = [inputs[index] for index in indices]
-            results = search_for(
+            results = self._text_search(
                 [each.asked for each in sources], config, should_stop=should_stop, is_scored=is_scored,
                 constrain=(lambda index, _max_length: constraints[indices[index]]) if constraints else None,
                 min_tokens=self._min_tokens([forced[index] for index in indices], config) if forced else None,
@@ -290,7 +280,7 @@ class SegmentTranslator(TrainedModel):
                 index: terms.constrained(begun.get(index, NO_CONSTRAINTS), inputs[index], terms.replaced(each))
                 for index, each in aligned
             }
-            for index, result, candidates in found(lacking, search, search_for=terms.search, constraints=wanted):
+            for index, result, candidates in found(lacking, search, constraints=wanted):
                 segments[index] = self._segment_text.chosen(inputs[index], result, candidates, n_best=search.n_best)
         return [segments[index] for index in range(len(texts))]
 

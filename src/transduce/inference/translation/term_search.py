@@ -13,7 +13,6 @@ from itertools import chain, islice, takewhile
 from typing import TYPE_CHECKING
 
 from transduce.inference.engine import Constraints
-from transduce.inference.text_search import TextSearch
 from transduce.inference.translation.segment_text import ReadSegment, SegmentText
 from transduce.patterns import compiled_on_use
 from transduce.terms import Terms
@@ -30,11 +29,11 @@ _GOES_ON = compiled_on_use(rf"[^\W_{SPACELESS}]")
 
 
 class TermSearch:
-    """Searches again for the translations that do not keep terms."""
+    """What is asked of the translations that do not keep terms, when they are searched again."""
 
-    def __init__(self, terms: Terms, search: TextSearch, text: SegmentText, *, are_required: bool) -> None:
+    def __init__(self, terms: Terms, text: SegmentText, *, are_required: bool) -> None:
         """``are_required``: the terms must be written; if not, only what is to be avoided may not."""
-        self.search, self._terms, self._text, self._are_required = search, terms, text, are_required
+        self._terms, self._text, self._are_required = terms, text, are_required
 
     def is_needed(self, source: str, target: str) -> bool:
         """Whether a translation must be searched again."""
