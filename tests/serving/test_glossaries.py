@@ -347,13 +347,30 @@ def test_translators_with_terms_stay_ready(translator_folder: Path, monkeypatch:
     lists = [Terms((Term("dog", "Hund"), Term(f"cat {n}", "Katze"))) for n in range(3)]
     made = [ready.of(model, each) for each in lists]
     assert [ready.of(model, each) for each in lists] == made
-    assert len({id(each._terms.search.engine) for each in made if each._terms is not None}) == 1  # they share it
+    assert {id(each.engine) for each in made} == {id(model.engine)}  # they share it
     monkeypatch.setattr(term_lists, "MAX_READY_TERMS", 4)
     assert ready.of(model, new := Terms((Term("a", "b"),))).terms is new
     assert ready.of(model, lists[2]) is made[2]
     assert ready.of(model, lists[0]) is not made[0]
     ready.clear()
     assert ready.of(model, lists[2]) is not made[2]
+
+
+TMX = """<?xml version="1.0"?>
+<tmx version="1.4"><header srclang="en" datatype="plaintext" segtype="sentence" adminlang="en" creationtool="a"
+ creationtoolversion="1" o-tmf="a"/><body><tu><tuv xml:lang="en"><seg>A cat</seg></tuv><tuv xml:lang="de"><seg>Ein
+ Kater</seg></tuv></tu></body></tmx>
+"""
+
+
+def test_what_a_server_avoids(translator_folder: Path, tmp_path: Path) -> None:
+    plain = Translator.load(translator_folder).translate(["the dog sees the woman"])[0].rstrip(".")
+    (tmp_path / "never.txt").write_text(plain.split()[-1] + "\n")
+    lists = TranslatorLists(avoid=tmp_path / "never.txt")
+    with serving(translator_folder, lists=lists) as client:
+        [answer] = translations(client, text=["the dog sees the woman"])
+        assert answer.split()
+        assert plain.split()[-1] not in answer.split()
 
 
 def test_lists_that_do_not_fit(tmp_path: Path) -> None:
@@ -363,10 +380,18 @@ def test_lists_that_do_not_fit(tmp_path: Path) -> None:
         write_memory(path, [[("A cat", "Ein Kater")]], src_language="en", tgt_language="de")
     both = [("en", "de"), ("de", "en")]
     TranslatorLists(terms, memories=[memory]).require_use(both[:1])
+    table, tmx = tmp_path / "m.tsv", tmp_path / "m.tmx"
+    table.write_text("A cat\tEin Kater\n")
+    tmx.write_text(TMX)
+    TranslatorLists(memories=[table]).require_use(both[:1])
+    TranslatorLists(memories=[tmx]).require_use(both)
     for lists, directions, words in (
         (TranslatorLists(terms), both, "does not say its languages"),
-        (TranslatorLists(memories=[memory]), both[1:], "not served"),
+        (TranslatorLists(memories=[memory]), both[1:], "for no direction that is served"),
         (TranslatorLists(memories=[memory, other]), both, "name one"),
+        (TranslatorLists(memories=[memory, tmx]), both, "name one"),
+        (TranslatorLists(memories=[table]), both, "does not say its languages"),
+        (TranslatorLists(memories=[tmx]), [("en", "fr")], "for no direction that is served"),
     ):
         with pytest.raises(ConfigError, match=words):
             lists.require_use(directions)

@@ -46,6 +46,7 @@ def translate_pattern(
     from transduce.bulk.driver import Executor, LocalExecutor
     from transduce.bulk.on_ray import connect
     from transduce.bulk.shards import reports
+    from transduce.findings.finding import counted
     from transduce.inference.translation.document_files import format_of_file
 
     if source is None or source == STANDARD:
@@ -85,10 +86,9 @@ def translate_pattern(
                 write_json(report, {"documents": reports(out, shards)})
         n_others = result.n_shards - result.n_translated
         others = f"; {n_others:,} were done before, or by others" if n_others else ""
-        progress.log(f"{result.n_translated:,} shards translated{others}: {out}")
+        progress.log(f"{counted(result.n_translated, 'file')} translated{others}: {out}")
         for what in ("truncated", "invalid"):
             counts = [n for each in result.results if (n := getattr(each, f"{what}_lines"))]
             if counts:
-                progress.log(
-                    f"warning: {sum(counts):,} {what} lines in {len(counts):,} shards; {out / MANIFEST_NAME} has them"
-                )
+                files = counted(len(counts), "file")
+                progress.log(f"warning: {sum(counts):,} {what} lines in {files}; {out / MANIFEST_NAME} has them")

@@ -117,7 +117,7 @@ class LineProgress(_Display):
 
 
 class ShardProgress(_Display):
-    """Number of shards done: ``with ShardProgress("translating", 7) as progress: progress(3)``."""
+    """Number of files done: ``with ShardProgress("translating", 7) as progress: progress(3)``."""
 
     def __init__(self, what: str, n_shards: int, *, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(_shard_columns, is_live=sys.stderr.isatty(), bar_width=None)
@@ -129,7 +129,7 @@ class ShardProgress(_Display):
         if self.is_live:
             self._show(completed=n_done)
         elif self._clock() >= self._logged_at + LOG_INTERVAL_S:
-            self.log(f"{self._what}: {n_done:,} of {self._n_shards:,} shards")
+            self.log(f"{self._what}: {n_done:,} of {self._n_shards:,} files")
             self._logged_at = self._clock()
 
 
@@ -162,7 +162,7 @@ def _line_columns() -> Columns:
 def _shard_columns() -> Columns:
     from rich.progress import MofNCompleteColumn, TimeElapsedColumn, TimeRemainingColumn
 
-    return MofNCompleteColumn(), "shards", TimeElapsedColumn(), TimeRemainingColumn()
+    return MofNCompleteColumn(), "files", TimeElapsedColumn(), TimeRemainingColumn()
 
 
 def _download_columns() -> Columns:

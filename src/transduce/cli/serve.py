@@ -52,12 +52,16 @@ def serve(
     terms_hard: Annotated[
         bool, Option("--terms-hard", help="With --terms: search for a translation that has them all.")
     ] = False,
+    avoid: Annotated[
+        Path | None,
+        Option(metavar="FILE", help="Write none of these phrases, one in each line.", show_default=False),
+    ] = None,
     memory: Annotated[
         list[Path] | None,
         Option(
             metavar="FILE",
-            help="Take the translations of lines and paragraphs that this file of transduce memory has; may be "
-            "repeated, once for each direction.",
+            help="Take the translations of lines and paragraphs that this memory has: of memory build, TMX, XLIFF, PO "
+            "or TSV. May be repeated, once for each direction.",
             show_default=False,
         ),
     ] = None,
@@ -134,7 +138,7 @@ def serve(
     if terms_hard and terms is None:
         raise ConfigError("--terms-hard needs --terms, a list of terms")
     access = Access() if keys is None else read_access(keys)
-    kept, lists = GlossaryStore(glossaries), TranslatorLists(terms, terms_hard, memory or ())
+    kept, lists = GlossaryStore(glossaries), TranslatorLists(terms, terms_hard, memory or (), avoid)
     bound = bound_socket(host, port)
     device = chosen_device(device)
     serving = ServingOptions(

@@ -9,8 +9,8 @@ from transduce.imports import imported_on_use
 if TYPE_CHECKING:
     from transduce.memories.building import write_memory
     from transduce.memories.memory import Match, Memory
-    from transduce.memories.reading import open_memory, pairs_of_file
+    from transduce.memories.reading import find_memory, open_memory, pairs_of_file
 
-__all__ = ["Match", "Memory", "open_memory", "pairs_of_file", "write_memory"]
+__all__ = ["Match", "Memory", "find_memory", "open_memory", "pairs_of_file", "write_memory"]
 
 imported_on_use(__name__)

@@ -12,7 +12,7 @@ from transduce.errors import DataError
 from transduce.memories.building import write_memory
 from transduce.memories.memory import Memory
 
-__all__ = ["open_memory", "pairs_of_file"]
+__all__ = ["find_memory", "open_memory", "pairs_of_file"]
 
 SQLITE = b"SQLite format 3\0"
 
@@ -22,6 +22,14 @@ def open_memory(path: Path, *, src_language: str, tgt_language: str) -> Memory:
 
     Raises DataError if the file has no pair of these languages, or cannot be read.
     """
+    memory = find_memory(path, src_language=src_language, tgt_language=tgt_language)
+    if memory is None:
+        raise DataError(f"{path} has no translation from {src_language} to {tgt_language}")
+    return memory
+
+
+def find_memory(path: Path, *, src_language: str, tgt_language: str) -> Memory | None:
+    """Open a memory as ``open_memory`` does; None if a file that must be read has no such pair."""
     if path.suffix == ".tm" or not path.is_file() or _is_database(path):
         return Memory(path)
     folder = mkdtemp(prefix="transduce-memory-")
@@ -29,7 +37,8 @@ def open_memory(path: Path, *, src_language: str, tgt_language: str) -> Memory:
     pairs = pairs_of_file(path, src_language, tgt_language)
     try:
         if not write_memory(built, [pairs], src_language=src_language, tgt_language=tgt_language):
-            raise DataError(f"{path} has no translation from {src_language} to {tgt_language}")
+            rmtree(folder, ignore_errors=True)
+            return None
         memory = Memory(built)
     except BaseException:
         rmtree(folder, ignore_errors=True)

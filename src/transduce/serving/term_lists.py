@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from transduce.config import base_language
 from transduce.errors import ConfigError
 from transduce.inference import Translator
-from transduce.memories import Memory
-from transduce.terms import Terms, read_terms
+from transduce.memories import find_memory
+from transduce.terms import Term, Terms, read_avoided, read_terms
 
 __all__ = ["NO_LISTS", "TermTranslators", "TranslatorLists"]
 
@@ -27,37 +27,49 @@ class TranslatorLists:
     terms: Path | None = None
     are_terms_required: bool = False
     memories: Sequence[Path] = ()
+    avoid: Path | None = None
 
     def given_to(self, translator: Translator) -> Translator:
         """Return a translator with its terms and its memory. Raises DataError for a damaged file, and ConfigError."""
         languages = translator.src_language, translator.tgt_language
+        terms: Sequence[Term] = ()
+        avoided = () if self.avoid is None else read_avoided(self.avoid)
         if self.terms is not None:
             terms = read_terms(self.terms, src_language=languages[0], tgt_language=languages[1])
-            if terms:
-                translator = translator.with_terms(Terms(terms), are_required=self.are_terms_required)
-        for memory in map(Memory, self.memories):
-            if _bases(memory.languages) == _bases(languages):
+        if terms or avoided:
+            translator = translator.with_terms(Terms(tuple(terms), avoided), are_required=self.are_terms_required)
+        for path in self.memories:
+            memory = find_memory(path, src_language=languages[0], tgt_language=languages[1])
+            if memory is not None and _bases(memory.languages) == _bases(languages):
                 return translator.with_memory(memory)
-            memory.close()
         return translator
 
     def require_use(self, directions: Sequence[tuple[str, str]]) -> None:
         """Raise ConfigError for a file that is for none of the translators, or perhaps not for all."""
+        several = f"does not say its languages, and {len(directions)} directions are served; write a"
         if self.terms is not None and len(directions) != 1 and PurePath(self.terms).suffix.lower() not in TBX:
-            raise ConfigError(
-                f"{self.terms} does not say its languages, and {len(directions)} directions are served; write a TBX"
-            )
+            raise ConfigError(f"{self.terms} {several} TBX")
         used = dict[tuple[str, str], Path]()
-        for memory in map(Memory, self.memories):
-            memory.close()
-            languages = "-".join(memory.languages)
-            if _bases(memory.languages) not in map(_bases, directions):
-                raise ConfigError(f"{memory.path} is a memory for {languages}, which is not served")
-            if (other := used.setdefault(_bases(memory.languages), memory.path)) is not memory.path:
-                raise ConfigError(f"{other} and {memory.path} are memories for {languages}; name one")
+        for path in self.memories:
+            if len(directions) != 1 and {*path.suffixes} & {".tsv", ".txt"}:
+                raise ConfigError(f"{path} {several} TMX")
+            served = {_bases(each) for each in directions if self._has(path, each)}
+            if not served:
+                raise ConfigError(f"{path} is a memory for no direction that is served: {_names(directions)}")
+            for languages in served:
+                if (other := used.setdefault(languages, path)) is not path:
+                    raise ConfigError(f"{other} and {path} are memories for {_names([languages])}; name one")
+
+    def _has(self, path: Path, languages: tuple[str, str]) -> bool:
+        memory = find_memory(path, src_language=languages[0], tgt_language=languages[1])
+        return memory is not None and _bases(memory.languages) == _bases(languages)
 
 
 NO_LISTS = TranslatorLists()
+
+
+def _names(directions: Iterable[tuple[str, str]]) -> str:
+    return ", ".join(map("-".join, directions))
 
 
 def _bases(languages: tuple[str, str]) -> tuple[str, str]:
