@@ -595,6 +595,7 @@ def test_every_verb_and_flag_is_known() -> None:
             {FLAGS[name].name for name in SHARED_FIELDS}
             | {
                 "--batch",
+                "--avoid",
                 "--cors",
                 "--device",
                 "--drain-s",

@@ -77,6 +77,7 @@ def recipe(small_runs: SmallRuns) -> Iterator[Path]:
         (("training.bidirectional_epochs=1",), "bidirectional_epochs 1"),
         (("model.norm=pre",), "pre-norm"),
         (("data.tokenizer=wordpiece", "data.vocab_size=700"), "1 + 1 layers"),
+        (("data.terms=true",), "1 + 1 layers"),
     ],
 )
 def test_switches_learn_resume_exactly_and_are_on_the_card(
