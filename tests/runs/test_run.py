@@ -122,6 +122,19 @@ def test_weights_and_dropout_resume_exactly(recipe: Path, tmp_path: Path) -> Non
     assert any(re.search(r"\bone\b.*\b60\b.*\b1\.5\b.*\btwo\b.*\b60\b.*\b0\.5\b", line) for line in card.splitlines())
 
 
+@pytest.mark.parametrize(
+    ("precision", "fast", "is_told"), [("bf16", "fp32", True), ("bf16", "bf16", False), ("fp32", "fp32", False)]
+)
+def test_a_processor_without_bf16_is_told(
+    recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, precision: str, fast: str, is_told: bool
+) -> None:
+    monkeypatch.setattr("transduce.runs.run.fast_precision", lambda device: fast)
+    messages: list[str] = []
+    settings = [f"training.precision={precision}", "training.validation_bleu=false"]
+    train(read_recipe(recipe, settings), tmp_path / "run", log=messages.append, should_stop=lambda: True)
+    assert any("precision=fp32" in line for line in messages) == is_told
+
+
 def test_separate_vocabularies(recipe: Path, tmp_path: Path) -> None:
     settings = ["data.shared_vocabulary=false", "model.embeddings=target", "training.max_updates=2"]
     messages: list[str] = []

@@ -18,7 +18,7 @@ from transduce.errors import CheckpointError, ConfigError, DataError, TrainingEr
 from transduce.files import read_json, write_json
 from transduce.inference.folder import read_saved_weights
 from transduce.metrics import TokenisedBleu
-from transduce.model import make_model
+from transduce.model import fast_precision, make_model
 from transduce.runs.averaging import average_run
 from transduce.runs.folder import (
     METRICS_FILE,
@@ -282,6 +282,11 @@ class _Run:
             trainer.resume(path)
             self.log(f"resumed from {checkpoint}")
             self.distributed.broadcast_from_first(lambda: self._set_aside(path))
+        if training.precision == "bf16" and fast_precision(self.device) == "fp32":
+            self.log(
+                "warning: this processor has no bf16 arithmetic, so that training takes several times as long as with "
+                "--set training.precision=fp32"
+            )
         metrics = _metrics_listeners(self.folder, trainer, self.log) if self.distributed.is_first else nullcontext()
         if self.distributed.is_first:
             trainer.listeners.append(self._on_record)
