@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from transduce.text import MASKS, BpeDropout, MaskRules, find_verbatim, mask, n_masks, train_bpe, unmask
 from transduce.text.masks import mask_pair, mask_words, strip_masks
+
+
+@pytest.mark.parametrize(
+    ("source", "written", "expected"),
+    [
+        ("@inst wears it", f"{MASKS[0]}tragen", "@inst tragen"),
+        ("is %dpx wide", f"{MASKS[0]}px breit", "%dpx breit"),
+        ("<b>it</b> wears", f"{MASKS[0]}es{MASKS[1]}trägt", "<b>es</b>trägt"),
+        ("of x.txt", f"der{MASKS[0]}", "der x.txt"),
+        ("of x.txt", f"的{MASKS[0]}是", "的x.txt是"),
+    ],
+)
+def test_no_word_sticks_to_what_stands_alone(source: str, written: str, expected: str) -> None:
+    assert unmask(written, mask(source))[0] == expected
 
 
 @given(st.text(alphabet=st.sampled_from("ab .<>/@%${}:1k\ue000\ue001😀&;"), max_size=60))

@@ -15,6 +15,7 @@ from itertools import chain, pairwise
 from zlib import crc32
 
 from transduce.patterns import compiled_on_use
+from transduce.text.characters import SPACELESS
 from transduce.text.insertion import END_MARKS, insert_missing
 from transduce.text.numbers import translated_number
 from transduce.text.verbatim import NUMBER_KINDS, Verbatim, has_verbatim, verbatim_strings
@@ -22,7 +23,9 @@ from transduce.text.verbatim import NUMBER_KINDS, Verbatim, has_verbatim, verbat
 __all__ = ["MASKS", "MaskRules", "MaskedText", "mask", "mask_pair", "mask_words", "n_masks", "strip_masks", "unmask"]
 
 MASKS = tuple(map(chr, range(0xE000, 0xE00A)))  # U+E000 to U+E009
-_MASK = compiled_on_use(f"[{MASKS[0]}-{MASKS[-1]}]")
+_ANY_MASK, _ANY_LETTER = f"[{MASKS[0]}-{MASKS[-1]}]", rf"[^\W_{SPACELESS}]"  # of words that have spaces between them
+_MASK, _LETTER = compiled_on_use(_ANY_MASK), compiled_on_use(_ANY_LETTER)
+_BESIDE_LETTER = compiled_on_use(rf"(?<={_ANY_LETTER})({_ANY_MASK})|({_ANY_MASK})(?={_ANY_LETTER})")
 
 _WORD = compiled_on_use(r"[^\W_]+(?:-[^\W_]+)*")
 MIN_LETTERS = 4  # of a lower-case word that source and target share; shorter ones may be equal by chance
@@ -111,10 +114,12 @@ def unmask(text: str, masked: MaskedText) -> tuple[str, bool]:
     """Replace the masks in ``text``, a translation of ``masked.text``, by their originals.
 
     Also returns whether each mask occurs as often as in the source. Surplus and unknown masks are removed; missing ones
-    are inserted at their relative position in the source.
+    are inserted at their relative position in the source. A string that has no letter beside it there has none here.
 
     >>> unmask("siehe bei", mask("see x.txt there"))
     ('siehe x.txt bei', False)
+    >>> unmask(f"siehe{MASKS[0]}dort", mask("see x.txt there"))
+    ('siehe x.txt dort', True)
     """
     expected, got = Counter(_MASK.findall(masked.text)), Counter(_MASK.findall(text))
     is_complete = expected == got
@@ -127,7 +132,16 @@ def unmask(text: str, masked: MaskedText) -> tuple[str, bool]:
 
         kept = _MASK.sub(drop_surplus, text)
         text = " ".join(insert_missing(kept, masked.text, _MASK).split())
-    return _MASK.sub(lambda match: masked.in_target(match.group()), text), is_complete
+    joined = {match.group(each) for match in _BESIDE_LETTER.finditer(masked.text) for each in (1, 2)}
+
+    def written(match: re.Match[str]) -> str:
+        string, (start, end) = masked.in_target(match.group()), match.span()
+        is_free = match.group() not in joined
+        before = " " if is_free and start and _LETTER.match(text, start - 1) and _LETTER.match(string) else ""
+        after = " " if is_free and _LETTER.match(text, end) and _LETTER.match(string[-1:]) else ""
+        return f"{before}{string}{after}"
+
+    return _MASK.sub(written, text), is_complete
 
 
 def mask_pair(src: str, tgt: str, rules: MaskRules | None = None) -> tuple[str, str]:
