@@ -14,7 +14,7 @@ from transduce.text.masks import mask_pair, mask_words, strip_masks
     ("source", "written", "expected"),
     [
         ("@inst wears it", f"{MASKS[0]}tragen", "@inst tragen"),
-        ("is %dpx wide", f"{MASKS[0]}px breit", "%dpx breit"),
+        ("sub%s", f"unter{MASKS[0]}", "unter%s"),
         ("<b>it</b> wears", f"{MASKS[0]}es{MASKS[1]}trägt", "<b>es</b>trägt"),
         ("of x.txt", f"der{MASKS[0]}", "der x.txt"),
         ("of x.txt", f"的{MASKS[0]}是", "的x.txt是"),
