@@ -63,7 +63,17 @@ def test_from_two_files_to_a_translation(transduce: CommandLine, text: Path, mon
 
     sizes = ("model.d_model=32", "model.d_ff=32", "model.d_k=8", "model.d_v=8", "training.max_tokens_per_batch=600")
     small = [f"--set={each}" for each in sizes]
-    outcome = transduce("train", "my.toml", "--out", "runs/my", "--set", "training.max_updates=6", *small)
+    outcome = transduce(
+        "train",
+        "my.toml",
+        "--out",
+        "runs/my",
+        "--set",
+        "training.max_updates=6",
+        "--set",
+        "training.max_minutes=5",
+        *small,
+    )
     assert outcome.code == 0, outcome.err
     assert "warning" not in outcome.err
     assert says(outcome.out, "test", "my-text/test.en", "my-text/test.de")

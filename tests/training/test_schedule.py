@@ -47,6 +47,21 @@ def test_half_way_each_has_half_of_the_highest() -> None:
 
 
 @pytest.mark.parametrize("decay", DOWNWARDS)
+def test_a_run_that_its_time_ends_first_decays_by_it(decay: Literal["linear", "cosine"]) -> None:
+    config = TrainingConfig(max_updates=LAST, warmup_steps=WARMUP, lr_factor=0.5, decay=decay, max_minutes=2.0)
+
+    def timed(step: int, elapsed_s: float) -> float:
+        return learning_rate(step, d_model=64, config=config, elapsed_s=elapsed_s)
+
+    assert timed(WARMUP // 2, 119.0) == rate(WARMUP // 2, decay)
+    assert timed(LAST // 2, 10.0) == rate(LAST // 2, decay)
+    slow = [timed(WARMUP + n, 1.2 * n) for n in range(100)]
+    assert all(later < earlier for earlier, later in pairwise(slow[10:]))
+    assert slow[-1] == pytest.approx(0, abs=1e-3 * slow[0] + 1e-9) if decay == "cosine" else slow[-1] < slow[0] / 90
+    assert timed(WARMUP + 100, 121.0) == 0
+
+
+@pytest.mark.parametrize("decay", DOWNWARDS)
 def test_an_extension_rises_to_what_a_longer_run_would_have(decay: Literal["linear", "cosine"]) -> None:
     longer = TrainingConfig(max_updates=3000, warmup_steps=WARMUP, lr_factor=0.5, decay=decay)
     extended = longer.model_copy(update={"extended_at": (LAST, 2000)})

@@ -113,6 +113,8 @@ def fine_tuning(
         n_updates = min(int(UPDATE_TIME_FRACTION * 60 * minutes / seconds), MAX_EPOCHS * n_batches)
     n_updates = max(MIN_UPDATES, n_updates)
     config = planned(_run(model, saved, text, folder, numbers[0], n_old, device), n_updates)
+    if minutes is not None:
+        config = config.model_copy(update={"training": config.training.model_copy(update={"max_minutes": minutes})})
     return FineTuningPlan(config, *numbers, n_updates / n_batches, seconds)
 
 

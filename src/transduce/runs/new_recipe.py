@@ -117,6 +117,7 @@ def _plan_run(
         decay="linear",
         weight_decay=0.1,
         precision=fast_precision(device),
+        max_minutes=minutes,
     )
     data, search = data_of_splits(text, work_folder, vocab_size=vocab_size, masks=True), BeamSearchConfig(alpha=1.0)
     runs = [
@@ -190,7 +191,8 @@ def _toml(recipe: NewRecipe) -> str:
         f"Expected training time on the machine where this was written: {recipe.minutes:.0f} minutes, "
         f"{training.max_updates:,} updates of",
         f"{recipe.seconds_per_update:.2f} s, {recipe.n_epochs:.1f} epochs.",
-        "With more time, raise max_updates, and p_drop to 0.2 from 12 epochs on, to 0.3 from 30 epochs on.",
+        "A busier machine makes fewer updates in this time, and the learning rate falls by the clock. With more time,",
+        "raise max_minutes and max_updates, and p_drop to 0.2 from 12 epochs on, to 0.3 from 30 epochs on.",
         "src/transduce/config/ documents all settings.",
     ]
     unchanged = "" if data.drop_identical else "drop_identical = false   # lines that need no correction\n"
@@ -220,6 +222,7 @@ direction = "{data.direction}"
 
 [training]
 max_updates = {training.max_updates}
+max_minutes = {training.max_minutes:g}
 max_tokens_per_batch = {training.max_tokens_per_batch}
 optimiser = "muon"
 warmup_steps = {training.warmup_steps}

@@ -268,7 +268,9 @@ class _Run:
             model=model,
             objective=objective,
             batches=self.batches(config),
-            learning_rate=lambda step: learning_rate(step, d_model=config.model.d_model, config=training),
+            learning_rate=lambda step: learning_rate(
+                step, d_model=config.model.d_model, config=training, elapsed_s=trainer.shared_elapsed_s
+            ),
             config=training,
             checkpoints=self.folder / CHECKPOINTS,
             validate=validate,

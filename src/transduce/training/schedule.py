@@ -10,12 +10,13 @@ from transduce.config import TrainingConfig
 __all__ = ["inverse_sqrt_lr", "learning_rate", "peak_learning_rate"]
 
 
-def learning_rate(step: int, *, d_model: int, config: TrainingConfig) -> float:
+def learning_rate(step: int, *, d_model: int, config: TrainingConfig, elapsed_s: float = 0.0) -> float:
     """Return the learning rate of update ``step`` (from 1): warm-up as in equation 3, then the configured decay.
 
     "inverse_sqrt" is equation 3 throughout; "linear" and "cosine" decay from its peak to 0, reached one update after
     the last. In an extension the rate rises, for a tenth of its updates, to that which a run of the whole length would
-    have there, and follows it. Deviates: all are multiplied by ``lr_factor``.
+    have there, and follows it. A run with ``max_minutes`` decays by its time, if that is to end it first; ``elapsed_s``
+    is the time so far. Deviates: all are multiplied by ``lr_factor``.
     """
     warmup_steps = config.warmup_steps
     if step <= warmup_steps or config.decay == "inverse_sqrt":
@@ -24,7 +25,8 @@ def learning_rate(step: int, *, d_model: int, config: TrainingConfig) -> float:
     end = min((update for update in config.extended_at if update >= step), default=config.max_updates)
     rise = min(1.0, (step - start) / max(1, (end - start) // 10)) if start else 1.0
     peak = peak_learning_rate(d_model=d_model, config=config) * rise
-    progress = min(1.0, (step - warmup_steps) / (end + 1 - warmup_steps))
+    time = 0.0 if config.max_minutes is None else elapsed_s / (60 * config.max_minutes)
+    progress = min(1.0, max(time, (step - warmup_steps) / (end + 1 - warmup_steps)))
     match config.decay:
         case "linear":
             return peak * (1 - progress)

@@ -141,6 +141,11 @@ class Trainer(Generic[BatchT]):
         self._is_interrupted = self._is_interrupted or bool(by_rank[:, 0].any())
         self._synchronised_s = float(by_rank[0, 1])
 
+    @property
+    def shared_elapsed_s(self) -> float:
+        """The training time at the beginning of an update, the same on all ranks."""
+        return self._synchronised_s
+
     def _stop_reason(self) -> StopReason | None:
         config = self.config
         if self._is_interrupted:
