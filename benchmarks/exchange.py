@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -28,7 +29,7 @@ from transduce.corpora import ParallelText
 from transduce.exchange.probes import TIE, Probes
 from transduce.metrics import sacrebleu_score
 from transduce.metrics.significance import paired_bootstrap
-from transduce.model import Transformer
+from transduce.model import Transformer, fast_precision
 from transduce.recipes import read_recipe
 from transduce.text import normalise
 
@@ -86,7 +87,7 @@ def measured(
 ) -> dict[str, Any]:
     """Train a model, export it three times, and compare."""
     transduce = [sys.executable, "-m", "transduce"]
-    options = [f"--set={each}" for each in settings]
+    options = [f"--set={each}" for each in (*settings, f"training.precision={fast_precision('cpu')}")]
     updates = f"--set=training.max_updates={arguments.updates}"
     if not (folder / "model" / "config.json").exists():
         subprocess.run([*transduce, "train", str(RECIPE), *options, updates, "--out", str(folder)], check=True)
@@ -126,6 +127,7 @@ def our_greedy(translator: Translator, sources: Sequence[str]) -> tuple[list[lis
     import torch
 
     torch.set_num_threads(1)
+    os.environ["OMP_NUM_THREADS"] = "1"
     search, config = translator._text_search, GreedySearchConfig(max_extra_tokens=0)
     lengths, seconds = [MAX_NEW_TOKENS] * len(sources), []
     for _ in range(1 + N_ROUNDS):  # the first warms up
