@@ -188,6 +188,35 @@ def test_units_repeat_as_often_as_they_may(make: Maker, search: SearchConfig) ->
         assert all(a != b for a, b in pairwise(ids))
 
 
+@pytest.mark.parametrize("search", [BEAM, GREEDY], ids=lambda search: search.kind)
+def test_wanted_phrases_are_written_and_avoided_ones_are_not(make: Maker, search: SearchConfig) -> None:
+    """Random models seldom end, so that what counts is that the phrases are there at the greatest length."""
+    engine, inside = make(word_inside_ids=lambda: [20, 21]), (20, 21)
+    wanted, avoided = [[9, 10], [4], [4]], [[8], [11, 12]]
+    for n_best in found(engine, requests(Constraints(phrases=wanted, avoided=avoided), max_length=20), search):
+        best = [*n_best[0].ids, 0]
+        assert any(
+            each[:2] == (9, 10) and each[2] not in inside for each in zip(best, best[1:], best[2:], strict=False)
+        )
+        assert sum(id == 4 and after not in inside for id, after in pairwise(best)) >= 2
+        for each in n_best:
+            assert 8 not in each.ids
+            assert (11, 12) not in pairwise(each.ids)
+
+
+def test_phrases_go_with_a_prefix_and_without_a_draft(make: Maker) -> None:
+    engine, constraints = make(), Constraints([25, 7], phrases=[[7, 9]], avoided=[[25]])
+    plain = best_ids(engine, requests(constraints), BEAM)
+    for ids in plain:
+        assert list(ids[:2]) == [25, 7]
+        assert (7, 9) in pairwise(ids)
+    drafted = engine.with_draft(make(seed=2), DraftLength(3))
+    only = Constraints(phrases=[[7, 9]])
+    assert best_ids(drafted, requests(only), GREEDY) == best_ids(engine, requests(only), GREEDY)
+    with pytest.raises(ConfigError, match=naming("constraints")):
+        engine.hypotheses(requests(only), SAMPLED)
+
+
 def test_a_shortlist_bounds_what_is_written(make: Maker) -> None:
     candidates_VR = np.full((V, 2), 20, np.int32)
     engine = make(shortlist=Shortlist(candidates_VR, np.array([21, 22], np.int32)))

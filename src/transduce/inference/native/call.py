@@ -209,6 +209,8 @@ class Call(Texts):
             self._set_allowed([each.allowed for each in constraints], constraints[0].pooled, config.vocab_sizes[1])
 
     def _set_phrases(self, field: native.Phrases, phrases: Sequence[Sequence[Sequence[int]]]) -> None:
+        if not all(map(len, chain.from_iterable(phrases))):
+            raise ValueError("a phrase has at least one token")  # the library reads its last one
         ids, offsets = native.flat(list(chain.from_iterable(phrases)))
         first = array("i", accumulate(map(len, phrases), initial=0))
         self._kept += (ids, offsets, first)
