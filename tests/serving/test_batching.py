@@ -76,21 +76,6 @@ def test_results_come_to_their_jobs(model: Recorder, busy: Batcher[Task]) -> Non
     assert [len(batch) for batch in model.batches] == [1, 4, 3]
 
 
-def test_the_clients_of_a_batch_may_come_back_for_the_next(
-    model: Recorder, busy: Batcher[Task], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    futures = [future for n in range(3) for future in busy.submit([Task(n)])]
-    monkeypatch.setattr("transduce.serving.batching.RETURN_SHARE", 1e6)
-    model.gate.set()
-    assert [future.result(10) for future in futures] == [0, 10, 20]
-    [early] = busy.submit([Task(3)])
-    time.sleep(0.05)
-    assert len(model.batches) == 2  # others are awaited
-    late = [future for n in (4, 5) for future in busy.submit([Task(n)])]
-    assert [future.result(10) for future in (early, *late)] == [30, 40, 50]
-    assert [len(batch) for batch in model.batches] == [1, 3, 3]
-
-
 def test_a_batch_is_of_one_kind_and_of_similar_length(model: Recorder, busy: Batcher[Task]) -> None:
     lengths = [50, 3, 51, 2, 52, 1, 53]
     for n, length in enumerate(lengths, start=1):

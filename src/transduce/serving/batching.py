@@ -1,10 +1,9 @@
 """Batching across requests: a bounded queue for each model, emptied in batches.
 
-A batch is begun when enough jobs wait, or when the first has waited for ``max_wait_s``; the clients of the last batch
-have a moment to come back, so that the next is as large. Jobs are of one kind, so that one call of the model does
-them, and of similar length, so that little of it is padding; the most urgent job is always among them. Long requests
-take turns, sentence by sentence. Brief ones have batches of their own, to which those of long requests give way while
-they are done (``compute_thread.py``).
+A batch is begun when enough jobs wait, or when the first has waited for ``max_wait_s``. Jobs are of one kind, so that
+one call of the model does them, and of similar length, so that little of it is padding; the most urgent job is always
+among them. Long requests take turns, sentence by sentence. Brief ones have batches of their own, to which those of
+long requests give way while they are done (``compute_thread.py``).
 """
 
 from __future__ import annotations
@@ -24,8 +23,7 @@ from transduce.serving.compute_thread import ComputeThread, Urgency
 
 __all__ = ["BatchObserver", "Batcher", "Closed", "DeadlineExceeded", "Job", "QueueFull", "TooLong"]
 
-MAX_BATCH, MAX_WAIT_S, CAPACITY = 64, 0.010, 1024
-RETURN_SHARE = 0.05  # of the time of a batch, which clients have to come back for the next
+MAX_BATCH, MAX_WAIT_S, CAPACITY = 32, 0.010, 1024
 BRIEF = 8  # jobs: a request with more is a long one
 CANDIDATES = 4  # times the size of a batch: among so many of the most urgent jobs it is chosen by length
 MAX_RETRY_S = 60
@@ -114,8 +112,6 @@ class _Lane(Generic[JobT]):
 
     waiting: list[_Waiting[JobT]] = field(default_factory=list)
     round: float = 0.0
-    n_before: int = 0  # jobs of the last batch
-    returned: float = 0.0  # when its clients have come back
 
     def requests(self) -> dict[_Request, int]:
         """Return the requests and how many of their jobs wait."""
@@ -238,7 +234,6 @@ class Batcher(Generic[JobT]):
             jobs = [each.job for each in started]
             with self._condition:
                 rate = len(jobs) / max(seconds, 1e-6)
-                lane.n_before, lane.returned = len(jobs), time.monotonic() + RETURN_SHARE * seconds
                 self._rate = rate if not self._rate else RATE_MEMORY * self._rate + (1 - RATE_MEMORY) * rate
                 if len(jobs) >= min(self._max_batch, FULL_BATCH):
                     self._paces[type(jobs[0])].measure(jobs, seconds)
@@ -277,10 +272,7 @@ class Batcher(Generic[JobT]):
                     continue
                 first = min(lane.waiting, key=lambda each: each.due)
                 alike = [each for each in lane.waiting if each.job.kind == first.job.kind]
-                due = first.request.arrived + self._max_wait_s
-                if len(alike) < lane.n_before:
-                    due = max(due, lane.returned)
-                remaining_s = due - time.monotonic()
+                remaining_s = first.request.arrived + self._max_wait_s - time.monotonic()
                 if len(alike) >= self._max_batch or remaining_s <= 0 or self._is_closed:
                     break
                 self._condition.wait(remaining_s)
