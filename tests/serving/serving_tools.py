@@ -20,7 +20,7 @@ from transduce.model import make_model
 from transduce.model.weights import weights_of
 from transduce.serving.access import Access
 from transduce.serving.app import make_app
-from transduce.serving.compute_thread import ComputeThread
+from transduce.serving.compute_threads import ComputeThreads
 from transduce.serving.metrics import Metrics
 from transduce.serving.models import ServingOptions, load_served
 from transduce.serving.state import ServerState
@@ -70,7 +70,7 @@ def _written(
 
 
 def make_state(*folders: Path, access: Access | None = None, **options: Any) -> ServerState:
-    metrics, compute, serving = Metrics(), ComputeThread(), ServingOptions(**{"max_wait_s": 0.002, **options})
+    metrics, compute, serving = Metrics(), ComputeThreads(), ServingOptions(**{"max_wait_s": 0.002, **options})
     models = [load_served(each, options=serving, compute=compute, metrics_of=metrics.of_model) for each in folders]
     return ServerState(models, access=access or Access(), metrics=metrics)
 

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from transduce.serving.batching import BRIEF, Batcher, Closed, DeadlineExceeded, QueueFull, TooLong
-from transduce.serving.compute_thread import ComputeThread
+from transduce.serving.compute_threads import ComputeThreads
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def model() -> Recorder:
 
 
 def made(model: Recorder, **options: float) -> Batcher[Task]:
-    return Batcher(model, name="test", compute=ComputeThread(), observer=model, **options)  # type: ignore[arg-type]
+    return Batcher(model, name="test", compute=ComputeThreads(), observer=model, **options)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -74,6 +74,36 @@ def test_results_come_to_their_jobs(model: Recorder, busy: Batcher[Task]) -> Non
     model.gate.set()
     assert [future.result(10) for future in futures] == [10, 20, 30, 40, 50, 60, 70]
     assert [len(batch) for batch in model.batches] == [1, 4, 3]
+
+
+def test_the_clients_of_a_batch_may_come_back_for_the_next(
+    model: Recorder, busy: Batcher[Task], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    futures = [future for n in range(3) for future in busy.submit([Task(n)])]
+    monkeypatch.setattr("transduce.serving.batching.RETURN_SHARE", 1e6)
+    model.gate.set()
+    assert [future.result(10) for future in futures] == [0, 10, 20]
+    [early] = busy.submit([Task(3)])
+    time.sleep(0.05)
+    assert len(model.batches) == 2  # others are awaited
+    late = [future for n in (4, 5) for future in busy.submit([Task(n)])]
+    assert [future.result(10) for future in (early, *late)] == [30, 40, 50]
+    assert [len(batch) for batch in model.batches] == [1, 3, 3]
+
+
+def test_threads_that_compute_share_out_the_jobs() -> None:
+    model, compute = Recorder(), ComputeThreads()
+    batcher = Batcher[Task](model, name="test", compute=compute, observer=model, max_batch=8, max_wait_s=0.2)
+    compute.use(2)
+    batcher.use(2)
+    futures = [future for n in range(6) for future in batcher.submit([Task(n)])]
+    while len(model.batches) < 2:  # both at once, since the gate is shut
+        time.sleep(0.001)
+    more = batcher.submit([Task(n) for n in range(6, 9)])
+    model.gate.set()
+    assert [future.result(10) for future in (*futures, *more)] == [10 * n for n in range(9)]
+    assert [len(batch) for batch in model.batches[:2]] == [3, 3]
+    batcher.close(10)
 
 
 def test_a_batch_is_of_one_kind_and_of_similar_length(model: Recorder, busy: Batcher[Task]) -> None:
@@ -164,7 +194,7 @@ class Steady:
 
 def test_what_cannot_be_done_in_time_is_refused_with_what_can() -> None:
     steady = Steady()
-    batcher = Batcher[Task](steady, name="test", compute=ComputeThread(), observer=steady, max_batch=16)
+    batcher = Batcher[Task](steady, name="test", compute=ComputeThreads(), observer=steady, max_batch=16)
     begun = time.monotonic()
     late = batcher.submit([Task(1)] * 6000, timeout_s=20.0)  # its pace is not known yet
     with pytest.raises(TooLong):

@@ -22,7 +22,7 @@ from transduce.inference import Translator
 from transduce.memories.building import write_memory
 from transduce.serving import glossaries, term_lists
 from transduce.serving.access import read_access
-from transduce.serving.compute_thread import Urgency
+from transduce.serving.compute_threads import Urgency
 from transduce.serving.glossaries import GlossaryStore
 from transduce.serving.glossary_entries import entries_of
 from transduce.serving.http import ApiError

@@ -120,10 +120,10 @@ def serve(
     with command_imports():
         from transduce.serving.access import Access, read_access
         from transduce.serving.app import make_app
-        from transduce.serving.compute_thread import ComputeThread
+        from transduce.serving.compute_threads import ComputeThreads
         from transduce.serving.glossaries import GlossaryStore
         from transduce.serving.metrics import Metrics
-        from transduce.serving.models import ServingOptions, load_served
+        from transduce.serving.models import ServingOptions, compute_on_each_core, load_served
         from transduce.serving.server import bound_socket
         from transduce.serving.server import serve as run_server
         from transduce.serving.state import ServerState
@@ -145,8 +145,9 @@ def serve(
         device=device, precision=chosen_precision(precision, device), engine=engine, decoding=decoding, lists=lists,
         max_batch=batch, max_wait_s=wait_ms / 1000, capacity=queue,
     )  # fmt: skip
-    metrics, compute = Metrics(), ComputeThread()
+    metrics, compute = Metrics(), ComputeThreads()
     models = [load_served(each, options=serving, compute=compute, metrics_of=metrics.of_model) for each in folders]
+    compute_on_each_core(models, compute)
     state = ServerState(models, access=access, metrics=metrics, glossaries=kept, request_timeout_s=timeout_s)
     lists.require_use(list(state.translators))
     address, real_port = bound.getsockname()[:2]

@@ -13,7 +13,7 @@ from transduce.config.decoding import DecodingOptions, EngineName
 from transduce.config.search import SearchKeywords
 from transduce.inference.arguments import require_sequence
 from transduce.inference.devices import usable_device
-from transduce.inference.engine import Constraints, EngineSettings
+from transduce.inference.engine import Constraints, Engine, EngineSettings
 from transduce.inference.engines import make_engine
 from transduce.inference.folder import ModelFolder, read_model_folder
 from transduce.inference.stored_model import StoredModel
@@ -83,7 +83,12 @@ class Parser(TrainedModel):
 
     def attend(self, on_step: Callable[[], object]) -> None:
         """Call ``on_step`` before each step of decoding, for instance to let more urgent work pass."""
-        self._text_search.engine.on_step = on_step
+        self.engine.on_step = on_step
+
+    @property
+    def engine(self) -> Engine:
+        """What computes."""
+        return self._text_search.engine
 
     @classmethod
     def load(

@@ -1,9 +1,11 @@
 """Batching across requests: a bounded queue for each model, emptied in batches.
 
-A batch is begun when enough jobs wait, or when the first has waited for ``max_wait_s``. Jobs are of one kind, so that
-one call of the model does them, and of similar length, so that little of it is padding; the most urgent job is always
-among them. Long requests take turns, sentence by sentence. Brief ones have batches of their own, to which those of
-long requests give way while they are done (``compute_thread.py``).
+A batch is begun when enough jobs wait, or when the first has waited for ``max_wait_s``; the clients of the last batch
+have a moment to come back, so that the next is as large. Where several threads compute, the jobs are shared out among
+those that have nothing to do. Jobs are of one kind, so that one call of the model does them, and of similar length, so
+that little of it is padding; the most urgent job is always among them. Long requests take turns, sentence by sentence.
+Brief ones have batches of their own, to which those of long requests give way while they are done
+(``compute_threads.py``).
 """
 
 from __future__ import annotations
@@ -19,11 +21,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
-from transduce.serving.compute_thread import ComputeThread, Urgency
+from transduce.serving.compute_threads import ComputeThreads, Urgency
 
 __all__ = ["BatchObserver", "Batcher", "Closed", "DeadlineExceeded", "Job", "QueueFull", "TooLong"]
 
 MAX_BATCH, MAX_WAIT_S, CAPACITY = 32, 0.010, 1024
+RETURN_SHARE = 0.05  # of the time of a batch, which its clients have to come back for the next
 BRIEF = 8  # jobs: a request with more is a long one
 CANDIDATES = 4  # times the size of a batch: among so many of the most urgent jobs it is chosen by length
 MAX_RETRY_S = 60
@@ -107,11 +110,20 @@ class _Waiting(Generic[JobT]):
 
 
 @dataclass(slots=True, eq=False)
+class _Former:
+    """A thread that forms batches, and waits until they are done."""
+
+    n_before: int = 0  # jobs of its last batch
+    free_at: float = 0.0  # when the clients of that have come back
+
+
+@dataclass(slots=True, eq=False)
 class _Lane(Generic[JobT]):
     """The waiting jobs of one urgency. In each round, each request has a turn."""
 
     waiting: list[_Waiting[JobT]] = field(default_factory=list)
     round: float = 0.0
+    formers: list[_Former] = field(default_factory=list)
 
     def requests(self) -> dict[_Request, int]:
         """Return the requests and how many of their jobs wait."""
@@ -138,14 +150,14 @@ def _work_of(jobs: Sequence[Job]) -> float:
 
 
 class Batcher(Generic[JobT]):
-    """A queue of jobs and the threads that form batches of them, which are done in the compute thread."""
+    """A queue of jobs and the threads that form batches of them, which are done in those that compute."""
 
     def __init__(
         self,
         run: Callable[[Sequence[JobT]], Sequence[Any]],
         *,
         name: str,
-        compute: ComputeThread,
+        compute: ComputeThreads,
         observer: BatchObserver,
         max_batch: int = MAX_BATCH,
         max_wait_s: float = MAX_WAIT_S,
@@ -164,11 +176,18 @@ class Batcher(Generic[JobT]):
         self._is_closed = False
         self._paces = defaultdict[type, _Pace](_Pace)
         self._rate = 0.0  # jobs a second while working
-        self._threads = [
-            threading.Thread(target=self._work, args=each, name=name, daemon=True) for each in self._lanes.items()
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._name, self._threads = name, list[threading.Thread]()
+        self.use(1)
+
+    def use(self, n: int) -> None:
+        """Form batches for ``n`` threads that compute, or as many as before."""
+        for urgency, lane in self._lanes.items():
+            for former in [_Former() for _ in range(len(lane.formers), n)]:
+                with self._condition:
+                    lane.formers.append(former)
+                thread = threading.Thread(target=self._work, args=(urgency, lane, former), name=self._name, daemon=True)
+                self._threads.append(thread)
+                thread.start()
 
     @property
     def n_waiting(self) -> int:
@@ -223,16 +242,19 @@ class Batcher(Generic[JobT]):
         if late_s > 0:
             raise QueueFull(_retry_after_s(late_s))
 
-    def _work(self, urgency: Urgency, lane: _Lane[JobT]) -> None:
-        while batch := self._next_batch(lane):
+    def _work(self, urgency: Urgency, lane: _Lane[JobT], former: _Former) -> None:
+        while batch := self._next_batch(lane, former):
             started = [each for each in batch if each.future.set_running_or_notify_cancel()]
             for _ in range(len(batch) - len(started)):
                 self._observer.dropped("cancelled")
+            former.n_before, former.free_at = len(started), 0.0
             if not started:
                 continue
+            former.free_at = math.inf
             seconds = self._compute.run(partial(self._timed, started), urgency=urgency)
             jobs = [each.job for each in started]
             with self._condition:
+                former.free_at = time.monotonic() + RETURN_SHARE * seconds
                 rate = len(jobs) / max(seconds, 1e-6)
                 self._rate = rate if not self._rate else RATE_MEMORY * self._rate + (1 - RATE_MEMORY) * rate
                 if len(jobs) >= min(self._max_batch, FULL_BATCH):
@@ -260,7 +282,7 @@ class Batcher(Generic[JobT]):
             each.request.n_done += 1
             each.future.set_result(result)
 
-    def _next_batch(self, lane: _Lane[JobT]) -> list[_Waiting[JobT]]:
+    def _next_batch(self, lane: _Lane[JobT], former: _Former) -> list[_Waiting[JobT]]:
         """Wait for jobs and take a batch; empty if the queue is closed and done."""
         with self._condition:
             while True:
@@ -272,11 +294,16 @@ class Batcher(Generic[JobT]):
                     continue
                 first = min(lane.waiting, key=lambda each: each.due)
                 alike = [each for each in lane.waiting if each.job.kind == first.job.kind]
-                remaining_s = first.request.arrived + self._max_wait_s - time.monotonic()
+                now, due = time.monotonic(), first.request.arrived + self._max_wait_s
+                if len(alike) < former.n_before:
+                    due = max(due, former.free_at)
+                remaining_s = due - now
                 if len(alike) >= self._max_batch or remaining_s <= 0 or self._is_closed:
                     break
                 self._condition.wait(remaining_s)
-            batch = self._choose(first, alike)
+            n_free = max(1, sum(each.free_at <= now for each in lane.formers))
+            batch = self._choose(first, alike, min(self._max_batch, math.ceil(len(alike) / n_free)))
+            former.free_at = math.inf
             taken = set(map(id, batch))
             lane.waiting = [each for each in lane.waiting if id(each) not in taken]
             lane.round = max(lane.round, first.due)
@@ -284,11 +311,11 @@ class Batcher(Generic[JobT]):
                 each.request.work -= _work_of([each.job])
             return batch
 
-    def _choose(self, first: _Waiting[JobT], alike: list[_Waiting[JobT]]) -> list[_Waiting[JobT]]:
-        """Choose, among the most urgent jobs, the first and those nearest to it in length."""
+    def _choose(self, first: _Waiting[JobT], alike: list[_Waiting[JobT]], size: int) -> list[_Waiting[JobT]]:
+        """Choose, among the most urgent jobs, the first and those nearest to it in length: ``size`` in all."""
         urgent = heapq.nsmallest(CANDIDATES * self._max_batch, alike, key=lambda each: each.due)
         by_length = sorted(urgent, key=lambda each: each.job.length)
-        place, size = by_length.index(first), min(self._max_batch, len(by_length))
+        place = by_length.index(first)
         starts = range(max(0, place - size + 1), min(place, len(by_length) - size) + 1)
         lengths = [each.job.length for each in by_length]
         start = min(starts, key=lambda start: lengths[start + size - 1] - lengths[start])

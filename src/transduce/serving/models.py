@@ -18,20 +18,21 @@ from transduce.config.decoding import NO_CHANGES, DecodingOptions, EngineName
 from transduce.errors import CheckpointError
 from transduce.inference import Continuation, LanguageModel, Parse, Parser, ScoredText, Translator, tagged_words
 from transduce.inference.folder import read_model_config
+from transduce.inference.threads import n_usable_threads
 from transduce.inference.trained_model import ServedAs, TrainedModel
 from transduce.inference.translation.parts import TranslatedSegment
 from transduce.inference.translation.prefixes import NO_PREFIX, Prefix
 from transduce.inference.translation.word_alignment import AlignedSentence, align_words
 from transduce.search.sampling import Sampling
 from transduce.serving.batching import CAPACITY, MAX_BATCH, MAX_WAIT_S, Batcher, Job
-from transduce.serving.compute_thread import ComputeThread, Urgency, in_new_thread
+from transduce.serving.compute_threads import ComputeThreads, Urgency, in_new_thread
 from transduce.serving.metrics import ModelMetrics
 from transduce.serving.term_lists import NO_LISTS, TermTranslators, TranslatorLists
 from transduce.terms import Terms
 
 __all__ = [
     "AlignJob", "AlternativesJob", "GenerateJob", "ParseJob", "Served", "ServedLanguageModel", "ServedParser",
-    "ServedTranslator", "ServingOptions", "TranslateJob", "load_served",
+    "ServedTranslator", "ServingOptions", "TranslateJob", "compute_on_each_core", "load_served",
 ]  # fmt: skip
 
 ALIGNED_TOGETHER = 8  # pairs, between which others may have their turn
@@ -65,7 +66,7 @@ class Served(Generic[ModelT, JobT]):
         folder: Path,
         *,
         options: ServingOptions,
-        compute: ComputeThread,
+        compute: ComputeThreads,
         metrics_of: Callable[[str], ModelMetrics],
     ) -> None:
         self.folder, self.options, self.compute = folder, options, compute
@@ -85,6 +86,15 @@ class Served(Generic[ModelT, JobT]):
             urgencies=self.urgencies,
         )
         metrics.waiting(lambda: self._batcher.n_waiting)
+
+    def use(self, n_threads: int) -> None:
+        """Form batches for so many threads that compute."""
+        self._batcher.use(n_threads)
+
+    @property
+    def is_reentrant(self) -> bool:
+        """Whether several threads may compute with its model, each alone."""
+        return getattr(getattr(self.model, "engine", None), "is_reentrant", False)
 
     def read(self) -> ModelT:
         """Read the model folder."""
@@ -355,8 +365,17 @@ SERVED: Mapping[ServedAs, type[Served[Any, Any]]] = {
 }  # fmt: skip
 
 
+def compute_on_each_core(models: Sequence[Served[Any, Any]], compute: ComputeThreads) -> None:
+    """Let a thread for each core compute, if the engines of all models can do that."""
+    if all(each.is_reentrant for each in models):
+        n = n_usable_threads()
+        compute.use(n)
+        for each in models:
+            each.use(n)
+
+
 def load_served(
-    folder: Path, *, options: ServingOptions, compute: ComputeThread, metrics_of: Callable[[str], ModelMetrics]
+    folder: Path, *, options: ServingOptions, compute: ComputeThreads, metrics_of: Callable[[str], ModelMetrics]
 ) -> Served[Any, Any]:
     """Load a model folder of any task that can be served.
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import copy
 import ctypes
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -40,6 +39,7 @@ from transduce.inference.engine import (
 from transduce.inference.native import binding as native
 from transduce.inference.native.call import Call, Texts, marked, require_ids, unknown_settings
 from transduce.inference.native.model import NativeModel
+from transduce.inference.threads import n_usable_threads
 from transduce.search import PassCounts
 from transduce.search.arguments import no_hypothesis_error
 from transduce.text import BOS_ID, PAD_ID
@@ -71,7 +71,7 @@ class NativeEngine:
         self._draft: tuple[NativeEngine, DraftLength] | None = None
         n_positions = model.config.n_positions if model.config.positions == "learned" else UNLIMITED
         self.max_positions = settings.window or n_positions
-        self.is_left_to_right = True
+        self.is_left_to_right = self.is_reentrant = True
 
     def with_draft(self, draft: Self, length: DraftLength, /) -> Self:
         """See ``Engine``."""
@@ -278,10 +278,3 @@ class NativeEngine:
 def _require_memory(status: int) -> None:
     if status == NO_MEMORY:
         raise MemoryError("the native engine: no memory for the batch")
-
-
-def n_usable_threads() -> int:
-    """Return the threads that a batch is divided among: OMP_NUM_THREADS, else the processors of this process."""
-    named = os.environ.get("OMP_NUM_THREADS", "")
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(int(named), usable) if named.isdigit() and int(named) > 0 else usable

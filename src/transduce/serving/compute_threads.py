@@ -1,8 +1,9 @@
-"""The one thread in which all models of a server compute, the most urgent work first.
+"""The threads in which all models of a server compute, the most urgent work first.
 
-PyTorch's helper threads belong to the thread that has started them. Those of several threads take the cores from each
-other even while they wait: a batch then takes half as long again. So nothing else computes on several cores; models are
-loaded in threads that end. Long work gives way between its steps instead.
+With the engine in C there is one for each core, and each computes alone: none waits for another at the end of a batch.
+PyTorch's helper threads belong to the thread that has started them, and those of several threads take the cores from
+each other even while they wait: a batch then takes half as long again. So with PyTorch there is one thread, and models
+are loaded in threads that end. Long work gives way between its steps.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, TypeVar
 
-__all__ = ["ComputeThread", "Urgency", "in_new_thread"]
+from transduce.inference.threads import limit_threads
+
+__all__ = ["ComputeThreads", "Urgency", "in_new_thread"]
 
 ResultT = TypeVar("ResultT")
 PATIENCE_S = 1.0  # after which work goes before all that has just been asked for and is one step more urgent
@@ -41,15 +44,29 @@ class _Asked:
     future: Future[Any] = field(compare=False)
 
 
-class ComputeThread:
-    """Does what other threads ask for."""
+class ComputeThreads:
+    """Do what other threads ask for."""
 
     def __init__(self) -> None:
         self._asked: list[_Asked] = []  # a heap
         self._condition = threading.Condition()
         self._numbers = itertools.count()
-        self._under_way: list[_UnderWay] = []  # each has given way to the next
-        threading.Thread(target=self._work, name="compute", daemon=True).start()
+        self._own = threading.local()  # what is under way in a thread: each has given way to the next
+        self.n = 0
+        self.use(1)
+
+    def use(self, n: int) -> None:
+        """Compute in ``n`` threads from now on, or as many as before; of several, each computes alone."""
+        for _ in range(self.n, n):
+            threading.Thread(target=self._work, name="compute", daemon=True).start()
+        self.n = max(n, self.n)
+
+    @property
+    def _under_way(self) -> list[_UnderWay]:
+        if not hasattr(self._own, "under_way"):
+            self._own.under_way = []
+        under_way: list[_UnderWay] = self._own.under_way
+        return under_way
 
     @property
     def n_waiting(self) -> int:
@@ -58,11 +75,11 @@ class ComputeThread:
 
     @property
     def given_s(self) -> float:
-        """The seconds that the work under way has given to more urgent work."""
+        """The seconds that the work under way in this thread has given to more urgent work."""
         return self._under_way[-1].given_s if self._under_way else 0.0
 
     def run(self, work: Callable[[], ResultT], *, urgency: Urgency = Urgency.BRIEF) -> ResultT:
-        """Wait for one's turn, do ``work`` in the thread, and return its result or raise its exception.
+        """Wait for one's turn, do ``work`` in one of the threads, and return its result or raise its exception.
 
         The most urgent work goes first; none waits for ever.
         """
@@ -79,9 +96,7 @@ class ComputeThread:
         It takes at most four fifths of the time, so that what gives way is done as well. Does nothing in other threads.
         """
         own = self._under_way[-1] if self._under_way else None
-        if own is None or own.thread != threading.get_ident():
-            return
-        while own.may_give_way() and (asked := self._more_urgent_than(own.urgency)):
+        while own is not None and own.may_give_way() and (asked := self._more_urgent_than(own.urgency)):
             begun = time.monotonic()
             self._do(asked)
             own.given_s += time.monotonic() - begun
@@ -101,6 +116,8 @@ class ComputeThread:
                 while not self._asked:
                     self._condition.wait()
                 asked = heapq.heappop(self._asked)
+            if self.n > 1:
+                limit_threads(1)
             self._do(asked)
 
     def _do(self, asked: _Asked) -> None:
@@ -111,12 +128,11 @@ class ComputeThread:
 
 @dataclass(slots=True)
 class _UnderWay:
-    """Work that has begun, in the thread that makes this record."""
+    """Work that has begun."""
 
     urgency: Urgency
     given_s: float = 0.0  # to more urgent work
     begun: float = field(default_factory=time.monotonic)
-    thread: int = field(default_factory=threading.get_ident)
 
     def may_give_way(self) -> bool:
         """Whether it has had its share so far."""

@@ -1,4 +1,4 @@
-"""The one thread in which models compute: the order of work, long work that gives way, errors."""
+"""The threads in which models compute: the order of work, long work that gives way, errors."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from collections.abc import Callable
 
 import pytest
 
-from transduce.serving import compute_thread
-from transduce.serving.compute_thread import ComputeThread, Urgency, in_new_thread
+from transduce.inference.threads import n_usable_threads
+from transduce.serving import compute_threads
+from transduce.serving.compute_threads import ComputeThreads, Urgency, in_new_thread
 
 BRIEF, LONG, GENERATION = Urgency
 
 
-def ask(compute: ComputeThread, work: Callable[[], object], urgency: Urgency) -> threading.Thread:
+def ask(compute: ComputeThreads, work: Callable[[], object], urgency: Urgency) -> threading.Thread:
     """Ask in another thread, and wait until the work waits or has begun."""
     n_waiting = compute.n_waiting
     thread = threading.Thread(target=compute.run, args=(work,), kwargs={"urgency": urgency})
@@ -26,7 +27,7 @@ def ask(compute: ComputeThread, work: Callable[[], object], urgency: Urgency) ->
 
 @pytest.mark.parametrize("own", Urgency)
 def test_work_gives_way_to_what_is_more_urgent_in_order(own: Urgency) -> None:
-    compute, order, threads = ComputeThread(), list[tuple[Urgency, int] | None](), list[threading.Thread]()
+    compute, order, threads = ComputeThreads(), list[tuple[Urgency, int] | None](), list[threading.Thread]()
     asked = [(urgency, n) for urgency in reversed(Urgency) for n in range(2)]
 
     def work() -> int:
@@ -49,8 +50,8 @@ def test_work_gives_way_to_what_is_more_urgent_in_order(own: Urgency) -> None:
 
 def test_work_that_gives_way_has_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
     """However much more urgent work there is."""
-    monkeypatch.setattr(compute_thread, "GIVEN_SHARE", 2.0)
-    compute, is_over, given = ComputeThread(), threading.Event(), list[float]()
+    monkeypatch.setattr(compute_threads, "GIVEN_SHARE", 2.0)
+    compute, is_over, given = ComputeThreads(), threading.Event(), list[float]()
 
     def brief() -> None:
         while not is_over.is_set():
@@ -75,8 +76,8 @@ def test_work_that_gives_way_has_its_share(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_nothing_waits_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compute_thread, "PATIENCE_S", 0.05)
-    compute, is_over = ComputeThread(), threading.Event()
+    monkeypatch.setattr(compute_threads, "PATIENCE_S", 0.05)
+    compute, is_over = ComputeThreads(), threading.Event()
 
     def brief() -> None:
         while not is_over.is_set():
@@ -93,12 +94,31 @@ def test_nothing_waits_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
         thread.join(10)
 
 
+def test_several_threads_compute_at_once_and_each_alone() -> None:
+    compute, all_there, seen = ComputeThreads(), threading.Barrier(3), list[int]()
+    assert compute.run(n_usable_threads) == n_usable_threads()
+    compute.use(3)
+
+    def work() -> int:
+        all_there.wait(10)
+        seen.append(n_usable_threads())
+        return threading.get_ident()
+
+    where = set[int]()
+    threads = [threading.Thread(target=lambda: where.add(compute.run(work))) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert (len(where), seen) == (3, [1, 1, 1])
+
+
 def test_nobody_gives_way_in_another_thread() -> None:
-    ComputeThread().give_way()
+    ComputeThreads().give_way()
 
 
 def test_an_error_is_that_of_who_asked() -> None:
-    compute = ComputeThread()
+    compute = ComputeThreads()
     with pytest.raises(ZeroDivisionError):
         compute.run(lambda: 1 // 0)
     assert compute.run(lambda: 2) == 2
