@@ -252,13 +252,14 @@ class Batcher(Generic[JobT]):
                 continue
             former.free_at = math.inf
             seconds = self._compute.run(partial(self._timed, started), urgency=urgency)
+            own_s = seconds / len(lane.formers)  # as if all threads had worked at it
             jobs = [each.job for each in started]
             with self._condition:
                 former.free_at = time.monotonic() + RETURN_SHARE * seconds
-                rate = len(jobs) / max(seconds, 1e-6)
+                rate = len(jobs) / max(own_s, 1e-6)
                 self._rate = rate if not self._rate else RATE_MEMORY * self._rate + (1 - RATE_MEMORY) * rate
                 if len(jobs) >= min(self._max_batch, FULL_BATCH):
-                    self._paces[type(jobs[0])].measure(jobs, seconds)
+                    self._paces[type(jobs[0])].measure(jobs, own_s)
             self._observer.batch(len(jobs), seconds)
 
     def _timed(self, batch: Sequence[_Waiting[JobT]]) -> float:
