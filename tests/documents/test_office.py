@@ -408,6 +408,37 @@ def test_entities_of_its_own_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('<a:pPr lvl="1" algn="l" rtl="0"/>', '<a:pPr lvl="1" algn="r" rtl="1"/>'),
+        ('<a:pPr algn="ctr"><a:buNone/></a:pPr>', '<a:pPr algn="ctr" rtl="1"><a:buNone/></a:pPr>'),
+        ("", ""),
+    ],
+)
+def test_slides_of_a_language_from_right_to_left(before: str, after: str) -> None:
+    data = pptx(f"<a:p>{before}<a:r><a:t>One</a:t></a:r></a:p>")
+
+    def slide(language: str) -> str:
+        return translated(data, {"One": "X"}, "ppt/slides/slide1.xml", name="a.pptx", tgt_language=language)
+
+    assert f"<a:p>{after}<a:r>" in slide("ar")
+    assert f"<a:p>{before}<a:r>" in slide("de")
+
+
+def test_defaults_of_slides_turn_as_well() -> None:
+    master = '<p:titleStyle><a:lvl1pPr rtl="0"><a:buNone/></a:lvl1pPr><a:lvl2pPr algn="l"/></p:titleStyle>'
+    types = {
+        "p.xml": "presentationml.presentation.main+xml", "m.xml": "presentationml.slideMaster+xml",
+        "s.xml": "presentationml.slide+xml",
+    }  # fmt: skip
+    parts = {"m.xml": master, "s.xml": "<a:p><a:r><a:t>One</a:t></a:r></a:p>"}
+    wrapped = {name: f"<x {NAMESPACES}>{content}</x>" for name, content in parts.items()}
+    data = office(types, {"p.xml": "<p/>", **wrapped})
+    turned = translated(data, {"One": "X"}, "m.xml", name="a.pptx", tgt_language="he")
+    assert '<a:lvl1pPr rtl="1" algn="r"><a:buNone/></a:lvl1pPr><a:lvl2pPr algn="r" rtl="1"/>' in turned
+
+
+@pytest.mark.parametrize(
     ("default", "turned"),
     [
         ("<w:pPrDefault/>", "<w:pPrDefault><w:pPr><w:bidi/></w:pPr></w:pPrDefault>"),
