@@ -179,7 +179,7 @@ def test_a_folder_of_documents_and_texts(folder: Path, transduce: Callable[..., 
     (source / "bad.xml").unlink()
     assert says(transduce(*translate).err, "error:", "shards")  # it was begun with others
     shutil.rmtree(out)
-    assert says(transduce(*translate).err, "3 shards")
+    assert says(transduce(*translate).err, "3 files translated")
     shards = json.loads((out / "manifest.json").read_text())["shards"]
     assert [(each["name"], each["lines"], "report" in each) for each in shards] == [
         ("a.html", 1, True), ("c.txt", 1, False), ("d.en", 1, False),
