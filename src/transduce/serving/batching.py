@@ -247,10 +247,10 @@ class Batcher(Generic[JobT]):
             started = [each for each in batch if each.future.set_running_or_notify_cancel()]
             for _ in range(len(batch) - len(started)):
                 self._observer.dropped("cancelled")
-            former.n_before, former.free_at = len(started), 0.0
+            former.n_before = len(started)
             if not started:
+                former.free_at = 0.0
                 continue
-            former.free_at = math.inf
             seconds = self._compute.run(partial(self._timed, started), urgency=urgency)
             own_s = seconds / len(lane.formers)  # as if all threads had worked at it
             jobs = [each.job for each in started]

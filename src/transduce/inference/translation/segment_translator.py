@@ -255,7 +255,7 @@ class SegmentTranslator(TrainedModel):
         beam = DecodingOptions(n_best=search.beam_size).applied_to(search)
         segments: dict[int, TranslatedSegment] = {}
         faulty = list[int]()
-        first = search if self._terms is None else beam  # which costs nothing, and often has the terms
+        first = search if self._terms is None else beam  # takes longer, but one of these may have the terms
         for index, result, candidates in found(range(len(texts)), first):
             segments[index] = self._segment_text.chosen(inputs[index], result, candidates, n_best=search.n_best)
             if any(each.fault for each in candidates):
