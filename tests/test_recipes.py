@@ -102,9 +102,9 @@ def test_the_settings_in_the_documentation_fit_their_recipes() -> None:
         read_recipe(root / recipe, [value for flag, value in pairwise(words) if flag == "--set"])
 
 
-def test_the_settings_beside_the_experiments_fit_the_recipe() -> None:
+def test_the_settings_in_the_notebook_fit_the_recipe() -> None:
     root = Path(__file__).parents[1]
-    page = (root / "docs" / "experiments.md").read_text(encoding="utf-8")
+    page = (root / "notebook" / "translation.md").read_text(encoding="utf-8")
     spans = re.findall(r"`([^`|]+)`", re.sub(r"```.*?```", "", page, flags=re.DOTALL))
     lists = [span.split() for span in spans if re.fullmatch(r"([a-z]+\.\w+=\S+\s*)+", span)]
     assert any(len(words) > 5 for words in lists)
