@@ -83,7 +83,7 @@ def test_every_recipe_in_the_folder_can_be_read() -> None:
         assert isinstance(read_recipe(path), RunConfig), path
 
 
-@pytest.mark.parametrize("page", ["docs/usage.md", "docs/data.md"])
+@pytest.mark.parametrize("page", ["docs/train.md", "docs/data.md", "docs/parsing.md"])
 def test_every_recipe_in_the_documentation_can_be_read(page: str, tmp_path: Path) -> None:
     text = (Path(__file__).parents[1] / page).read_text(encoding="utf-8")
     recipes = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
