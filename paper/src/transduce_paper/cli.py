@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["paper"]
 
+FIGURES_OF_ATTENTION = ("figure3", "figure4", "figure5")
+
 
 def paper(
     name: Annotated[
@@ -70,6 +72,14 @@ def paper(
     sentence: Annotated[
         str | None, Option(help="Show this sentence in the attention figures, beside the paper's.", show_default=False)
     ] = None,
+    model: Annotated[
+        Path | None,
+        Option(
+            metavar="FOLDER",
+            help="Show this model, which translates from English, in figures 3 to 5, in place of one trained for them.",
+            show_default=False,
+        ),
+    ] = None,
     treebank: TreebankOption = None,
     data: DataOption = None,
     device: DeviceOption = "auto",
@@ -97,6 +107,8 @@ def paper(
         _require_table3_rows(name, rows)
     if jobs > 1 and "table3" not in names:
         raise ConfigError(f"--jobs {jobs} is for the runs of table3, got it with {quoted(name)}")
+    if model is not None and name not in FIGURES_OF_ATTENTION:
+        raise ConfigError(f"--model is shown in figures 3 to 5, got it with {quoted(name)}")
     _require_inputs(names, scale, treebank, sentence)
     reports = out if scale == "cpu" else out / scale
     for option, folder in (("--out", out), ("--work", work or out / "work")):
@@ -120,7 +132,7 @@ def paper(
     for each in names:
         echo(f"{each}:")
         try:
-            report = ARTEFACTS[each](experiments, Request(sentence, treebank, rows, jobs))
+            report = ARTEFACTS[each](experiments, Request(sentence, treebank, rows, model, jobs))
         except Stopped:
             echo(f"stopped; run the same command again to continue with {each}")
             return stop.exit_code
