@@ -62,7 +62,7 @@ class FigureInputs:
                 "How it was measured. The model has",
                 f"{model['n_encoder_layers']} + {model['n_decoder_layers']} layers of {model['n_heads']} heads,",
                 f"d_model {model['d_model']}, {model['norm']}-norm,",
-                f"trained on {corpus_description(record.config['data'])} for {record.updates:,} updates"
+                f"trained on {corpus_description(record.config['data'])}, for {record.updates:,} updates"
                 f" ({training['optimiser']})."
                 if record.updates
                 else f"and was trained elsewhere ({record.name}).",
