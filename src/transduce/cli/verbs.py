@@ -29,7 +29,7 @@ VERBS: Mapping[str, str] = {
     name: f"{name}:{name}"
     for name in (
         "demo", "init", "prepare", "train", "average", "shortlist", "translate", "align", "distil", "rank", "score",
-        "evaluate", "parse", "parseval", "model", "attention", "generate", "fill", "perplexity", "read", "transcribe",
+        "evaluate", "sweep", "parse", "parseval", "model", "attention", "generate", "fill", "perplexity", "read", "transcribe",
         "serve", "export", "doctor",
     )
 } | {"import": "import_model:import_", "corpus": "corpus:app", "memory": "memory:app"}  # fmt: skip
