@@ -24,25 +24,7 @@ PAGES = sorted(
     [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("notebook/**/*.md"), *ROOT.glob("paper/**/*.md")]
 )
 # Pages that may be linked before they exist.
-LATER = (
-    "CHANGELOG.md",
-    "CONTRIBUTING.md",
-    "docs/glossary.md",
-    "docs/paper-to-code.md",
-    *(
-        f"notebook/{name}.md"
-        for name in (
-            "alignment",
-            "beyond-text",
-            "documents-and-terms",
-            "exchange",
-            "generation",
-            "language-models",
-            "server-fairness",
-            "training",
-        )
-    ),
-)
+LATER = ("CHANGELOG.md", "CONTRIBUTING.md", "docs/glossary.md", "docs/paper-to-code.md")
 PLOT = ROOT / "benchmarks" / "plot_results.py"
 FOLDERS = "src|tests|docs|notebook|benchmarks|recipes|scripts|paper"
 HOMES = (ROOT, ROOT / "src" / "transduce", ROOT / "paper" / "src")
