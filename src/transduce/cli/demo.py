@@ -41,7 +41,15 @@ def demo(
     device: options.Device = "auto",
     json: options.Json = False,
 ) -> int:
-    """Train a small Transformer from scratch; print its BLEU and examples, and draw its attention."""
+    """Train a small translator in minutes, and print what it does.
+
+    Trains on a built-in grammar of English and German, or on a corpus; prints BLEU and examples, and draws the
+    attention as an HTML page.
+
+    Examples:
+        transduce demo
+        transduce demo --minutes 15 --corpus multi30k
+    """
     from transduce.cli.progress import DownloadProgress, TrainingProgress
     from transduce.cli.signals import StopRequest
     from transduce.demo import demo_config, fetch_missing, run_demo

@@ -78,11 +78,15 @@ def evaluate(
     engine: options.Engine = "auto",
     json: options.Json = False,
 ) -> None:
-    """Translate a test set and score it with sacreBLEU and chrF. Lines are not split by default.
+    """Translate a test set and score it by sacreBLEU and chrF.
 
-    Models of images and audio are scored by the error rates of the texts that they find (--media).
-    Tokenised BLEUs are added on request, and where papers report them:
+    Lines are not split into sentences unless --split is given. Models of images and audio are scored by the error
+    rates of the texts that they find (--media). Tokenised BLEUs are added on request, and where papers report them:
     multi30k_bleu for Multi30k, paper_bleu for newstest.
+
+    Examples:
+        transduce evaluate runs/my/model --src test.en --ref test.de
+        transduce evaluate runs/my/model --text multi30k/test_2017_flickr
     """
     with command_imports():
         from transduce.corpora import data_folders, find_text, text_named

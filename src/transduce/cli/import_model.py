@@ -19,6 +19,7 @@ def import_(
     source: Annotated[
         Path,
         Argument(
+            metavar="SOURCE",
             help="A Marian model: a folder of the Hugging Face Hub's layout (OPUS-MT), or model.npz.",
             show_default=False,
         ),
@@ -29,7 +30,13 @@ def import_(
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Import a Marian model, so that it can be used as if it had been trained here, and check it."""
+    """Import a Marian model, such as one of OPUS-MT, and check it.
+
+    It can then be used as if it had been trained here.
+
+    Examples:
+        transduce import opus-mt-en-de --out en-de
+    """
     from transduce.config import canonical_direction
 
     if direction is not None:

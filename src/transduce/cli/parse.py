@@ -58,9 +58,13 @@ def parse(
     engine: options.Engine = "auto",
     json: options.Json = False,
 ) -> None:
-    """Parse sentences from stdin, one per line with spaces between words, to one Penn tree per line.
+    """Parse English sentences to trees in Penn brackets.
 
-    On a terminal, type sentences at a prompt.
+    Reads stdin, a sentence in each line with spaces between words (--raw reads plain text), and writes a tree in each
+    line. On a terminal, type sentences at a prompt.
+
+    Examples:
+        transduce parse runs/parser/model --raw < text.en
     """
     with command_imports():
         from transduce.files import open_binary, write_text

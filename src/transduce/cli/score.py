@@ -67,9 +67,13 @@ def score(
     engine: options.Engine = "auto",
     json: options.Json = False,
 ) -> None:
-    """Score translations against references with sacreBLEU and chrF, and on request with tokenised BLEUs.
+    """Score translations against references by sacreBLEU and chrF.
 
     With --model and --src, by the model's log-probabilities instead, a line for each translation.
+
+    Examples:
+        transduce score new.de --ref test.de
+        transduce score new.de --ref test.de --against old.de
     """
     if model is not None or src is not None:
         if model is None or src is None or any((ref, against, paper_bleu, multi30k_bleu, language, tokenize)):

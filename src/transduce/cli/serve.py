@@ -102,9 +102,14 @@ def serve(
     precision: options.Precision = "fp32",
     engine: options.Engine = "auto",
 ) -> None:
-    """Serve models over HTTP: LibreTranslate's API, DeepL's under /v2, and a page at /.
+    """Serve models over HTTP, with a page for browsers at /.
 
-    Prints the address when it is ready. SIGTERM ends it after the requests that it has accepted.
+    It has LibreTranslate's API, and DeepL's under /v2. Prints the address when it is ready. SIGTERM ends it after the
+    requests that it has accepted.
+
+    Examples:
+        transduce serve runs/my/model
+        transduce serve runs/en-de/model runs/de-en/model --host 0.0.0.0 --keys keys.toml
     """
     require_model_folders(folders)
     try:

@@ -30,7 +30,8 @@ __all__ = ["train"]
 
 def train(
     recipe: Annotated[
-        Path | None, Argument(help="The TOML recipe; not needed with --resume, nor with --from and --tmx.")
+        Path | None,
+        Argument(metavar="RECIPE", help="The TOML recipe; not needed with --resume, nor with --from and --tmx."),
     ] = None,
     out: Annotated[Path | None, Option(help="Write the run to this folder. Default: runs/<recipe>-<time>.")] = None,
     resume: Annotated[bool, Option("--resume", help="Resume the run in --out.")] = False,
@@ -81,12 +82,20 @@ def train(
     device: options.Device = "auto",
     json: options.Json = False,
 ) -> int:
-    """Train a model: prepare the text, train, average checkpoints, evaluate. Sections 5 and 6.1.
+    """Train a model by a recipe, or fine-tune one on your files.
+
+    Prepares the text, trains, averages checkpoints and evaluates (sections 5 and 6.1 of the paper). Ctrl-C saves and
+    stops; --resume goes on.
 
     With --from and --tmx, --po or --xliff, a translator learns from these pairs without a recipe: at a low rate, with
     its old text mixed in; the dev sets of both are translated before and after. --minutes then plans the run.
 
-    Distributed training: torchrun --nproc-per-node N -m transduce train ...
+    Several processes: torchrun --nproc-per-node N -m transduce train ...
+
+    Examples:
+        transduce train my.toml --out runs/my
+        transduce train --resume --out runs/my
+        transduce train --from runs/my/model --tmx new.tmx --out runs/new
     """
     from transduce.cli.progress import TrainingProgress
     from transduce.cli.signals import StopRequest

@@ -203,9 +203,15 @@ def translate(
     engine: options.Engine = "auto",
     json: options.Json = False,
 ) -> None:
-    """Translate text line by line, from stdin to stdout or between files, a document, or many files at once.
+    """Translate lines of text, documents or whole folders.
 
-    On a terminal, type sentences at a prompt.
+    Reads stdin and writes stdout unless --in and --out name files. On a terminal, type sentences at a prompt. More:
+    transduce help documents, terms, memory, engines.
+
+    Examples:
+        echo 'The dog sleeps.' | transduce translate runs/my/model
+        transduce translate runs/my/model --in new.en --out new.de
+        transduce translate runs/my/model --in report.docx --out report.de.docx
     """
     require_model_folders(folders, rerank, draft, reward_model, text_usage="--in {}")
     options.require_best_of(
