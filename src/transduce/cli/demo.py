@@ -119,6 +119,7 @@ def _print_result(result: DemoResult, data: DataConfig) -> None:
         print_line()
         print_line(heading)
         print_scores(result.scores)
+    echo("for your own text: transduce help own-text")
     print_line()
     if result.page is not None:
         print_line(f"attention page: {result.page}")

@@ -57,6 +57,7 @@ def evaluate(
             help="Of a model of images or audio: read the files of this list instead, each line a file name TAB its "
             "text.",
             show_default=False,
+            rich_help_panel=options.TEXT,
         ),
     ] = None,
     data: options.Data = None,

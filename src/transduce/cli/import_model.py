@@ -9,6 +9,7 @@ from typer import Argument, BadParameter, Option
 
 from transduce.cli import options
 from transduce.cli.imports import command_imports
+from transduce.cli.next_commands import command
 from transduce.cli.output import echo, print_json, print_line
 from transduce.cli.paths import require_folder, require_utf8_name
 
@@ -53,4 +54,4 @@ def import_(
     if json:
         print_json(report.as_json())
     else:
-        print_line(f"imported {report.parameters:,} parameters; use: transduce translate {out}")
+        print_line(f"imported {report.parameters:,} parameters; use: {command('translate', out)}")

@@ -62,7 +62,10 @@ def init(
     ] = 60.0,
     out: Annotated[Path, Option(help="Write the recipe to this file, and its text beside it.")] = Path("my.toml"),
     max_dropped_share: Annotated[
-        float, Option(min=0, max=1, help="Let cleaning drop at most this fraction of the pairs.")
+        float,
+        Option(
+            min=0, max=1, help="Let cleaning drop at most this fraction of the pairs.", rich_help_panel=options.TEXT
+        ),
     ] = 0.3,
     device: options.Device = "auto",
     json: options.Json = False,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -47,7 +48,11 @@ def build(
     n_pairs = write_memory(out, (pairs_of_file(each, src, tgt) for each in files), src_language=src, tgt_language=tgt)
     if not n_pairs:
         echo(f"warning: {out} has no pair; name files with translations from {src} to {tgt}")
-    print_json({"pairs": n_pairs, "memory": str(out)}) if json else print_line(f"{out}: {n_pairs:,} pairs")
+    if json:
+        print_json({"pairs": n_pairs, "memory": str(out)})
+        return
+    print_line(f"{out}: {n_pairs:,} pairs")
+    echo(f"next: transduce translate MODEL --in FILE --out NEW --memory {quote(str(out))}")
 
 
 @app.command("search", cls=Verb)

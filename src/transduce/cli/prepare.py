@@ -8,6 +8,7 @@ from typing import Annotated
 from typer import Argument, Option
 
 from transduce.cli import options
+from transduce.cli.next_commands import command
 from transduce.cli.output import echo, print_json, print_line
 from transduce.cli.paths import require_folder
 from transduce.cli.recipe_paths import paths_in_recipe
@@ -73,3 +74,4 @@ def prepare(
         )
     else:
         print_line(f"prepared: {out}")
+        echo(f"next: {command('train', recipe, '--store', out)}")

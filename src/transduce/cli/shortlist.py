@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 from typer import Argument, Option
@@ -47,3 +48,4 @@ def shortlist(
         print_json({"folder": str(out), "candidates": n_candidates, "frequent": n_frequent})
     else:
         print_line(f"shortlist: {out}")
+        echo(f"next: transduce translate MODEL --shortlist {quote(str(out))}")

@@ -15,7 +15,7 @@ from transduce.cli import options
 from transduce.cli.fine_tuning import FineTuning, Mix, changes_of
 from transduce.cli.machine import chosen_device
 from transduce.cli.model_folders import require_model_folder
-from transduce.cli.next_commands import uses_of
+from transduce.cli.next_commands import uses_of_trained
 from transduce.cli.output import echo, echo_stopped, print_json, print_line, print_scores
 from transduce.cli.pair_files import Po, Tmx, Xliff, given_files
 from transduce.cli.paths import require_folder, require_utf8_name
@@ -48,7 +48,10 @@ def train(
     po: Po = None,
     xliff: Xliff = None,
     mix: Mix = None,
-    store: Annotated[Path | None, Option(help="Use this prepared folder instead of preparing the text.")] = None,
+    store: Annotated[
+        Path | None,
+        Option(help="Use this prepared folder instead of preparing the text.", rich_help_panel=options.TEXT),
+    ] = None,
     data: options.Data = None,
     treebank: options.Treebank = None,
     minutes: Annotated[
@@ -71,13 +74,24 @@ def train(
             metavar="stop|skip:N",
             help="Stop on a non-finite loss or gradient, or skip at most N such updates in the whole run.",
             show_default=False,
+            rich_help_panel=options.RECOVERY,
         ),
     ] = None,
     shard: Annotated[
-        bool, Option("--shard", help="With torchrun: shard the model and the optimiser across processes (FSDP2).")
+        bool,
+        Option(
+            "--shard",
+            help="With torchrun: shard the model and the optimiser across processes (FSDP2).",
+            rich_help_panel=options.SPEED,
+        ),
     ] = False,
     break_lock: Annotated[
-        bool, Option("--break-lock", help="Take over the lock left by a dead process on another machine.")
+        bool,
+        Option(
+            "--break-lock",
+            help="Take over the lock left by a dead process on another machine.",
+            rich_help_panel=options.RECOVERY,
+        ),
     ] = False,
     device: options.Device = "auto",
     json: options.Json = False,
@@ -173,8 +187,8 @@ def train(
     for change in found:
         print_line(str(change))
     print_line(f"model: {result.model_folder}")
-    if result.model_folder is not None and config.data.task == "translation":
-        for line in uses_of(result.model_folder):
+    if result.model_folder is not None:
+        for line in uses_of_trained(result.model_folder, config.data):
             echo(line)
     return 0
 

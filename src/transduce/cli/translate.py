@@ -58,8 +58,8 @@ def translate(
         str,
         Option(
             metavar="NAME",
-            help="Read the input as a document of this format (docx, html, po ...), of which all but the texts stays, "
-            "or as lines of text (text). auto finds it by the name of a file, or by its content; stdin has lines.",
+            help="Read the input as a document of this format (docx, html, po ...), or as lines of text (text). auto "
+            "goes by the name of a file, or its content; stdin has lines.",
         ),
     ] = AUTO,
     out: Annotated[
@@ -70,20 +70,55 @@ def translate(
             "same name in this folder; those of a pattern to this folder. Default: stdout.",
         ),
     ] = None,
+    terms: Annotated[
+        Path | None,
+        Option(
+            metavar="FILE",
+            help="Prefer translations with these terms: SOURCE TAB TARGET in each line, or TBX.",
+            show_default=False,
+        ),
+    ] = None,
+    terms_hard: Annotated[
+        bool,
+        Option(
+            "--terms-hard",
+            help="With --terms: search for a translation that has them all.",
+            rich_help_panel=options.TERMS,
+        ),
+    ] = False,
+    avoid: Annotated[
+        Path | None,
+        Option(
+            metavar="FILE",
+            help="Write none of these phrases, one in each line.",
+            show_default=False,
+            rich_help_panel=options.TERMS,
+        ),
+    ] = None,
+    memory: Annotated[
+        Path | None,
+        Option(
+            metavar="FILE",
+            help="Take the translations of texts that this file has: of memory build, which opens at once, or TMX, "
+            "XLIFF, PO or TSV. --json names similar ones.",
+            show_default=False,
+        ),
+    ] = None,
     report: Annotated[
         Path | None,
         Option(
             metavar="FILE",
             help="Write to this file, as JSON, how many texts of a document were translated, which were not, and why.",
             show_default=False,
+            rich_help_panel=options.DOCUMENTS,
         ),
     ] = None,
     review: Annotated[
         Path | None,
         Option(
             metavar="FILE",
-            help="Write a page (HTML) for a person who looks at the translations, with what may be wrong; its edits "
-            "are saved as TMX, for memory build and train --from --tmx.",
+            help="Write a page (HTML) for a person who corrects the translations; its edits are saved as TMX, for "
+            "memory build and train --from --tmx.",
             show_default=False,
         ),
     ] = None,
@@ -91,10 +126,16 @@ def translate(
         Wanted,
         Option(
             help="Of a document with translations (PO, XLIFF), translate texts without one, also those that it calls "
-            "unsure, or all."
+            "unsure, or all.",
+            rich_help_panel=options.DOCUMENTS,
         ),
     ] = "empty",
-    trust: Annotated[bool, Option("--trust", help="Do not mark translations in such a document as unsure.")] = False,
+    trust: Annotated[
+        bool,
+        Option(
+            "--trust", help="In such a document, do not mark translations as unsure.", rich_help_panel=options.DOCUMENTS
+        ),
+    ] = False,
     decoding: DecodingOptions = NO_CHANGES,
     alignment: Annotated[
         bool,
@@ -102,6 +143,7 @@ def translate(
             "--alignment",
             help="Write after each translation a TAB and which of its words belong to which of the source: pairs such "
             "as 0-0 1-2, source-target, of words between spaces (Pharaoh format).",
+            rich_help_panel=options.SEARCH,
         ),
     ] = False,
     buffer: Annotated[
@@ -112,6 +154,7 @@ def translate(
             help="Read this many lines before translating; 1 answers each line at once, more is faster. Default: "
             f"{BUFFER_LINES:,}; with several workers {BUFFER_LINES_OF_WORKER} for each.",
             show_default=False,
+            rich_help_panel=options.SPEED,
         ),
     ] = None,
     workers: Annotated[
@@ -129,6 +172,7 @@ def translate(
             metavar="ADDRESS",
             help="Translate the files of a pattern on this Ray cluster; 'local' starts one with --workers processors.",
             show_default=False,
+            rich_help_panel=options.SPEED,
         ),
     ] = None,
     prefix: Annotated[
@@ -136,14 +180,18 @@ def translate(
         Option(
             help="Begin each translation with this text; its last word may be continued, unless a space follows it.",
             show_default=False,
+            rich_help_panel=options.SEARCH,
         ),
     ] = "",
-    no_split: Annotated[bool, Option("--no-split", help="Do not split long lines into sentences.")] = False,
+    no_split: Annotated[
+        bool, Option("--no-split", help="Do not split long lines into sentences.", rich_help_panel=options.SEARCH)
+    ] = False,
     shortlist: Annotated[
         Path | None,
         Option(
             help="Score only the likely target tokens, those of this folder of transduce shortlist; with --draft, only "
-            "for drafts, so that the result is the same."
+            "for drafts, so that the result is the same.",
+            rich_help_panel=options.SPEED,
         ),
     ] = None,
     draft: Annotated[
@@ -153,39 +201,27 @@ def translate(
             help="Let this smaller model draft tokens, which MODEL verifies several at a time: greedy search, or "
             "--sample, with the same result.",
             show_default=False,
+            rich_help_panel=options.SPEED,
         ),
     ] = None,
     draft_tokens: Annotated[
-        int, Option(min=1, max=MAX_DRAFT_TOKENS, help="With --draft: tokens that are drafted for a pass, at most.")
+        int,
+        Option(
+            min=1,
+            max=MAX_DRAFT_TOKENS,
+            help="With --draft: tokens that are drafted for a pass, at most.",
+            rich_help_panel=options.SPEED,
+        ),
     ] = N_DRAFTED,
     draft_probability: Annotated[
         float,
-        Option(min=0, max=1, help="With --draft: a draft ends after a token to which SMALL gives less than this."),
+        Option(
+            min=0,
+            max=1,
+            help="With --draft: a draft ends after a token to which SMALL gives less than this.",
+            rich_help_panel=options.SPEED,
+        ),
     ] = MIN_DRAFT_PROBABILITY,
-    terms: Annotated[
-        Path | None,
-        Option(
-            metavar="FILE",
-            help="Take the hypothesis that translates these terms as listed: SOURCE TAB TARGET in each line, or TBX.",
-            show_default=False,
-        ),
-    ] = None,
-    terms_hard: Annotated[
-        bool, Option("--terms-hard", help="With --terms: search for a translation that has them all.")
-    ] = False,
-    avoid: Annotated[
-        Path | None,
-        Option(metavar="FILE", help="Write none of these phrases, one in each line.", show_default=False),
-    ] = None,
-    memory: Annotated[
-        Path | None,
-        Option(
-            metavar="FILE",
-            help="Take the translations of texts that this file has: of memory build, which opens at once, or TMX, "
-            "XLIFF, PO or TSV. --json names similar ones.",
-            show_default=False,
-        ),
-    ] = None,
     best_of: options.BestOf = None,
     reward_model: options.RewardModelFolder = None,
     rerank: options.Rerank = None,
@@ -205,8 +241,8 @@ def translate(
 ) -> None:
     """Translate lines of text, documents or whole folders.
 
-    Reads stdin and writes stdout unless --in and --out name files. On a terminal, type sentences at a prompt. More:
-    transduce help documents, terms, memory, engines.
+    Reads stdin and writes stdout unless --in and --out name files. On a terminal, type sentences at a prompt. Topics
+    of transduce help: documents, terms, memory, engines.
 
     Examples:
         echo 'The dog sleeps.' | transduce translate runs/my/model
