@@ -475,6 +475,7 @@ def test_every_verb_and_flag_is_known() -> None:
             "--text",
             "--tokenize",
         ],
+        "help": [],
         "import": ["--direction", "--json", "--out"],
         "init": [
             "--data",

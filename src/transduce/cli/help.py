@@ -11,10 +11,23 @@ from transduce.errors import ConfigError, quoted
 __all__ = ["help"]
 
 
+def _known() -> list[str]:
+    """Return what a shell completes."""
+    from transduce.cli.topics import TOPICS
+    from transduce.cli.verbs import VERBS
+
+    return sorted({*TOPICS, *VERBS})
+
+
 def help(
     words: Annotated[
         list[str] | None,
-        Argument(metavar="VERB or TOPIC", help="What to explain. Default: all verbs.", show_default=False),
+        Argument(
+            metavar="VERB or TOPIC",
+            help="What to explain. Default: all verbs.",
+            autocompletion=_known,
+            show_default=False,
+        ),
     ] = None,
 ) -> int:
     """Explain a verb or a topic; without either, show all of them.

@@ -13,7 +13,7 @@ from typing import Any
 from typer import Exit, echo, style
 from typer.core import TyperArgument, TyperGroup, TyperOption
 
-__all__ = ["VerbGroup", "parts_of", "usage_pieces", "write_description", "write_list", "write_parameters"]
+__all__ = ["VerbGroup", "panels_of", "parts_of", "usage_pieces", "write_description", "write_parameters"]
 
 EXAMPLES = "Examples:\n"
 SUMMARY_WIDTH = 64  # of the line that describes a verb
@@ -87,14 +87,21 @@ def write_description(formatter: Any, help: str | None) -> None:
 
 def write_parameters(ctx: Any, formatter: Any, parameters: Sequence[Any]) -> None:
     """Write the arguments and options of a verb: those without a panel first."""
+    for heading, rows in panels_of(ctx, parameters).items():
+        write_list(formatter, heading, rows)
+
+
+def panels_of(ctx: Any, parameters: Sequence[Any]) -> dict[str, list[tuple[str, str]]]:
+    """Return the names of arguments and options, and what they mean, by headings."""
     arguments = [each for each in parameters if isinstance(each, TyperArgument)]
     options = [each for each in parameters if isinstance(each, TyperOption) and not each.hidden]
     panels: dict[str, list[Any]] = {"Arguments": arguments, "Options": []}
     for each in options:
         panel = each.rich_help_panel if len(options) > FEW_OPTIONS else None
         panels.setdefault(panel or "Options", []).append(each)
-    for panel, members in panels.items():
-        write_list(formatter, panel, ((_name_of(each, ctx), _help_of(each, ctx)) for each in members))
+    return {
+        panel: [(_name_of(each, ctx), _help_of(each, ctx)) for each in members] for panel, members in panels.items()
+    }
 
 
 def write_list(formatter: Any, heading: str, rows: Iterable[tuple[str, str]]) -> None:

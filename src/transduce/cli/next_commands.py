@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 __all__ = ["command", "uses_of", "uses_of_trained"]
 
+FILES = {"read": " IMAGE", "transcribe": " AUDIO"}  # what these verbs need beside a model
+
 
 def command(*words: str | Path) -> str:
     """Return a command line of ``transduce``.
@@ -28,7 +30,8 @@ def uses_of(model: Path, memories: Sequence[Path] = (), *, first: str = "next") 
     return [
         f"{first}: {command('translate', model)}",
         "      with --in FILE --out NEW: a text, a document, a folder (transduce help documents)",
-        f"      with --memory {memory} --terms TERMS.tsv: your translations and terms (transduce help memory, terms)",
+        f"      with --memory {memory}: your translations; opened at once if transduce memory build has read them",
+        "      with --terms TERMS.tsv: your terms (transduce help terms)",
         f"  or: {command('serve', model)}",
     ]
 
@@ -39,4 +42,5 @@ def uses_of_trained(model: Path, data: DataConfig) -> list[str]:
 
     if data.task == "translation":
         return uses_of(model)
-    return [f"next: transduce {task_named(data.task).use(data).verb} {shlex.quote(str(model))}"]
+    verb = task_named(data.task).use(data).verb
+    return [f"next: transduce {verb} {shlex.quote(str(model))}{FILES.get(verb, '')}"]

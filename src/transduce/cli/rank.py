@@ -62,7 +62,7 @@ def rank(
     recipe with data.task = "reward" reads it as data.train_prompts.
 
     Examples:
-        transduce rank runs/my/model --src train.en --ref train.de --out rankings.jsonl
+        transduce rank runs/my/model --src train.en --ref train.de --out ranked.jsonl
     """
     with command_imports():
         from transduce.corpora import read_aligned_files

@@ -14,10 +14,10 @@ Train a translator on your own text.
   transduce train my.toml --out runs/my
   transduce translate runs/my/model --in new.en --out new.de
 
-init takes two aligned files, --tsv (source TAB target), --tmx, --po or --xliff;
---direction en-de names the languages. It holds out dev and test text, and
-writes a recipe whose comments say what you may change. transduce doctor my.en
-my.de reports faults of the text first. A trained model learns from new pairs:
+init takes two aligned files, or --tsv (source TAB target), --tmx, --po,
+--xliff; --direction en-de names the languages. It holds out dev and test text,
+and writes a recipe with comments on what you may change. Look for faults of
+the text by transduce doctor my.en my.de. A trained model learns from new pairs:
 
   transduce train --from runs/my/model --tmx new.tmx --out runs/new
 """,
@@ -116,13 +116,14 @@ results as JSON, which programs can rely on.
     "environment": """\
 Environment variables.
 
-  TRANSDUCE_DATA       a folder with corpora, searched after --data
-  TRANSDUCE_ENGINE     native or torch, where --engine is auto
-  TRANSDUCE_ISA        kernels of the engine in C: amx, avx512, avx2, neon, portable
-  TRANSDUCE_LIBRARY    the file of the engine in C, instead of the one installed
-  TRANSDUCE_TRACEBACK  1 prints the traceback of an unexpected error
-  XDG_CACHE_HOME       downloads and histories are in its folder transduce
-  OMP_NUM_THREADS      threads of a process
-  CUDA_VISIBLE_DEVICES GPUs that may be used
+  TRANSDUCE_DATA        a folder with corpora, searched after that of --data
+  TRANSDUCE_ENGINE      native or torch, where --engine is auto
+  TRANSDUCE_ISA         code of the engine in C: amx, avx512, avx2, neon,
+                        portable; by default the best that the processor runs
+  TRANSDUCE_LIBRARY     the file of the engine in C, in place of the installed
+  TRANSDUCE_TRACEBACK   1 prints the traceback of an unexpected error
+  XDG_CACHE_HOME        downloads and histories are in its folder transduce
+  OMP_NUM_THREADS       threads of a process
+  CUDA_VISIBLE_DEVICES  the GPUs that may be used
 """,
 }  # fmt: skip

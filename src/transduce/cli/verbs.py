@@ -41,7 +41,7 @@ ENTRY_POINTS = "transduce.verbs"
 # Verbs of this project in a distribution of their own, with its name.
 ELSEWHERE: Mapping[str, str] = {"paper": "transduce-paper"}
 
-HELP = 'Train Transformers on your own text, translate, evaluate and serve: "Attention Is All You Need", as a program.'
+HELP = 'Train, use and serve the Transformer of "Attention Is All You Need".'
 OTHERS = "From other packages"
 
 
@@ -55,7 +55,7 @@ class _Verbs(VerbGroup):
         self.write_verbs(formatter, {**GROUPS, OTHERS: [name for name in self.commands if name not in VERBS]})
         write_parameters(ctx, formatter, self.get_params(ctx))
         formatter.write_paragraph()
-        formatter.write_text(f"transduce help VERB tells more, and so does transduce help with {', '.join(TOPICS)}.")
+        formatter.write_text(f"Help on a verb or a topic: transduce help NAME. Topics: {', '.join(TOPICS)}.")
 
     def invoke(self, ctx: Any) -> Any:
         """Run the verb of a command line."""
