@@ -7,13 +7,13 @@ The docstring of a verb is a line for the overview, paragraphs, and the lines be
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from typer import Exit, echo, style
 from typer.core import TyperArgument, TyperGroup, TyperOption
 
-__all__ = ["VerbGroup", "panels_of", "parts_of", "usage_pieces", "write_description", "write_parameters"]
+__all__ = ["VerbGroup", "panels_of", "parts_of", "usage_pieces", "write_examples", "write_parameters"]
 
 EXAMPLES = "Examples:\n"
 SUMMARY_WIDTH = 64  # of the line that describes a verb
@@ -73,16 +73,11 @@ def usage_pieces(parameters: Iterable[Any], ctx: Any) -> list[str]:
     return [*pieces, *(["[OPTIONS]"] if has_options else [])]
 
 
-def write_description(formatter: Any, help: str | None) -> None:
-    """Write what a verb does, and its examples."""
-    description, examples = parts_of(help)
-    formatter.write_paragraph()
-    with formatter.indentation():
-        formatter.write_text(description)
+def write_examples(formatter: Any, examples: str | None) -> None:
+    """Write command lines, each on a line of its own."""
     if examples:
         with formatter.section(style("Examples", bold=True)):
-            for line in examples:
-                formatter.write(f"  {line}\n")
+            formatter.write("".join(f"  {line}\n" for line in examples.splitlines()))
 
 
 def write_parameters(ctx: Any, formatter: Any, parameters: Sequence[Any]) -> None:
@@ -128,10 +123,7 @@ def _value_of(option: TyperOption, ctx: Any) -> str:
 
 
 def _help_of(parameter: Any, ctx: Any) -> str:
-    return " ".join([parameter.help or "", *_default_of(parameter, ctx)])
-
-
-def _default_of(parameter: Any, ctx: Any) -> Iterator[str]:
-    default = parameter.get_default(ctx, call=False)
-    if parameter.show_default and default not in (None, False, ""):
-        yield f"[default: {default}]"
+    help, default = parameter.help or "", parameter.get_default(ctx, call=False)
+    if not parameter.show_default or default is None or default is False or default == "":
+        return help
+    return f"{help} [default: {f'{default:g}' if isinstance(default, float) else default}]"

@@ -13,7 +13,7 @@ from typing import Any
 
 from typer.main import get_command
 
-from transduce.cli.help_text import panels_of, parts_of, usage_pieces
+from transduce.cli.help_text import panels_of, usage_pieces
 from transduce.cli.topics import TOPICS
 from transduce.cli.verbs import GROUPS, HELP, make_app
 
@@ -48,13 +48,11 @@ def _leaves(words: str, verb: Any) -> Iterator[tuple[str, Any]]:
 def _section(words: str, verb: Any) -> Iterator[str]:
     ctx = verb.context_class(verb, info_name=words)
     parameters = verb.get_params(ctx)
-    description, examples = parts_of(verb.help)
     yield f'.SS "{_text(words)}"'
     yield rf"\fBtransduce {_text(words)}\fR {_text(' '.join(usage_pieces(parameters, ctx)))}"
-    for paragraph in description.split("\n\n"):
+    for paragraph in verb.help.split("\n\n"):
         yield from (".PP", _text(" ".join(paragraph.split())))
-    if examples:
-        yield from (".PP", ".nf", *(f"  {_text(line)}" for line in examples), ".fi")
+    yield from (".PP", ".nf", *(f"  {_text(line)}" for line in verb.epilog.splitlines()), ".fi")
     for rows in panels_of(ctx, parameters).values():
         for name, meaning in rows:
             yield from (".TP", rf"\fB{_text(name)}\fR", _text(" ".join(meaning.split())))

@@ -147,7 +147,7 @@ Precision = Annotated[
     str,
     Option(
         "--precision",
-        metavar="fp32|bf16|int8|auto",
+        metavar="NAME",
         help="Compute in fp32, or faster and less exactly in bf16 or int8; auto takes bf16 where it is fast.",
         rich_help_panel=SPEED,
     ),
