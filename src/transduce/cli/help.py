@@ -23,8 +23,8 @@ def help(
     words: Annotated[
         list[str] | None,
         Argument(
-            metavar="VERB or TOPIC",
-            help="What to explain. Default: all verbs.",
+            metavar="NAME",
+            help="A verb or a topic. Default: all verbs.",
             autocompletion=_known,
             show_default=False,
         ),

@@ -7,6 +7,7 @@ The docstring of a verb is a line for the overview, paragraphs, and the lines be
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -76,7 +77,7 @@ def usage_pieces(parameters: Iterable[Any], ctx: Any) -> list[str]:
 def write_examples(formatter: Any, examples: str | None) -> None:
     """Write command lines, each on a line of its own."""
     if examples:
-        with formatter.section(style("Examples", bold=True)):
+        with formatter.section(_bold("Examples")):
             formatter.write("".join(f"  {line}\n" for line in examples.splitlines()))
 
 
@@ -101,10 +102,15 @@ def panels_of(ctx: Any, parameters: Sequence[Any]) -> dict[str, list[tuple[str, 
 
 def write_list(formatter: Any, heading: str, rows: Iterable[tuple[str, str]]) -> None:
     """Write names with what they mean, below a heading; nothing if there are none."""
-    rows = [(style(name, bold=True), meaning) for name, meaning in rows]
+    rows = [(_bold(name), meaning) for name, meaning in rows]
     if rows:
-        with formatter.section(style(heading, bold=True)):
+        with formatter.section(_bold(heading)):
             formatter.write_dl(rows, col_max=MAX_NAME_WIDTH)
+
+
+def _bold(text: str) -> str:
+    """Return a text in bold, which ``echo`` leaves out where stdout is no terminal."""
+    return text if os.environ.get("TERM") == "dumb" else style(text, bold=True)
 
 
 def _name_of(parameter: Any, ctx: Any) -> str:
