@@ -23,6 +23,7 @@ __all__ = [
     "DEFAULT_RERANK_WEIGHT",
     "MAX_BUFFER_LINES",
     "MAX_SAMPLES",
+    "Avoid",
     "BestOf",
     "Data",
     "Device",
@@ -37,6 +38,7 @@ __all__ = [
     "RerankWeight",
     "RewardModelFolder",
     "Settings",
+    "TermsHard",
     "Treebank",
     "check_minutes",
     "requested_bleus",
@@ -185,6 +187,24 @@ RewardModelFolder = Annotated[
         help="The folder of a reward model, for --best-of.",
         show_default=False,
         rich_help_panel=SEARCH,
+    ),
+]
+TermsHard = Annotated[
+    bool,
+    Option(
+        "--terms-hard",
+        help="With --terms: search for a translation that has them all.",
+        rich_help_panel=TERMS,
+    ),
+]
+Avoid = Annotated[
+    Path | None,
+    Option(
+        "--avoid",
+        metavar="FILE",
+        help="Write none of these phrases, one in each line.",
+        show_default=False,
+        rich_help_panel=TERMS,
     ),
 ]
 PaperBleu = Annotated[

@@ -49,23 +49,8 @@ def serve(
             show_default=False,
         ),
     ] = None,
-    terms_hard: Annotated[
-        bool,
-        Option(
-            "--terms-hard",
-            help="With --terms: search for a translation that has them all.",
-            rich_help_panel=options.TERMS,
-        ),
-    ] = False,
-    avoid: Annotated[
-        Path | None,
-        Option(
-            metavar="FILE",
-            help="Write none of these phrases, one in each line.",
-            show_default=False,
-            rich_help_panel=options.TERMS,
-        ),
-    ] = None,
+    terms_hard: options.TermsHard = False,
+    avoid: options.Avoid = None,
     memory: Annotated[
         list[Path] | None,
         Option(

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import asdict
 from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,20 +18,19 @@ from transduce.cli.line_warnings import LineWarnings
 from transduce.cli.list_counts import ListCounts
 from transduce.cli.model_folders import require_model_folders
 from transduce.cli.models import load_translator
-from transduce.cli.output import STANDARD, json_line
+from transduce.cli.output import STANDARD
 from transduce.cli.paths import require_writable
 from transduce.cli.progress import LineProgress
 from transduce.cli.stdin import input_lines, is_interactive, number_of_lines, typed_lines
 from transduce.cli.text_output import is_terminal, line_writer, require_not_read
+from transduce.cli.translation_lines import output_lines
 from transduce.config import MIN_DRAFT_PROBABILITY, N_DRAFTED, Wanted
 from transduce.config.decoding import NO_CHANGES, DecodingOptions, LoadingOptions
 from transduce.errors import ConfigError
 from transduce.files import open_binary
-from transduce.text.normalise import normalise
 
 if TYPE_CHECKING:
     from transduce.bulk import TranslationJob
-    from transduce.inference import Translation
     from transduce.inference.translation.document_translation import DocumentOptions
 
 __all__ = ["translate"]
@@ -78,23 +75,8 @@ def translate(
             show_default=False,
         ),
     ] = None,
-    terms_hard: Annotated[
-        bool,
-        Option(
-            "--terms-hard",
-            help="With --terms: search for a translation that has them all.",
-            rich_help_panel=options.TERMS,
-        ),
-    ] = False,
-    avoid: Annotated[
-        Path | None,
-        Option(
-            metavar="FILE",
-            help="Write none of these phrases, one in each line.",
-            show_default=False,
-            rich_help_panel=options.TERMS,
-        ),
-    ] = None,
+    terms_hard: options.TermsHard = False,
+    avoid: options.Avoid = None,
     memory: Annotated[
         Path | None,
         Option(
@@ -364,7 +346,7 @@ def translate(
             if reviewed is not None:
                 reviewed.observe(translation)
             counted.observe(translation)
-            output = _output_lines(
+            output = output_lines(
                 number,
                 translation,
                 is_n_best=is_n_best,
@@ -408,31 +390,3 @@ def _require_one_hypothesis(loading: LoadingOptions, decoding: DecodingOptions) 
     others = {"--draft": loading.draft, **flags_of(decoding, "kind")}
     if loading.rerank is not None:
         options.require_alone("--rerank chooses from a beam", others)
-
-
-def _output_lines(
-    number: int, translation: Translation, *, is_n_best: bool, is_json: bool, is_linked: bool, has_memory: bool
-) -> Iterator[str]:
-    """Yield the output lines for one input line."""
-    from transduce.inference.translation.word_links import pharaoh
-
-    if is_json:
-        yield json_line(
-            {
-                "line": number,
-                "source": translation.source,
-                "translation": translation.text,
-                "score": translation.score,
-                "warnings": translation.warnings,
-                "n_best": [{"translation": best.text, "score": best.score} for best in translation.n_best],
-            }
-            | ({"alignment": pharaoh(translation.links)} if is_linked else {})
-            | ({"memory": [asdict(each) for each in translation.matches]} if has_memory else {})
-        )
-    elif is_n_best:
-        for hypothesis in translation.n_best:
-            yield f"{number}\t{hypothesis.score:.4f}\t{normalise(hypothesis.text)}"  # no tab of its own
-    elif is_linked:
-        yield f"{translation.text}\t{pharaoh(translation.links)}"
-    else:
-        yield translation.text
