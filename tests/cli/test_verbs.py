@@ -461,9 +461,11 @@ def test_every_verb_and_flag_is_known() -> None:
             "--workers",
         ],
         "doctor": ["--data", "--json"],
+        "sweep": ["--alpha", "--beam", "--device", "--engine", "--json", "--precision", "--ref", "--src"],
         "evaluate": [
             "--alpha",
             "--beam",
+            "--calibration",
             "--data",
             "--device",
             "--engine",
@@ -481,6 +483,7 @@ def test_every_verb_and_flag_is_known() -> None:
             "--text",
             "--tokenize",
         ],
+        "help": [],
         "import": ["--direction", "--json", "--out"],
         "init": [
             "--data",

@@ -85,11 +85,14 @@ def paper(
     device: DeviceOption = "auto",
     json: JsonOption = False,
 ) -> int:
-    """Reproduce a table or figure of the paper: our numbers beside the printed ones, as Markdown, CSV and SVG.
+    """Reproduce a table or figure of the paper.
 
-    all makes every one but future, and claims.md: each sentence of the paper that was tested, and what came out.
+    Writes our numbers beside the printed ones, as Markdown, CSV and SVG. Trains the models that are missing and
+    resumes interrupted runs. all makes every one but future, and claims.md: each sentence of the paper that was
+    tested, and what came out.
 
-    Trains the models that are missing and resumes interrupted runs.
+    Examples:
+        transduce paper table1
     """
     from transduce.cli import StopRequest, TrainingProgress
     from transduce.config import nearest_name

@@ -59,6 +59,7 @@ def evaluate(
             help="Of a model of images or audio: read the files of this list instead, each line a file name TAB its "
             "text.",
             show_default=False,
+            rich_help_panel=options.TEXT,
         ),
     ] = None,
     data: options.Data = None,
@@ -74,7 +75,11 @@ def evaluate(
     tokenize: Tokenizer = None,
     calibration: Annotated[
         bool,
-        Option("--calibration", help="Also say how sure the model is of the references' tokens, and how often right."),
+        Option(
+            "--calibration",
+            help="Also say how sure the model is of the references' tokens, and how often right.",
+            rich_help_panel=options.SCORES,
+        ),
     ] = False,
     decoding: DecodingOptions = NO_CHANGES,
     rerank: options.Rerank = None,
@@ -84,11 +89,15 @@ def evaluate(
     engine: options.Engine = "auto",
     json: options.Json = False,
 ) -> None:
-    """Translate a test set and score it with sacreBLEU and chrF. Lines are not split by default.
+    """Translate a test set and score it by sacreBLEU and chrF.
 
-    Models of images and audio are scored by the error rates of the texts that they find (--media).
-    Tokenised BLEUs are added on request, and where papers report them:
+    Lines are not split into sentences unless --split is given. Models of images and audio are scored by the error
+    rates of the texts that they find (--media). Tokenised BLEUs are added on request, and where papers report them:
     multi30k_bleu for Multi30k, paper_bleu for newstest.
+
+    Examples:
+        transduce evaluate runs/my/model --src test.en --ref test.de
+        transduce evaluate runs/my/model --text multi30k/test_2017_flickr
     """
     with command_imports():
         from transduce.corpora import data_folders, find_text, text_named

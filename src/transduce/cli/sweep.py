@@ -64,10 +64,14 @@ def sweep(
     engine: options.Engine = "auto",
     json: options.Json = False,
 ) -> None:
-    """Choose beam size and length penalty on a dev text, as section 6.1 of the paper does.
+    """Choose beam size and length penalty on a dev text.
 
-    Translates the text with each combination, by beam search; the cheapest of those that are no worse than the best
-    is named (paired bootstrap, p < 0.05).
+    Translates the text with each combination, as section 6.1 of the paper does, and names the smallest beam that is no
+    worse than the best (paired bootstrap, p < 0.05).
+
+    Examples:
+        transduce sweep runs/my/model --src dev.en --ref dev.de
+        transduce sweep runs/my/model --src dev.en --ref dev.de --beam 1,4 --alpha 1
     """
     with command_imports():
         from transduce.inference import evaluate
