@@ -24,7 +24,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("pape
 # Pages that may be linked before they exist.
 LATER = ("CHANGELOG.md", "CONTRIBUTING.md", "docs/glossary.md", "docs/paper-to-code.md")
 PLOT = ROOT / "benchmarks" / "plot_results.py"
-FOLDERS = "src|tests|docs|benchmarks|recipes|scripts|paper"
+FOLDERS = "src|tests|docs|benchmarks|recipes|scripts|deploy|paper"
 HOMES = (ROOT, ROOT / "src" / "transduce", ROOT / "paper" / "src")
 has_benchmarks = pytest.mark.skipif(not PLOT.exists(), reason="an installed package has no benchmarks")
 

@@ -21,7 +21,8 @@ def prepare(
     recipe: Annotated[
         Path,
         Argument(
-            help="The TOML recipe; its data table is used, and the limit of its search is checked.", show_default=False
+            help="A TOML file or a recipe of transduce: its data table, and the limit of its search.",
+            show_default=False,
         ),
     ],
     out: Annotated[

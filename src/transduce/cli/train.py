@@ -19,6 +19,7 @@ from transduce.cli.next_commands import uses_of
 from transduce.cli.output import echo, echo_stopped, print_json, print_line, print_scores
 from transduce.cli.pair_files import Po, Tmx, Xliff, given_files
 from transduce.cli.paths import require_folder, require_utf8_name
+from transduce.cli.recipe_list import list_recipes
 from transduce.cli.recipe_paths import paths_in_recipe
 from transduce.errors import ConfigError, quoted
 
@@ -30,7 +31,8 @@ __all__ = ["train"]
 
 def train(
     recipe: Annotated[
-        Path | None, Argument(help="The TOML recipe; not needed with --resume, nor with --from and --tmx.")
+        Path | None,
+        Argument(help="A TOML file, or a name that --list shows; not needed with --resume, nor with --from and --tmx."),
     ] = None,
     out: Annotated[Path | None, Option(help="Write the run to this folder. Default: runs/<recipe>-<time>.")] = None,
     resume: Annotated[bool, Option("--resume", help="Resume the run in --out.")] = False,
@@ -79,6 +81,9 @@ def train(
         bool, Option("--break-lock", help="Take over the lock left by a dead process on another machine.")
     ] = False,
     device: options.Device = "auto",
+    is_list: Annotated[
+        bool, Option("--list", help="List the recipes that come with transduce, and their folder, and exit.")
+    ] = False,
     json: options.Json = False,
 ) -> int:
     """Train a model: prepare the text, train, average checkpoints, evaluate. Sections 5 and 6.1.
@@ -88,6 +93,9 @@ def train(
 
     Distributed training: torchrun --nproc-per-node N -m transduce train ...
     """
+    if is_list:
+        list_recipes(json=json)
+        return 0
     from transduce.cli.progress import TrainingProgress
     from transduce.cli.signals import StopRequest
     from transduce.runs import train as run_training
@@ -186,7 +194,9 @@ def _config_and_folder(
         require_run(out)
         config = with_settings(read_run_config(out), changes, log=echo)
     else:
-        raise ConfigError("name a recipe (see the folder recipes/), or resume a run with --resume --out RUN")
+        raise ConfigError(
+            "name a recipe (train --list shows those of transduce), or resume a run with --resume --out RUN"
+        )
     return config, out or _default_folder(recipe)
 
 
