@@ -574,6 +574,7 @@ def test_every_verb_and_flag_is_known() -> None:
             "--device",
             "--from",
             "--json",
+            "--list",
             "--minutes",
             "--mix",
             "--more",
