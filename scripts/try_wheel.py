@@ -26,8 +26,24 @@ SHORT = [
 SENTENCE = "The old dog sleeps."
 
 
+class Watch:
+    """Measures a step: seconds, and seconds of processors, which other work on the machine changes less."""
+
+    def __init__(self) -> None:
+        self._start = time.monotonic(), self._of_processors()
+
+    @staticmethod
+    def _of_processors() -> float:
+        return os.times().children_user + os.times().children_system  # 0 on Windows
+
+    def report(self, step: str, remark: str = "") -> None:
+        """Print what the step took."""
+        seconds, of_processors = time.monotonic() - self._start[0], self._of_processors() - self._start[1]
+        print(f"{step:<10}{seconds:8.1f} s {of_processors:8.1f} s of processors  {remark}", flush=True)
+
+
 class Environment:
-    """A virtual environment and a working folder beside it."""
+    """A virtual environment and a working folder in it."""
 
     def __init__(self, folder: Path, python: str) -> None:
         self.folder, self.scripts = folder, folder / ("Scripts" if os.name == "nt" else "bin")
@@ -42,25 +58,24 @@ class Environment:
 
     def install(self, *requirements: str) -> None:
         """Install, and print how large the environment then is."""
-        start = time.monotonic()
+        watch = Watch()
         self._uv("pip", "install", "--quiet", "--python", self.python, *requirements)
-        seconds = time.monotonic() - start
         size = sum(path.lstat().st_size for path in self.folder.rglob("*") if path.is_file())
-        print(f"{'install':<10}{seconds:8.1f} s  {size / 1e6:,.0f} MB  {' '.join(requirements)}", flush=True)
+        watch.report("install", f"{size / 1e6:,.0f} MB with {' '.join(requirements)}")
 
     def run(self, verb: str, *words: str | Path, stdin: str = "") -> str:
         """Run a verb in the working folder, print its seconds, and return what it prints."""
-        start = time.monotonic()
+        watch = Watch()
         command = [self.scripts / "transduce", verb, *words]
         done = subprocess.run(command, input=stdin, capture_output=True, text=True, cwd=self.work, encoding="utf-8")
         if done.returncode:
             sys.exit(f"transduce {verb} ended with {done.returncode}:\n{done.stderr}")
-        print(f"{verb:<10}{time.monotonic() - start:8.1f} s", flush=True)
+        watch.report(verb)
         return done.stdout
 
     def serve(self, model: Path) -> str:
         """Start a server, send it one request, end it, and return the answer."""
-        start = time.monotonic()
+        watch = Watch()
         command = [self.scripts / "transduce", "serve", model, "--port", "0"]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=self.work) as server:
             assert server.stdout is not None
@@ -73,7 +88,7 @@ class Environment:
             code = server.wait(60)
         if code and os.name != "nt":  # where the end of a process is always abrupt
             sys.exit(f"transduce serve ended with {code}")
-        print(f"{'serve':<10}{time.monotonic() - start:8.1f} s", flush=True)
+        watch.report("serve")
         return str(translation)
 
 

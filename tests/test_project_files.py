@@ -74,6 +74,19 @@ def test_the_changelog_has_the_numbers_of_the_formats(micro_run: Path, tmp_path:
     assert told == {name: json.loads(path.read_text(encoding="utf-8"))["format"] for name, path in files.items()}
 
 
+def test_the_table_has_all_dependencies() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    page = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8").lower()
+    extras = {
+        name: each
+        for name, each in project["optional-dependencies"].items()
+        if name not in ("bench", "dev", "mutation")
+    }
+    names = {re.split(r"[>\[]", each)[0] for group in (project["dependencies"], *extras.values()) for each in group}
+    assert [name for name in names - {"transduce"} if name not in page] == []
+    assert len(project["dependencies"]) <= 12
+
+
 def test_forms_and_hooks_are_yaml() -> None:
     paths = [ROOT / ".pre-commit-config.yaml", *(ROOT / ".github").rglob("*.yml")]
     assert len(paths) > 2
