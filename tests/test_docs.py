@@ -22,7 +22,14 @@ from transduce.cli.verbs import ELSEWHERE, make_app
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("paper/**/*.md")])
 # Pages that may be linked before they exist.
-LATER = ("CHANGELOG.md", "CONTRIBUTING.md", "docs/glossary.md", "docs/paper-to-code.md")
+LATER = (
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "docs/glossary.md",
+    "docs/paper-to-code.md",
+    "docs/train.md",
+    "docs/translate.md",
+)
 PLOT = ROOT / "benchmarks" / "plot_results.py"
 FOLDERS = "src|tests|docs|benchmarks|recipes|scripts|paper"
 HOMES = (ROOT, ROOT / "src" / "transduce", ROOT / "paper" / "src")

@@ -261,7 +261,7 @@ class RecurrentConfig(EncoderDecoderConfig):
 
     system: Literal["recurrent"] = "recurrent"
     d_model: EvenWidth = 512  # half of it per direction of the bidirectional first layer
-    cell: RecurrentCell = "lstm"
+    cell: RecurrentCell = "lstm"  # of each layer
     # "none": the context is the encoder's last state at every target position, all else equal.
     attention: Literal["additive", "none"] = "additive"
 
@@ -270,15 +270,15 @@ class LastStateConfig(EncoderDecoderConfig):
     """Recurrent seq2seq without attention: the decoder reads the encoder's last state."""
 
     system: Literal["last-state"] = "last-state"
-    cell: RecurrentCell = "lstm"
+    cell: RecurrentCell = "lstm"  # of each layer
 
 
 class ConvS2SConfig(EncoderDecoderConfig):
     """Gated convolutions with attention in every decoder layer."""
 
     system: Literal["convs2s"] = "convs2s"
-    kernel_width: KernelWidth = 3
-    positions: Literal["sinusoidal", "learned"] = "sinusoidal"
+    kernel_width: KernelWidth = 3  # positions that a convolution sees
+    positions: Literal["sinusoidal", "learned"] = "sinusoidal"  # section 3.5; Table 3 (E)
     n_positions: Positions = 1024  # size of a learned position embedding
 
     @model_validator(mode="after")
@@ -292,7 +292,7 @@ class ByteNetConfig(EncoderDecoderConfig):
 
     system: Literal["bytenet"] = "bytenet"
     d_model: EvenWidth = 512  # its convolutions have half this width
-    kernel_width: KernelWidth = 3
+    kernel_width: KernelWidth = 3  # positions that a convolution sees
 
 
 # The union of all systems. mypy reports each match statement that a new member must be added to.

@@ -67,7 +67,7 @@ class TrainingConfig(Record):
     # What makes a checkpoint the best: the "loss" on dev, or another score of the validation, such as "bleu".
     best_by: ScoreName = "loss"
     patience: Count | None = None  # early stopping: validations in a row that are not better by best_by
-    checkpoint_every_updates: Count = 1000
+    checkpoint_every_updates: Count = 1000  # interval of checkpoints
     checkpoint_every_minutes: Minutes | None = None  # additional checkpoints at this interval (paper: 10)
     keep_checkpoints: Batches = 5  # newest checkpoints kept; the best one and average_last around it are kept too
     average_last: Batches = 5  # checkpoints averaged into the model folder (section 6.1)
