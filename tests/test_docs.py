@@ -27,6 +27,7 @@ LATER = (
     "CONTRIBUTING.md",
     "docs/glossary.md",
     "docs/paper-to-code.md",
+    "docs/parsing.md",
     "docs/train.md",
     "docs/translate.md",
 )

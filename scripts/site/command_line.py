@@ -42,7 +42,7 @@ def _verb(name: str, verb: Any, level: int) -> Iterator[str]:
     records = [each.get_help_record(context) for each in verb.params if not getattr(each, "hidden", False)]
     yield table(("option", "what it does"), [(f"`{first}`", cell(what)) for first, what in filter(None, records)])
     if verb.epilog:
-        yield f"```\n{verb.epilog.strip()}\n```\n"
+        yield f"Examples:\n\n```\n{verb.epilog.strip()}\n```\n"
 
 
 def _lines(verb: Any) -> list[str]:

@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Iterator
 from types import ModuleType
-from typing import Any, ForwardRef, is_typeddict
+from typing import Any
 
 from markdown import cell, prose, table
 from pydantic import BaseModel
@@ -88,30 +88,21 @@ def _entry(name: str, value: Any, level: int) -> Iterator[str]:
         yield _code(f"def {_signature(name.rpartition('.')[2], value)}")
     yield f"{prose(inspect.getdoc(value))}\n"
     if options := _options(value):
-        yield f"The options: {', '.join(f'`{option}: {kind}`' for option, kind in options.items())}.\n"
+        yield f"The options: {', '.join(f'`{option}`' for option in options)}.\n"
 
 
-def _options(function: Any) -> dict[str, str]:
-    """Return the keyword arguments that a TypedDict names, with their types."""
+def _options(function: Any) -> list[str]:
+    """Return the keyword arguments that a TypedDict names."""
     parameters = [] if isinstance(function, property) else inspect.signature(function).parameters.values()
     for each in parameters:
         if named := re.fullmatch(r"Unpack\[(\w+)\]", str(each.annotation)):
             owners = [module for name, module in sys.modules.items() if name.startswith("transduce.")]
-            kind = next(vars(owner)[named[1]] for owner in owners if named[1] in vars(owner))
-            fields = [pair for base in reversed(_typed_dicts(kind)) for pair in base.__annotations__.items()]
-            return {name: _plain(type_) for name, type_ in fields}
-    return {}
-
-
-def _typed_dicts(kind: Any) -> list[Any]:
-    bases = [base for base in getattr(kind, "__orig_bases__", ()) if is_typeddict(base)]
-    return [kind, *(each for base in bases for each in _typed_dicts(base))]
+            return list(next(vars(owner)[named[1]] for owner in owners if named[1] in vars(owner)).__annotations__)
+    return []
 
 
 def _plain(annotation: Any) -> str:
     """Return an annotation as it is written."""
-    if isinstance(annotation, ForwardRef):
-        return annotation.__forward_arg__
     return annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
 
 
