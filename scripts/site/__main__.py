@@ -32,6 +32,7 @@ def main() -> None:
     if folder.exists():
         shutil.rmtree(folder)
     shutil.copytree(ROOT / "docs", folder)
+    shutil.copy(Path(__file__).with_name("site.css"), folder)
     extra = tomllib.loads((ROOT / "zensical.toml").read_text(encoding="utf-8"))["project"]["extra"]
     links = Links(ROOT, extra["repository"], extra["generated"])
     for page in folder.rglob("*.md"):

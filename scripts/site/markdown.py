@@ -11,8 +11,7 @@ __all__ = ["cell", "prose", "table"]
 
 def cell(text: str) -> str:
     """Return text as a cell of a table: in one line, nothing of it read as Markdown or HTML but spans of code."""
-    parts = re.split(r"(`[^`]+`)", " ".join(text.replace("``", "`").split()))
-    return "".join(re.sub(r"([\\*_<>\[\]|])", r"\\\1", part) if i % 2 == 0 else part for i, part in enumerate(parts))
+    return _escaped(" ".join(text.replace("``", "`").split()), r"[\\*_\[\]|]")
 
 
 def table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
@@ -32,6 +31,9 @@ def prose(docstring: str | None) -> str:
     return "\n\n".join(re.sub(r"::\Z", ":", part) for part in parts if part)
 
 
-def _escaped(text: str) -> str:
+def _escaped(text: str, special: str = r"[*_\[\]]") -> str:
+    """Return text whose special characters are no markup, except in spans of code."""
     parts = re.split(r"(`[^`]+`)", text)
-    return "".join(re.sub(r"([*_<\[\]])", r"\\\1", part) if i % 2 == 0 else part for i, part in enumerate(parts))
+    for i, part in enumerate(parts[::2]):
+        parts[2 * i] = re.sub(special, r"\\\g<0>", part.replace("<", "&lt;"))
+    return "".join(parts)

@@ -70,11 +70,11 @@ def _own_fields(record: type[Record]) -> dict[str, FieldInfo]:
 def _record(name: str, record: type[Record], base: type[Record]) -> str:
     comments = comments_of(record)
     rows = [
-        (f"`{key}`", _type(field), _default(field), cell(comments[key] + _readers(name, key)))
+        (f"`{key}`", cell(comments[key] + _readers(name, key)), _default(field), _type(field))
         for key, field in _own_fields(record).items()
     ]
     head = "" if record is base else f"### {record.__name__}\n\n{prose(_first_line(record))}{_tasks(record, base)}\n\n"
-    return head + table(("key", "type", "default", "what it sets"), rows)
+    return head + table(("key", "what it sets", "default", "type"), rows)
 
 
 def _tasks(record: type[Record], base: type[Record]) -> str:

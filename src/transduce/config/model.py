@@ -79,8 +79,8 @@ class ModelConfig(Tagged):
 class EncoderDecoderConfig(ModelConfig):
     """The fields of all encoder-decoders."""
 
-    n_encoder_layers: Layers = 6  # N, encoder
-    n_decoder_layers: Layers = 6  # N, decoder
+    n_encoder_layers: Layers = 6  # N, layers of the encoder
+    n_decoder_layers: Layers = 6  # N, layers of the decoder
     # Which of source embedding, target embedding and output projection are tied (section 3.4): all, the last two, none.
     embeddings: Literal["three-way", "target", "separate"] = "three-way"
     src_vocab_size: VocabularySize = 37_000  # set from the tokenizer when a run starts
@@ -115,7 +115,7 @@ class StackFields(Record):
     """The layers of one or several stacks, and positions: the columns of Table 3, and options beyond the paper."""
 
     d_ff: Width = 2048  # inner width of the feed-forward network (section 3.3)
-    n_heads: Heads = 8  # h (section 3.2.2)
+    n_heads: Heads = 8  # h, the number of heads (section 3.2.2)
     d_k: HeadWidth = 64  # width of queries and keys per head
     d_v: HeadWidth = 64  # width of values per head
     # The score of a query and a key (section 3.2.1): q . k / sqrt(d_k), q . k, v . tanh(q + k), q . A k / sqrt(d_k).
@@ -123,7 +123,7 @@ class StackFields(Record):
     # Self-attention over all positions, or over a neighbourhood of r positions (section 4). It is centred in an encoder
     # and a bidirectional model, where r is odd; in a causal stack, it is a position and the r - 1 before it.
     attention: Literal["full", "restricted"] = "full"
-    neighbourhood: Annotated[int, Field(ge=1, le=10**6)] = 65  # r
+    neighbourhood: Annotated[int, Field(ge=1, le=10**6)] = 65  # r, of restricted attention
     attention_bias: bool = False  # biases in the projections of attention; the paper has none
     activation: Activation = "relu"  # of the feed-forward network (section 3.3); gelu-tanh is GPT-2's approximation
     norm_eps: NormEps = 1e-6  # added to the variance in layer norms; the authors' code (the paper gives none)
@@ -219,7 +219,7 @@ class LanguageModelConfig(StackFields, ModelConfig):
     """A language model: one stack without a source, decoder-only (causal) or bidirectional."""
 
     system: Literal["language-model"] = "language-model"
-    n_layers: Layers = 6  # N
+    n_layers: Layers = 6  # N, layers
     vocab_size: VocabularySize = 37_000  # set from the tokenizer when a run starts
     tied_embeddings: bool = True  # embedding and output projection are one matrix (section 3.4)
     is_causal: bool = True  # each position sees itself and earlier ones; else all
