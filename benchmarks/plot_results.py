@@ -3,7 +3,7 @@
     python benchmarks/plot_results.py [FOLDER]
 
 Reads ``FOLDER/*.csv`` and writes an SVG of the same name for each (FOLDER: ``docs/results``). The CSV files hold the
-numbers of ``docs/experiments.md`` and ``docs/performance.md``; nothing is measured here.
+numbers of ``docs/results.md``, ``docs/performance.md`` and ``notebook``; nothing is measured here.
 """
 
 from __future__ import annotations

@@ -20,19 +20,13 @@ import typer
 from transduce.cli.verbs import ELSEWHERE, make_app
 
 ROOT = Path(__file__).parents[1]
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("paper/**/*.md")])
-# Pages that may be linked before they exist.
-LATER = (
-    "CHANGELOG.md",
-    "CONTRIBUTING.md",
-    "docs/glossary.md",
-    "docs/paper-to-code.md",
-    "docs/parsing.md",
-    "docs/train.md",
-    "docs/translate.md",
+PAGES = sorted(
+    [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("notebook/**/*.md"), *ROOT.glob("paper/**/*.md")]
 )
+# Pages that may be linked before they exist.
+LATER = ("CHANGELOG.md", "CONTRIBUTING.md", "docs/glossary.md", "docs/paper-to-code.md")
 PLOT = ROOT / "benchmarks" / "plot_results.py"
-FOLDERS = "src|tests|docs|benchmarks|recipes|scripts|paper"
+FOLDERS = "src|tests|docs|notebook|benchmarks|recipes|scripts|paper"
 HOMES = (ROOT, ROOT / "src" / "transduce", ROOT / "paper" / "src")
 has_benchmarks = pytest.mark.skipif(not PLOT.exists(), reason="an installed package has no benchmarks")
 
@@ -105,14 +99,15 @@ def test_files_in_backticks_exist() -> None:
 def test_plotted_numbers_are_those_of_the_pages(path: Path) -> None:
     with path.open(encoding="utf-8", newline="") as file:
         numbers = {cell for row in csv.reader(file) for cell in row if re.fullmatch(r"\d+(\.\d+)?", cell)}
-    pages = [(ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("experiments.md", "performance.md")]
-    measured = {number.replace(",", "") for page in pages for number in re.findall(r"\d[\d,]*(?:\.\d+)?", page)}
-    assert numbers - measured == set()
     summary = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
-    printed = (summary + pages[1]).replace(",", "")
+    performance = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
+    notebook = [page.read_text(encoding="utf-8") for page in ROOT.glob("notebook/*.md")]
+    pages = "\n".join([summary, performance, *notebook])
+    measured = {number.replace(",", "") for number in re.findall(r"\d[\d,]*(?:\.\d+)?", pages)}
+    assert numbers - measured == set()
     labels = [label for label in _labels(path.with_suffix(".svg")) if re.fullmatch(r"\d+(\.\d+)?", label)]
     assert labels != []
-    assert [label for label in labels if label not in numbers or label not in printed] == []
+    assert [label for label in labels if label not in numbers] == []
     assert f"(results/{path.stem}.svg)" in summary
 
 

@@ -83,7 +83,7 @@ def test_every_recipe_in_the_folder_can_be_read() -> None:
         assert isinstance(read_recipe(path), RunConfig), path
 
 
-@pytest.mark.parametrize("page", ["docs/usage.md", "docs/data.md"])
+@pytest.mark.parametrize("page", ["docs/train.md", "docs/data.md", "docs/parsing.md"])
 def test_every_recipe_in_the_documentation_can_be_read(page: str, tmp_path: Path) -> None:
     text = (Path(__file__).parents[1] / page).read_text(encoding="utf-8")
     recipes = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
@@ -102,9 +102,9 @@ def test_the_settings_in_the_documentation_fit_their_recipes() -> None:
         read_recipe(root / recipe, [value for flag, value in pairwise(words) if flag == "--set"])
 
 
-def test_the_settings_beside_the_experiments_fit_the_recipe() -> None:
+def test_the_settings_in_the_notebook_fit_the_recipe() -> None:
     root = Path(__file__).parents[1]
-    page = (root / "docs" / "experiments.md").read_text(encoding="utf-8")
+    page = (root / "notebook" / "translation.md").read_text(encoding="utf-8")
     spans = re.findall(r"`([^`|]+)`", re.sub(r"```.*?```", "", page, flags=re.DOTALL))
     lists = [span.split() for span in spans if re.fullmatch(r"([a-z]+\.\w+=\S+\s*)+", span)]
     assert any(len(words) > 5 for words in lists)

@@ -101,13 +101,13 @@ def test_links_lead_to_the_repository_if_it_is_known(monkeypatch: pytest.MonkeyP
         ROOT, "https://example.org/blob/main", {"src/transduce/config": "keys.md"}
     )
     text = "[a](../paper/README.md#x) [b](data.md#y) [c](../src/transduce/config) `[d](../no)` ![e](../f.svg)"
-    assert links.of_the_site(text, Path("usage.md")) == (
+    assert links.of_the_site(text, Path("train.md")) == (
         "[a](https://example.org/blob/main/paper/README.md#x) [b](data.md#y) [c](keys.md) `[d](../no)` "
         "![e](https://example.org/blob/main/f.svg)"
     )
     unknown = importlib.import_module("links").Links(ROOT, "", {})
-    assert unknown.of_the_site("[a](../paper/README.md)", Path("usage.md")) == "a (`paper/README.md`)"
-    assert unknown.of_the_site("[`paper/README.md`](../paper/README.md)", Path("usage.md")) == "`paper/README.md`"
+    assert unknown.of_the_site("[a](../paper/README.md)", Path("train.md")) == "a (`paper/README.md`)"
+    assert unknown.of_the_site("[`paper/README.md`](../paper/README.md)", Path("train.md")) == "`paper/README.md`"
 
 
 def test_the_navigation_has_every_page(pages: Path) -> None:

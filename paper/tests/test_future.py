@@ -82,6 +82,7 @@ def row(system: str, bleu: float, speed: float, same: int = 0, passes: float | N
         "system": system, "sacrebleu": bleu, "per_s_1": speed, "same": same, "n_sentences": 100,
         "same_as": ONE_AT_A_TIME if system.startswith("blocks") else "teacher, greedy",
         "passes_per_sentence": passes, "tokens_per_pass": 3.0,
+        "least_per_s_1": 0.9 * speed, "most_per_s_1": 1.1 * speed,
     }  # fmt: skip
 
 
@@ -96,6 +97,7 @@ def test_the_verdict_follows_from_the_rows() -> None:
     ]  # fmt: skip
     found = _findings(rows)
     assert "2.10 times" in found["verdict"]
+    assert f"{18.9 / 11:.2f} to {23.1 / 9:.2f} by the rounds" in found["verdict"]
     assert "99.0%" in found["verdict"]
     assert "deep encoder, shallow decoder, 2.80 times" in found["verdict"]
     (claim,) = found["claims"]
@@ -103,6 +105,8 @@ def test_the_verdict_follows_from_the_rows() -> None:
     assert "mask-predict" in claim.found
     assert "blocks of 8 tokens a model writes 2.40 times" in found["verdict"]
     assert "98.0% of them identical" in found["verdict"]
+    rows[3]["least_per_s_1"] = 10.9  # as fast as a round of greedy search
+    assert _findings(rows)["claims"][0].verdict == "cannot tell"
     rows[6]["sacrebleu"] = 39.0
     assert "No system" in _findings(rows)["verdict"]
 

@@ -12,13 +12,11 @@ import torch
 import torch.nn.functional as F
 
 from transduce.files import sha256_of_file, write_json
-from transduce.inference import Translator
 from transduce.recipes import TABLE_3
-from transduce.text import BOS_ID, EOS_ID
 from transduce.training import smoothing_weights
 from transduce_paper import Experiments, Request, RunRecord, Scale, Table, notes, write_report
 from transduce_paper.notes import make_notes
-from transduce_paper.notes.smoothing import EPSILONS, _predictions, best_logits, make_smoothing
+from transduce_paper.notes.smoothing import EPSILONS, best_logits, make_smoothing
 from transduce_paper.report import Section
 from transduce_paper.table3_rows import row_experiment
 
@@ -154,29 +152,3 @@ def test_short_report(finished: Experiments, tmp_path: Path, monkeypatch: pytest
         for sections in (report.blocks(), part.blocks())
     )
     assert first == second
-
-
-def test_predictions_match_incremental_decoding(micro_model: Path) -> None:
-    """Teacher forcing over all target positions, against decoder steps fed with the reference."""
-    translator = Translator.load(micro_model)
-    model, tokenizers = translator.model, translator.tokenizers
-    pairs = [
-        ("The man sleeps.", "Der Mann schläft."),
-        ("A woman reads the old book.", "Eine Frau liest das alte Buch."),
-    ]
-    expected = []
-    for src, tgt in pairs:
-        state = model.start(torch.tensor([[*tokenizers.src.encode(src), EOS_ID]]))
-        last = BOS_ID
-        for id in [*tokenizers.tgt.encode(tgt), EOS_ID]:
-            with torch.no_grad():
-                logits_1V, state = model.step(torch.tensor([last]), state)
-            p_V = logits_1V[0].softmax(dim=0)
-            expected.append((float(p_V.max()), int(p_V.argmax()) == id))
-            last = id
-    batches = list(_predictions(translator, pairs))
-    together = [(float(p), bool(hit)) for batch in batches for p, hit in zip(*batch, strict=True)]
-    assert len(together) == len(expected)
-    for is_hit in (True, False):  # apart, since confidences may be almost equal
-        ours, theirs = (sorted(p for p, hit in each if hit == is_hit) for each in (together, expected))
-        assert ours == pytest.approx(theirs, rel=1e-4)

@@ -93,6 +93,12 @@ def test_evaluate(transduce: CommandLine, micro_model: Path, parallel: tuple[Pat
     assert json.loads(transduce("score", "--ref", ref, out, "--json").out) == scores
     asked = transduce("evaluate", micro_model, "--src", src, "--ref", ref, "--paper-bleu", "--json")
     assert json.loads(asked.out).keys() == SCORE_KEYS | {"paper_bleu"}
+    calibrated = transduce("evaluate", micro_model, "--src", src, "--ref", ref, "--calibration", "--json")
+    calibration = json.loads(calibrated.out)["calibration"]
+    assert 0 <= calibration["error"] <= 1
+    assert sum(each["n"] for each in calibration["bins"]) == calibration["tokens"]
+    shown = transduce("evaluate", micro_model, "--src", src, "--ref", ref, "--calibration").out
+    assert says(shown, "calibration", f"{calibration['tokens']:,}", f"{100 * calibration['error']:.2f}")
 
 
 def test_evaluate_a_text_of_a_data_folder(
@@ -455,9 +461,11 @@ def test_every_verb_and_flag_is_known() -> None:
             "--workers",
         ],
         "doctor": ["--data", "--json"],
+        "sweep": ["--alpha", "--beam", "--device", "--engine", "--json", "--precision", "--ref", "--src"],
         "evaluate": [
             "--alpha",
             "--beam",
+            "--calibration",
             "--data",
             "--device",
             "--engine",
@@ -475,6 +483,7 @@ def test_every_verb_and_flag_is_known() -> None:
             "--text",
             "--tokenize",
         ],
+        "help": [],
         "import": ["--direction", "--json", "--out"],
         "init": [
             "--data",

@@ -165,7 +165,7 @@ def test_sinusoid_of_a_shifted_position_is_a_rotation_of_it() -> None:
         np.testing.assert_allclose(table[:-k, 2 * i : 2 * i + 2] @ rotation.T, table[k:, 2 * i : 2 * i + 2], atol=1e-12)
 
 
-@pytest.mark.parametrize("eps", [0.0, 0.1, 0.3])
+@pytest.mark.parametrize("eps", [0.0, 0.1, 0.3, 1.0])
 def test_uniform_smoothing_equals_torch(eps: float) -> None:
     torch.manual_seed(1)
     states, weight, targets = torch.randn(7, 5).double(), torch.randn(9, 5).double(), torch.randint(9, (7,))

@@ -300,6 +300,8 @@ def test_statistics_of_a_text_with_paragraphs(tmp_path: Path) -> None:
     assert results.sentences == 3
     assert results.longest >= results.tokens > 20
     assert results.quotes == '\'""'  # plain ones
+    assert results.most_pieces is not None
+    assert 1 < results.most_pieces < 8
 
 
 def test_short_and_long_are_told(translator: Translator) -> None:
@@ -313,6 +315,35 @@ def test_short_and_long_are_told(translator: Translator) -> None:
     assert "long" not in results.warnings
     (results,) = watching.translate_lines(["a"])
     assert not {"long", "short"} & set(results.warnings)
+
+
+def test_lines_unlike_the_training_text_are_told(translator: Translator) -> None:
+    usual = LineStatistics(sentences=1, tokens=20, longest=40, least_ratio=0.0, caps=0.0)
+
+    def flags(line: str, **changes: float) -> tuple[str, ...]:
+        statistics = usual.model_copy(update=changes)
+        watching = Translator(
+            translator.model, translator.tokenizers, translator.search, direction="en-de", statistics=statistics
+        )
+        (result,) = watching.translate_lines([line], split=False)
+        return result.warnings
+
+    line = SENTENCES[0]
+    n_pieces, n_words = len(translator.tokenizers.src.encode(line)), len(line.split())
+    (segment,) = translator.translate_segments([line], translator.search)
+    assert "unlike" not in flags(line)
+    assert "unlike" not in flags(line, most_pieces=n_pieces / n_words, least_log_prob=segment.mean_log_prob)
+    assert "unlike" in flags(line, most_pieces=n_pieces / n_words - 0.01)
+    assert "unlike" in flags(line, least_log_prob=segment.mean_log_prob + 0.01)
+    assert "unlike" not in flags("ca ce", most_pieces=0.1)  # too short for a mean
+
+
+def test_statistics_of_confidence() -> None:
+    usual = LineStatistics(sentences=1, tokens=20, longest=40, least_ratio=0.0, caps=0.0)
+    assert usual.with_confidence([-1.0] * 99) == usual  # too few lines
+    measured = usual.with_confidence([-0.01 * n for n in range(101)])
+    assert measured.least_log_prob == pytest.approx(-0.99)
+    assert LineStatistics.from_json(measured.as_json(), where="here") == measured
 
 
 def test_a_long_tag_is_one_word(translator: Translator) -> None:

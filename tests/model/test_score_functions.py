@@ -12,7 +12,7 @@ from torch import Tensor
 from transduce.config import ModelConfig
 from transduce.model import cost_of, for_inference, make_model
 from transduce.model.attention import dot_product_attention, weighted_values
-from transduce.model.score_functions import AdditiveCompatibility, BilinearCompatibility, dot_product
+from transduce.model.score_functions import AdditiveCompatibility, BilinearCompatibility, cosine, dot_product
 
 N_HEADS, D_K = 2, 4
 
@@ -29,22 +29,25 @@ def filled(function: Any) -> Any:
     return function.double()
 
 
-@pytest.mark.parametrize("kind", ["dot", "additive", "bilinear"])
+@pytest.mark.parametrize("kind", ["dot", "cosine", "additive", "bilinear"])
 def test_each_score_is_that_of_the_formula(kind: str) -> None:
     q, k, _ = queries_keys_values()
     functions = {
         "dot": dot_product,
+        "cosine": cosine,
         "additive": filled(AdditiveCompatibility(N_HEADS, D_K)),
         "bilinear": filled(BilinearCompatibility(N_HEADS, D_K)),
     }
     scores = functions[kind](q, k)
     assert scores.shape == (3, N_HEADS, 5, 7)
-    weight = None if kind == "dot" else functions[kind].weight.detach().numpy()
+    weight = None if kind in ("dot", "cosine") else functions[kind].weight.detach().numpy()
     for (b, h, t, s), score in np.ndenumerate(scores.detach().numpy()):
         query, key = q[b, h, t].numpy(), k[b, h, s].numpy()
         match kind:
             case "dot":
                 expected = query @ key
+            case "cosine":
+                expected = np.sqrt(D_K) * query @ key / np.sqrt((query @ query) * (key @ key))
             case "additive":
                 expected = weight[h, 0] @ np.tanh(query + key)
             case "bilinear":
@@ -72,21 +75,21 @@ def config_of(compatibility: str) -> ModelConfig:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("compatibility", ["scaled", "dot", "additive", "bilinear"])
+@pytest.mark.parametrize("compatibility", ["scaled", "dot", "cosine", "additive", "bilinear"])
 def test_parameters_are_those_of_the_formula(compatibility: str) -> None:
     model = make_model(config_of(compatibility))
     assert sum(weight.numel() for weight in model.parameters()) == cost_of(model.config).parameters
-    more = {"scaled": 0, "dot": 0, "additive": 2 * 8, "bilinear": 2 * 8 * 8}[compatibility]
+    more = {"scaled": 0, "dot": 0, "cosine": 0, "additive": 2 * 8, "bilinear": 2 * 8 * 8}[compatibility]
     layers = 2 + 2  # attention layers: two in the encoder, two in one decoder layer
     assert cost_of(model.config).parameters - cost_of(config_of("scaled")).parameters == layers * more
 
 
-def test_four_functions_give_four_models() -> None:
+def test_each_function_gives_another_model() -> None:
     """With the same weights, as far as they share them."""
     src, tgt = torch.tensor([[4, 5, 6, 2]]), torch.tensor([[1, 7, 8, 9]])
     shared = make_model(config_of("scaled")).state_dict()
     states = []
-    for compatibility in ("scaled", "dot", "additive", "bilinear"):
+    for compatibility in ("scaled", "dot", "cosine", "additive", "bilinear"):
         torch.manual_seed(1)
         model = make_model(config_of(compatibility)).eval()
         missing = model.load_state_dict(shared, strict=False)
@@ -96,7 +99,7 @@ def test_four_functions_give_four_models() -> None:
         assert not any(torch.allclose(one, other, atol=1e-4) for other in states[index + 1 :])
 
 
-@pytest.mark.parametrize("compatibility", ["dot", "additive", "bilinear"])
+@pytest.mark.parametrize("compatibility", ["dot", "cosine", "additive", "bilinear"])
 @torch.no_grad()
 def test_inference_in_bf16_is_near_fp32(compatibility: str) -> None:
     model = make_model(config_of(compatibility)).eval()

@@ -21,10 +21,13 @@ from transduce.errors import ConfigError, DataError
 from transduce.files import write_manifest
 from transduce.inference import Translator, evaluate
 from transduce.inference.run_search import run_search
+from transduce.inference.translation import line_statistics
 from transduce.model.weights_file import read_tensors
 from transduce.recipes import read_recipe
 from transduce.runs import average_run, train
+from transduce.runs.folder import store_of
 from transduce.tasks import open_prepared, prepare
+from transduce.tasks.pairs import translation
 from transduce.training import UpdateRecord, ValidationRecord, average_weights, checkpoint_folders
 
 pytestmark = pytest.mark.reliability
@@ -389,3 +392,17 @@ def test_a_run_tells_which_torch_it_was_begun_with(own_run: Path, micro_recipe: 
     (own_run / "run.json").write_text(json.dumps({**values, "torch": "2.11.0"}))
     train(read_recipe(micro_recipe, ["training.max_updates=31"]), own_run, resume=True, should_stop=lambda: True)
     assert json.loads((own_run / "run.json").read_text())["torch"] == "2.11.0"
+
+
+def test_a_model_folder_says_how_sure_the_model_is(own_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (line_statistics, translation):
+        monkeypatch.setattr(module, "MIN_MEASURED_LINES", 2)
+    model_folder, _, _ = average_run(own_run)
+    translator = Translator.load(model_folder)
+    assert translator.statistics is not None
+    prepared = open_prepared(store_of(own_run))
+    (sources, _) = prepared.text("dev") or ([], [])
+    segments = translator.translate_segments(sources, translator.search, is_checked=False)
+    assert segments is not None
+    expected = np.quantile([each.mean_log_prob for each in segments], 0.01)
+    assert translator.statistics.least_log_prob == pytest.approx(expected, abs=1e-4)

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["paper"]
 
+FIGURES_OF_ATTENTION = ("figure3", "figure4", "figure5")
+
 
 def paper(
     name: Annotated[
@@ -70,16 +72,27 @@ def paper(
     sentence: Annotated[
         str | None, Option(help="Show this sentence in the attention figures, beside the paper's.", show_default=False)
     ] = None,
+    model: Annotated[
+        Path | None,
+        Option(
+            metavar="FOLDER",
+            help="Show this model, which translates from English, in figures 3 to 5, in place of one trained for them.",
+            show_default=False,
+        ),
+    ] = None,
     treebank: TreebankOption = None,
     data: DataOption = None,
     device: DeviceOption = "auto",
     json: JsonOption = False,
 ) -> int:
-    """Reproduce a table or figure of the paper: our numbers beside the printed ones, as Markdown, CSV and SVG.
+    """Reproduce a table or figure of the paper.
 
-    all makes every one but future, and claims.md: each sentence of the paper that was tested, and what came out.
+    Writes our numbers beside the printed ones, as Markdown, CSV and SVG. Trains the models that are missing and
+    resumes interrupted runs. all makes every one but future, and claims.md: each sentence of the paper that was
+    tested, and what came out.
 
-    Trains the models that are missing and resumes interrupted runs.
+    Examples:
+        transduce paper table1
     """
     from transduce.cli import StopRequest, TrainingProgress
     from transduce.config import nearest_name
@@ -97,6 +110,8 @@ def paper(
         _require_table3_rows(name, rows)
     if jobs > 1 and "table3" not in names:
         raise ConfigError(f"--jobs {jobs} is for the runs of table3, got it with {quoted(name)}")
+    if model is not None and name not in FIGURES_OF_ATTENTION:
+        raise ConfigError(f"--model is shown in figures 3 to 5, got it with {quoted(name)}")
     _require_inputs(names, scale, treebank, sentence)
     reports = out if scale == "cpu" else out / scale
     for option, folder in (("--out", out), ("--work", work or out / "work")):
@@ -120,7 +135,7 @@ def paper(
     for each in names:
         echo(f"{each}:")
         try:
-            report = ARTEFACTS[each](experiments, Request(sentence, treebank, rows, jobs))
+            report = ARTEFACTS[each](experiments, Request(sentence, treebank, rows, model, jobs))
         except Stopped:
             echo(f"stopped; run the same command again to continue with {each}")
             return stop.exit_code

@@ -15,4 +15,5 @@ class Request:
     sentence: str | None = None  # shown in the attention figures
     treebank: Path | None = None  # folder of the Penn Treebank, for Table 4 at the paper's scale
     rows: tuple[str, ...] = ()  # of Table 3; empty: all
+    model: Path | None = None  # the model folder that figures 3 to 5 show, in place of one of their own
     jobs: int = 1  # runs of Table 3 that are trained at once

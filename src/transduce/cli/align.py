@@ -45,10 +45,14 @@ def align(
     engine: options.Engine = "auto",
     json: options.Json = False,
 ) -> None:
-    """Say which words of translations belong to which words of their sources, by the attention of a model.
+    """Link the words of translations to those of their sources.
 
-    Each line has pairs such as 0-0 1-2, source-target (Pharaoh format), of words between spaces as the files have them:
-    one for each word of the translation whose origin is known. --json adds how sure each is, from 0 to 1.
+    By the attention of a model. Each line has pairs such as 0-0 1-2, source-target (Pharaoh format), of words between
+    spaces as the files have them: one for each word of the translation whose origin is known. --json adds how sure
+    each is, from 0 to 1.
+
+    Examples:
+        transduce align runs/my/model --src test.en --tgt test.de
     """
     require_stdin_once({"--src": src, "--tgt": tgt})
     require_model_folders([folder], text_usage="--src {}")

@@ -31,7 +31,13 @@ def attention(
     out: Annotated[Path, Option(help="Write the HTML page to this file; - is stdout.")] = Path("attention.html"),
     device: options.Device = "auto",
 ) -> None:
-    """Draw the attention weights of a translation, text, image or recording as one HTML page. Figures 3 to 5."""
+    """Draw the attention of a model as one HTML page.
+
+    The weights are those of a translation, a text, an image or a recording. Figures 3 to 5.
+
+    Examples:
+        transduce attention runs/my/model --src 'The dog sleeps.'
+    """
     with command_imports():
         from transduce.inference import LanguageModel, MediaModel, Translator, load
         from transduce.view import attention_of_media, attention_of_text, attention_of_translation, write_attention_page

@@ -20,7 +20,7 @@ Around = Literal["best"]
 
 
 def average(
-    run: Annotated[Path, Argument(help="The run folder.", show_default=False)],
+    run: Annotated[Path, Argument(metavar="RUN", help="The run folder.", show_default=False)],
     last: Annotated[
         int | None,
         Option(
@@ -46,7 +46,14 @@ def average(
     device: options.Device = "auto",
     json: options.Json = False,
 ) -> None:
-    """Average checkpoints of a run into a model folder with a model card: as at its end, or others. Section 6.1."""
+    """Average checkpoints of a run into a model folder.
+
+    Averages those of the recipe, as train does at its end, or others; evaluates, and writes a model card. Section 6.1.
+
+    Examples:
+        transduce average runs/my --around best --out best
+        transduce average runs/my --update 1000 --out at-1000
+    """
     from transduce.runs import average_run
 
     if around is not None and update is not None:

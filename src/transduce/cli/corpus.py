@@ -10,6 +10,7 @@ import typer
 from typer import Argument, Option
 
 from transduce.cli import options
+from transduce.cli.help_text import VerbGroup
 from transduce.cli.output import print_json, print_line
 from transduce.cli.paths import Verb, require_folder
 from transduce.config import MAX_PAIRS, MAX_SEED
@@ -19,12 +20,18 @@ __all__ = ["app"]
 
 ABOUT = ("size", "licence", "source")
 
-app = typer.Typer(help="List the known corpora and download or generate them.", no_args_is_help=True)
+app = typer.Typer(help="List, download or generate corpora.", cls=VerbGroup)
 
 
 @app.command("list", cls=Verb)
 def list_corpora(data: options.Data = None, json: options.Json = False) -> None:
-    """List the corpora with their languages, size, licence and source, and the language pairs on this machine."""
+    """List the known corpora, and what is on this machine.
+
+    Names languages, size, licence and source of each.
+
+    Examples:
+        transduce corpus list
+    """
     from transduce.corpora import CATALOGUE, GENERATED, TREEBANKS, available_directions, data_folders, find_trees
 
     folders = data_folders(data)
@@ -65,7 +72,7 @@ def _print_about(row: Mapping[str, Any]) -> None:
 
 @app.command("get", cls=Verb)
 def get_named_corpus(
-    name: Annotated[str, Argument(help="The corpus; see 'corpus list'.", show_default=False)],
+    name: Annotated[str, Argument(metavar="NAME", help="The corpus; see 'corpus list'.", show_default=False)],
     out: Annotated[
         Path | None,
         Option(
@@ -90,7 +97,14 @@ def get_named_corpus(
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Download a corpus, or generate the built-in one. Downloads are resumed and verified."""
+    """Download a corpus, or generate the built-in one.
+
+    Downloads are resumed and verified.
+
+    Examples:
+        transduce corpus get multi30k --direction en-de
+        transduce corpus get grammar --out my-data
+    """
     from transduce.cli.progress import DownloadProgress
     from transduce.config import DataConfig, nearest_name
     from transduce.corpora import (

@@ -11,6 +11,7 @@ from typing import Annotated, Any, get_args, get_origin
 from pydantic.fields import FieldInfo
 from typer import Option
 
+from transduce.cli.options import SEARCH
 from transduce.config.decoding import SEARCH_FIELDS, DecodingOptions
 from transduce.config.search import BeamSearchConfig, Flag
 from transduce.errors import ConfigError
@@ -75,11 +76,12 @@ def _parameter(name: str, field: FieldInfo, help: str | None) -> inspect.Paramet
     [flag] = (each for each in field.metadata if isinstance(each, Flag))
     help, made = help or flag.help, partial(inspect.Parameter, name, inspect.Parameter.KEYWORD_ONLY)
     if flag.value is not None:
-        return made(default=False, annotation=Annotated[bool, Option(flag.name, help=help)])
+        return made(default=False, annotation=Annotated[bool, Option(flag.name, help=help, rich_help_panel=SEARCH)])
     least, most, kind = _bounds(field)
     has_default = flag.default is not None
     option = Option(
-        flag.name, min=least, max=most if flag.max is None else flag.max, help=help, show_default=has_default
+        flag.name, min=least, max=most if flag.max is None else flag.max, help=help, show_default=has_default,
+        rich_help_panel=SEARCH,
     )  # fmt: skip
     annotation: Any = Annotated[kind if has_default else kind | None, option]
     return made(default=flag.default, annotation=annotation)

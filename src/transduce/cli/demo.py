@@ -41,7 +41,15 @@ def demo(
     device: options.Device = "auto",
     json: options.Json = False,
 ) -> int:
-    """Train a small Transformer from scratch; print its BLEU and examples, and draw its attention."""
+    """Train a small translator in minutes, and print what it does.
+
+    Trains on a built-in grammar of English and German, or on a corpus; prints BLEU and examples, and draws the
+    attention as an HTML page.
+
+    Examples:
+        transduce demo
+        transduce demo --minutes 15 --corpus multi30k
+    """
     from transduce.cli.progress import DownloadProgress, TrainingProgress
     from transduce.cli.signals import StopRequest
     from transduce.demo import demo_config, fetch_missing, run_demo
@@ -111,6 +119,7 @@ def _print_result(result: DemoResult, data: DataConfig) -> None:
         print_line()
         print_line(heading)
         print_scores(result.scores)
+    echo("for your own text: transduce help own-text")
     print_line()
     if result.page is not None:
         print_line(f"attention page: {result.page}")

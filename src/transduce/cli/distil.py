@@ -48,9 +48,12 @@ def distil(
     engine: options.Engine = "auto",
     json: options.Json = False,
 ) -> None:
-    """Make the training text of a smaller or faster model from the translations of MODEL.
+    """Make training text for a smaller model from translations.
 
     A recipe reads it with data.corpus = "files" and data.train_tsv. Lines are not split.
+
+    Examples:
+        transduce distil runs/my/model --beam 1 --src train.en --out distilled.tsv
     """
     require_model_folders(folders, text_usage="--src {}")
     if out == STANDARD:

@@ -26,7 +26,15 @@ def doctor(
     data: options.Data = None,
     json: options.Json = False,
 ) -> int:
-    """Find problems in the installation, in text, or in a run or model, and suggest fixes."""
+    """Find problems of the installation, a text, a run or a model.
+
+    Prints a line for each finding, with a remedy. Exits with 1 if there is a problem.
+
+    Examples:
+        transduce doctor
+        transduce doctor my.en my.de
+        transduce doctor runs/my
+    """
     from transduce.diagnostics import examine, examine_installation
     from transduce.findings.finding import counted
 

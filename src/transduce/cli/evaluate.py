@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
@@ -27,6 +28,7 @@ from transduce.errors import ConfigError, DataError
 from transduce.files import write_lines
 
 if TYPE_CHECKING:
+    from transduce.metrics import ReliabilityBin
     from transduce.tasks.task import Scores
 
 __all__ = ["evaluate"]
@@ -57,6 +59,7 @@ def evaluate(
             help="Of a model of images or audio: read the files of this list instead, each line a file name TAB its "
             "text.",
             show_default=False,
+            rich_help_panel=options.TEXT,
         ),
     ] = None,
     data: options.Data = None,
@@ -70,6 +73,14 @@ def evaluate(
     paper_bleu: options.PaperBleu = False,
     multi30k_bleu: options.Multi30kBleu = False,
     tokenize: Tokenizer = None,
+    calibration: Annotated[
+        bool,
+        Option(
+            "--calibration",
+            help="Also say how sure the model is of the references' tokens, and how often right.",
+            rich_help_panel=options.SCORES,
+        ),
+    ] = False,
     decoding: DecodingOptions = NO_CHANGES,
     rerank: options.Rerank = None,
     rerank_weight: options.RerankWeight = options.DEFAULT_RERANK_WEIGHT,
@@ -78,20 +89,25 @@ def evaluate(
     engine: options.Engine = "auto",
     json: options.Json = False,
 ) -> None:
-    """Translate a test set and score it with sacreBLEU and chrF. Lines are not split by default.
+    """Translate a test set and score it by sacreBLEU and chrF.
 
-    Models of images and audio are scored by the error rates of the texts that they find (--media).
-    Tokenised BLEUs are added on request, and where papers report them:
+    Lines are not split into sentences unless --split is given. Models of images and audio are scored by the error
+    rates of the texts that they find (--media). Tokenised BLEUs are added on request, and where papers report them:
     multi30k_bleu for Multi30k, paper_bleu for newstest.
+
+    Examples:
+        transduce evaluate runs/my/model --src test.en --ref test.de
+        transduce evaluate runs/my/model --text multi30k/test_2017_flickr
     """
     with command_imports():
         from transduce.corpora import data_folders, find_text, text_named
+        from transduce.inference import Translator, reliability_of_tokens
         from transduce.inference import evaluate as evaluate_translator
         from transduce.metrics import customary_bleus, require_bleu_tokenizer
 
     if media is not None:
         _evaluate_media(
-            folders, media, out, has_other=any((src, ref, text, rerank, tokenize)), decoding=decoding,
+            folders, media, out, has_other=any((src, ref, text, rerank, tokenize, calibration)), decoding=decoding,
             device=device, precision=precision, engine=engine, json=json,
         )  # fmt: skip
         return
@@ -106,6 +122,8 @@ def evaluate(
         require_not_read(out, path, option="--ref")
     require_stdin_once({"--src": src, **named_references(ref)})
     require_model_folders(folders, rerank, text_usage="--src {}")
+    if calibration and (rerank or len(folders) > 1):
+        raise ConfigError("--calibration is of one model, without --rerank")
     texts = None if src is None else aligned_lines(src, *ref)  # checked before the model is loaded
     loading = LoadingOptions(
         folders, device, precision, rerank=rerank, rerank_weight=rerank_weight, engine=engine
@@ -133,7 +151,11 @@ def evaluate(
         line_warnings.log_counts()
     translated = {name_of(path): lines for path, lines in zip(ref, references, strict=True)}
     warn_of_tokenised_text({**translated, "the translation": evaluation.translations})
-    _print(evaluation.translations, evaluation.scores, out, json=json)
+    bins: Sequence[ReliabilityBin] = ()
+    if calibration:
+        assert isinstance(translator, Translator)
+        bins = reliability_of_tokens(translator, list(zip(sources, references[0], strict=True)))
+    _print(evaluation.translations, evaluation.scores, out, bins, json=json)
 
 
 def _evaluate_media(
@@ -155,7 +177,7 @@ def _evaluate_media(
         from transduce.tasks.media.media_task import media_scores
 
     if has_other or len(folders) > 1:
-        raise ConfigError("--media takes one model, without --src, --ref, --text, --rerank and --tokenize")
+        raise ConfigError("--media takes one model, without --src, --ref, --text, --rerank, --tokenize, --calibration")
     require_writable("--out", out)
     require_not_read(out, media, option="--media")
     require_model_folders(folders, text_usage="--media {}")
@@ -179,8 +201,10 @@ def _evaluate_media(
     _print(found, scores, out, json=json)
 
 
-def _print(outputs: Sequence[str], scores: Scores, out: Path | None, *, json: bool) -> None:
-    """Write the outputs to ``out``, and print the scores."""
+def _print(
+    outputs: Sequence[str], scores: Scores, out: Path | None, bins: Sequence[ReliabilityBin] = (), *, json: bool
+) -> None:
+    """Write the outputs to ``out``, and print the scores, with the calibration if there are reliability bins."""
     stream = None
     if out == STANDARD:
         print("".join(f"{line}\n" for line in outputs), end="", flush=True)
@@ -188,6 +212,29 @@ def _print(outputs: Sequence[str], scores: Scores, out: Path | None, *, json: bo
     elif out is not None:
         write_lines(out, outputs)
     if json:
-        print_json(scores.as_json(), to=stream)
-    else:
-        print_scores(scores, to=stream)
+        print_json(scores.as_json() | ({"calibration": _calibration(bins)} if bins else {}), to=stream)
+        return
+    print_scores(scores, to=stream)
+    if bins:
+        found = _calibration(bins)
+        print(
+            f"calibration    {100 * found['error']:6.2f}   % expected error of {found['tokens']:,} tokens: mean"
+            f" confidence {100 * found['confidence']:.1f} %, {100 * found['accuracy']:.1f} % right",
+            file=stream,
+            flush=True,
+        )
+
+
+def _calibration(bins: Sequence[ReliabilityBin]) -> dict[str, Any]:
+    """Return the JSON values of a calibration."""
+    from transduce.metrics import expected_calibration_error, overconfidence
+
+    n = sum(each.n for each in bins)
+    accuracy = sum(each.n * each.accuracy for each in bins if each.accuracy is not None) / n
+    return {
+        "error": expected_calibration_error(bins),
+        "confidence": accuracy + overconfidence(bins),
+        "accuracy": accuracy,
+        "tokens": n,
+        "bins": [asdict(each) for each in bins],
+    }

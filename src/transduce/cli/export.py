@@ -41,9 +41,14 @@ def export(
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Export a model for another library, and check it there: logits, greedy outputs, tokenizer.
+    """Export a model to Hugging Face, CTranslate2, ONNX or a page.
 
-    With --to wasm, export a translator as a page that browsers run without a connection.
+    The export is checked in the other library: logits, greedy outputs, tokenizer. --to wasm writes a translator as a
+    page that browsers run without a connection.
+
+    Examples:
+        transduce export runs/my/model --to ct2 --out my-ct2
+        transduce export runs/my/model --to wasm --out my-page
     """
     require_model_folder(folder)
     require_folder("--out", out)

@@ -27,10 +27,13 @@ def fill(
     engine: options.Engine = "auto",
     json: options.Json = False,
 ) -> None:
-    r"""Fill the gaps of texts from stdin, one text per line; a gap is written <mask>.
+    r"""Fill the gaps of texts, written <mask>.
 
-    For models of masked-lm, whose gaps are one token each, and of span-corruption. Line ends in a text are written as
-    \n. Without --json, each text is printed with the best fill of each gap.
+    Reads a text from each line of stdin, in which line ends are written as \n. For models of masked-lm, whose gaps are
+    one token each, and of span-corruption. Without --json, each text is printed with the best fill of each gap.
+
+    Examples:
+        echo 'The <mask> sleeps.' | transduce fill runs/lm/model
     """
     with command_imports():
         from transduce.inference import LanguageModel

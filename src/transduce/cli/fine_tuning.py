@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
+from transduce.cli.options import TEXT
 from transduce.cli.output import echo
 from transduce.cli.pair_files import Given, written_pairs
 from transduce.errors import ConfigError
@@ -29,8 +30,9 @@ Mix = Annotated[
         "--mix",
         metavar="CORPUS|PATH",
         help="With --from: mix in this old text, a corpus, a folder of one, or TMX, PO, XLIFF or TSV; repeatable. "
-        "Default: the text of the model's own run; none: none.",
+        "Default: the text of the model's own run; 'none' mixes in nothing.",
         show_default=False,
+        rich_help_panel=TEXT,
     ),
 ]
 

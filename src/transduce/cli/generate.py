@@ -45,9 +45,13 @@ def generate(
     engine: options.Engine = "auto",
     json: options.Json = False,
 ) -> None:
-    r"""Continue prompts from stdin, one per line, with a language model; a fine-tuned one responds to them.
+    r"""Continue prompts by a language model, or respond to them.
 
-    Line ends in a prompt are written as \n, and so are those of the text. On a terminal, type prompts.
+    Reads a prompt from each line of stdin; on a terminal, type prompts. Line ends in a prompt are written as \n, and
+    so are those of the text. A fine-tuned model responds to prompts.
+
+    Examples:
+        echo 'The dog' | transduce generate runs/lm/model --temperature 0.8
     """
     with command_imports():
         from transduce.inference import LanguageModel, ResponseModel, RewardModel, best_of_n

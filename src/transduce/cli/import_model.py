@@ -9,6 +9,7 @@ from typer import Argument, BadParameter, Option
 
 from transduce.cli import options
 from transduce.cli.imports import command_imports
+from transduce.cli.next_commands import command
 from transduce.cli.output import echo, print_json, print_line
 from transduce.cli.paths import require_folder, require_utf8_name
 
@@ -19,6 +20,7 @@ def import_(
     source: Annotated[
         Path,
         Argument(
+            metavar="SOURCE",
             help="A Marian model: a folder of the Hugging Face Hub's layout (OPUS-MT), or model.npz.",
             show_default=False,
         ),
@@ -29,7 +31,13 @@ def import_(
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Import a Marian model, so that it can be used as if it had been trained here, and check it."""
+    """Import a Marian model, such as one of OPUS-MT, and check it.
+
+    It can then be used as if it had been trained here.
+
+    Examples:
+        transduce import opus-mt-en-de --out en-de
+    """
     from transduce.config import canonical_direction
 
     if direction is not None:
@@ -46,4 +54,4 @@ def import_(
     if json:
         print_json(report.as_json())
     else:
-        print_line(f"imported {report.parameters:,} parameters; use: transduce translate {out}")
+        print_line(f"imported {report.parameters:,} parameters; use: {command('translate', out)}")

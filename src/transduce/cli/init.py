@@ -62,12 +62,23 @@ def init(
     ] = 60.0,
     out: Annotated[Path, Option(help="Write the recipe to this file, and its text beside it.")] = Path("my.toml"),
     max_dropped_share: Annotated[
-        float, Option(min=0, max=1, help="Let cleaning drop at most this fraction of the pairs.")
+        float,
+        Option(
+            min=0, max=1, help="Let cleaning drop at most this fraction of the pairs.", rich_help_panel=options.TEXT
+        ),
     ] = 0.3,
     device: options.Device = "auto",
     json: options.Json = False,
 ) -> None:
-    """Write a recipe for your own text: hold out dev and test, and choose a model by text size and time."""
+    """Write a recipe for your own text, TMX, PO or XLIFF.
+
+    Holds out dev and test text, and chooses a model by the size of the text and the time for training. More: transduce
+    help own-text.
+
+    Examples:
+        transduce init --src my.en --tgt my.de --minutes 60
+        transduce init --tmx my.tmx --direction en-de
+    """
     given = given_files(tmx, po, xliff)
     for option, path in (("--src", src), ("--tgt", tgt), ("--tsv", tsv), ("--out", out)):
         require_utf8_name(option, path)

@@ -67,6 +67,10 @@ _MESSAGES = {
         "has a translation far shorter than those of the training text; part of it may be missing",
         "with a translation far shorter than those of the training text",
     ),
+    "unlike": (
+        "is unlike the training text of the model; its translation may be wrong",
+        "unlike the training text of the model",
+    ),
 }
 
 

@@ -83,10 +83,9 @@ def _run(arguments: Sequence[str]) -> int:
 
         from transduce.cli.verbs import make_app
 
-        # The modules of other verbs would take a tenth of the time of --help.
-        verb = arguments[0] if arguments else ""
-        is_completed = "_TRANSDUCE_COMPLETE" in os.environ  # by a shell, which asks for the options of verbs
-        app = make_app(verb, is_overview=verb in ("", "-h", "--help", "--version") and not is_completed)
+        # The modules of other verbs would take a tenth of the time of --help, and half of that of a completion.
+        verb = (arguments[0] if arguments else "") or _completed_verb()
+        app = make_app(verb, is_overview=verb in ("", "-h", "--help", "--version"))
     try:
         code = app(args=list(arguments), prog_name="transduce", standalone_mode=False)
     except typer.TyperException as error:
@@ -103,6 +102,13 @@ def _run(arguments: Sequence[str]) -> int:
     except typer.Abort:
         return 130
     return code if isinstance(code, int) else 0
+
+
+def _completed_verb() -> str:
+    """Return the verb of the line that a shell completes, if another word follows it."""
+    words = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS", "")
+    _, verb, *others = [*words.replace("\n", " ").split(" "), "", ""]
+    return verb if len(others) > 2 and "_TRANSDUCE_COMPLETE" in os.environ else ""
 
 
 def _internal_error_message(error: Exception) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 import typer
 from typer import Argument, Option
 
 from transduce.cli import options
+from transduce.cli.help_text import VerbGroup
 from transduce.cli.output import echo, print_json, print_line, visible
 from transduce.cli.paths import Verb, require_writable
 
@@ -16,7 +18,7 @@ __all__ = ["app"]
 
 MAX_MATCHES = 100
 
-app = typer.Typer(help="Make translation memories, and look into them.", no_args_is_help=True)
+app = typer.Typer(help="Make translation memories, and look into them.", cls=VerbGroup)
 MemoryFile = Annotated[Path, Argument(metavar="MEMORY", help="A file of memory build.", show_default=False)]
 
 
@@ -24,31 +26,49 @@ MemoryFile = Annotated[Path, Argument(metavar="MEMORY", help="A file of memory b
 def build(
     files: Annotated[
         list[Path],
-        Argument(help="Translations: lines of source TAB target (.tsv, .txt), TMX, XLIFF or PO.", show_default=False),
+        Argument(
+            metavar="FILE",
+            help="Translations: lines of source TAB target (.tsv, .txt), TMX, XLIFF or PO.",
+            show_default=False,
+        ),
     ],
     out: Annotated[Path, Option("--out", help="Write the memory to this file.", show_default=False)],
     src: Annotated[str, Option("--src", help="The source language, such as en.", show_default=False)],
     tgt: Annotated[str, Option("--tgt", help="The target language.", show_default=False)],
     json: options.Json = False,
 ) -> None:
-    """Make a memory of files with translations."""
+    """Make a memory of files with translations.
+
+    Examples:
+        transduce memory build old.tmx more.tsv --src en --tgt de --out my.tm
+    """
     from transduce.memories import pairs_of_file, write_memory
 
     require_writable("--out", out)
     n_pairs = write_memory(out, (pairs_of_file(each, src, tgt) for each in files), src_language=src, tgt_language=tgt)
     if not n_pairs:
         echo(f"warning: {out} has no pair; name files with translations from {src} to {tgt}")
-    print_json({"pairs": n_pairs, "memory": str(out)}) if json else print_line(f"{out}: {n_pairs:,} pairs")
+    if json:
+        print_json({"pairs": n_pairs, "memory": str(out)})
+        return
+    print_line(f"{out}: {n_pairs:,} pairs")
+    echo(f"next: transduce translate MODEL --in FILE --out NEW --memory {quote(str(out))}")
 
 
 @app.command("search", cls=Verb)
 def search(
     memory: MemoryFile,
-    text: Annotated[str, Argument(help="A text of the source language.", show_default=False)],
+    text: Annotated[str, Argument(metavar="TEXT", help="A text of the source language.", show_default=False)],
     n: Annotated[int, Option("--n", min=1, max=MAX_MATCHES, help="Print at most this many pairs.")] = 5,
     json: options.Json = False,
 ) -> None:
-    """Print the pairs whose sources are like a text: similarity TAB source TAB target."""
+    """Print the pairs whose sources are like a text.
+
+    Each line is similarity TAB source TAB target.
+
+    Examples:
+        transduce memory search my.tm 'Press the button.'
+    """
     from transduce.memories import Memory
 
     for each in Memory(memory).fuzzy(text, n=n):
@@ -66,7 +86,11 @@ def export(
         Option("--out", help="Write TMX to this file; to a .tsv, source TAB target.", show_default=False),
     ],
 ) -> None:
-    """Write the pairs of a memory for other programs."""
+    """Write the pairs of a memory as TMX or a table.
+
+    Examples:
+        transduce memory export my.tm --out my.tmx
+    """
     from transduce.documents.tmx import tmx_lines
     from transduce.files import write_lines
     from transduce.memories import Memory

@@ -37,7 +37,12 @@ def model(
     length: Annotated[int, Option(min=1, max=MAX_LENGTH, help="Count attention FLOPs at this sentence length.")] = 32,
     json: options.Json = False,
 ) -> None:
-    """Show a model: module tree with shapes, parameter counts, and training FLOPs per token."""
+    """Show the layers, parameters and training FLOPs of a model.
+
+    Examples:
+        transduce model base
+        transduce model my.toml
+    """
     from transduce.model import ShapesOnly, cost_of, describe, make_model
 
     config = _config(name)

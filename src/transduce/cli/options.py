@@ -23,6 +23,7 @@ __all__ = [
     "DEFAULT_RERANK_WEIGHT",
     "MAX_BUFFER_LINES",
     "MAX_SAMPLES",
+    "Avoid",
     "BestOf",
     "Data",
     "Device",
@@ -37,6 +38,7 @@ __all__ = [
     "RerankWeight",
     "RewardModelFolder",
     "Settings",
+    "TermsHard",
     "Treebank",
     "check_minutes",
     "requested_bleus",
@@ -96,18 +98,29 @@ def check_minutes(minutes: float | None) -> float | None:
     return minutes
 
 
+# Headings in the help of verbs with many options.
+TEXT, DOCUMENTS, TERMS, SCORES = "Text", "Documents", "Terms", "Scores"
+SEARCH, SPEED, REQUESTS, RECOVERY = "Search", "Devices and speed", "Requests", "Recovery"
 DEFAULT_RERANK_WEIGHT, MAX_RERANK_WEIGHT = 0.3, 1000.0
 MAX_BUFFER_LINES = 10**7
 
 Json = Annotated[bool, Option("--json", help="Print JSON instead of text.")]
 Device = Annotated[
-    str, Option("--device", help="Run on this device: cpu, cuda, cuda:1, ...; auto takes a GPU if there is one.")
+    str,
+    Option(
+        "--device",
+        metavar="NAME",
+        help="Run on this device: cpu, cuda, cuda:1, ...; auto takes a GPU if there is one.",
+        rich_help_panel=SPEED,
+    ),
 ]
 Engine = Annotated[
     EngineName,
     Option(
         "--engine",
+        metavar="NAME",
         help="Compute with native, the engine in C, or torch; auto takes native for models on a CPU that it knows.",
+        rich_help_panel=SPEED,
     ),
 ]
 Data = Annotated[
@@ -116,6 +129,7 @@ Data = Annotated[
         "--data",
         help="Search this data folder before TRANSDUCE_DATA and the folder of 'corpus get'.",
         show_default=False,
+        rich_help_panel=TEXT,
     ),
 ]
 Models = Annotated[
@@ -128,13 +142,16 @@ Treebank = Annotated[
         "--treebank",
         help='Read the Penn Treebank, sections 00 to 24, from this folder (for data.corpus = "wsj").',
         show_default=False,
+        rich_help_panel=TEXT,
     ),
 ]
 Precision = Annotated[
     str,
     Option(
         "--precision",
+        metavar="NAME",
         help="Compute in fp32, or faster and less exactly in bf16 or int8; auto takes bf16 where it is fast.",
+        rich_help_panel=SPEED,
     ),
 ]
 Settings = Annotated[
@@ -148,6 +165,7 @@ Rerank = Annotated[
         metavar="REVERSE_MODEL",
         help="Rerank the beam with this model of the reverse direction.",
         show_default=False,
+        rich_help_panel=SEARCH,
     ),
 ]
 MAX_SAMPLES = 1000
@@ -159,16 +177,51 @@ BestOf = Annotated[
         max=MAX_SAMPLES,
         help="Draw this many outputs for each input and write the one that --reward-model rates highest.",
         show_default=False,
+        rich_help_panel=SEARCH,
     ),
 ]
 RewardModelFolder = Annotated[
-    Path | None, Option("--reward-model", help="The folder of a reward model, for --best-of.", show_default=False)
+    Path | None,
+    Option(
+        "--reward-model",
+        help="The folder of a reward model, for --best-of.",
+        show_default=False,
+        rich_help_panel=SEARCH,
+    ),
+]
+TermsHard = Annotated[
+    bool,
+    Option(
+        "--terms-hard",
+        help="With --terms: search for a translation that has them all.",
+        rich_help_panel=TERMS,
+    ),
+]
+Avoid = Annotated[
+    Path | None,
+    Option(
+        "--avoid",
+        metavar="FILE",
+        help="Write none of these phrases, one in each line.",
+        show_default=False,
+        rich_help_panel=TERMS,
+    ),
 ]
 PaperBleu = Annotated[
-    bool, Option("--paper-bleu", help="Also print the paper's tokenised BLEU: Moses tokens, compounds split.")
+    bool,
+    Option(
+        "--paper-bleu",
+        help="Also print the paper's tokenised BLEU: Moses tokens, compounds split.",
+        rich_help_panel=SCORES,
+    ),
 ]
 Multi30kBleu = Annotated[
-    bool, Option("--multi30k-bleu", help="Also print the tokenised BLEU usual for Multi30k: lowercased Moses tokens.")
+    bool,
+    Option(
+        "--multi30k-bleu",
+        help="Also print the tokenised BLEU usual for Multi30k: lowercased Moses tokens.",
+        rich_help_panel=SCORES,
+    ),
 ]
 RerankWeight = Annotated[
     float,
@@ -177,5 +230,6 @@ RerankWeight = Annotated[
         min=0,
         max=MAX_RERANK_WEIGHT,
         help="Weight the reverse model's score by this factor; 0 keeps the order.",
+        rich_help_panel=SEARCH,
     ),
 ]

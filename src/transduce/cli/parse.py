@@ -42,7 +42,12 @@ def parse(
     pretty: Annotated[bool, Option("--pretty", help="Print each tree indented, on several lines.")] = False,
     svg: Annotated[Path | None, Option(help="Also draw the first tree to this file.", show_default=False)] = None,
     unconstrained: Annotated[
-        bool, Option("--unconstrained", help="Search without the tree constraint and repair invalid output.")
+        bool,
+        Option(
+            "--unconstrained",
+            help="Search without the tree constraint and repair invalid output.",
+            rich_help_panel=options.SEARCH,
+        ),
     ] = False,
     decoding: DecodingOptions = NO_CHANGES,
     buffer: Annotated[
@@ -51,6 +56,7 @@ def parse(
             min=1,
             max=options.MAX_BUFFER_LINES,
             help="Read this many lines before parsing; 1 answers each line at once, more is faster.",
+            rich_help_panel=options.SPEED,
         ),
     ] = 1000,
     device: options.Device = "auto",
@@ -58,9 +64,13 @@ def parse(
     engine: options.Engine = "auto",
     json: options.Json = False,
 ) -> None:
-    """Parse sentences from stdin, one per line with spaces between words, to one Penn tree per line.
+    """Parse English sentences to trees in Penn brackets.
 
-    On a terminal, type sentences at a prompt.
+    Reads stdin, a sentence in each line with spaces between words (--raw reads plain text), and writes a tree in each
+    line. On a terminal, type sentences at a prompt.
+
+    Examples:
+        transduce parse runs/parser/model --raw < text.en
     """
     with command_imports():
         from transduce.files import open_binary, write_text

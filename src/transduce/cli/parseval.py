@@ -35,11 +35,14 @@ def parseval(
     details: Annotated[bool, Option("--details", help="Also print the figures of each sentence.")] = False,
     json: options.Json = False,
 ) -> None:
-    """Score parse trees as EVALB does with COLLINS.prm: labelled recall, precision, F1, crossing brackets, tags.
+    """Score parse trees as EVALB does with COLLINS.prm.
 
-    Percentages are over valid sentences. A sentence whose words differ, or a
-    malformed line of TEST, counts as an error and is excluded: figures are
+    Prints labelled recall, precision and F1, crossing brackets and tags. Percentages are over valid sentences. A
+    sentence whose words differ, or a malformed line of TEST, counts as an error and is excluded: figures are
     comparable only if there are no errors.
+
+    Examples:
+        transduce parseval gold.ptb parsed.ptb
     """
     from transduce.metrics import parseval as compare
     from transduce.metrics.parseval import detail_lines

@@ -14,6 +14,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperOption
 
+from transduce.cli.help_text import parts_of, usage_pieces, write_examples, write_parameters
 from transduce.cli.output import STANDARD
 from transduce.cli.streams import is_stdout_open
 from transduce.errors import ConfigError
@@ -27,6 +28,27 @@ LONGEST_SUFFIX = ".{}.4294967295.tmp"  # the temporary name while a file or fold
 
 class Verb(TyperCommand):
     """A command that rejects empty and impossible paths, and an option given twice that has one value."""
+
+    def __init__(self, name: str | None, *, help: str | None = None, epilog: str | None = None, **values: Any) -> None:
+        """``help``: a description, whose examples become the ``epilog``."""
+        description, examples = parts_of(help)
+        super().__init__(name, help=description, epilog=epilog or "\n".join(examples), **values)
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the arguments and the required options."""
+        return usage_pieces(self.get_params(ctx), ctx)
+
+    def format_help_text(self, ctx: Any, formatter: Any) -> None:
+        """Write what the verb does, and its examples."""
+        super().format_help_text(ctx, formatter)
+        write_examples(formatter, self.epilog)
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Write nothing at the end: the examples come before the options."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the arguments and options."""
+        write_parameters(ctx, formatter, self.get_params(ctx))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments. Raises BadParameter for an invalid path or a second value."""

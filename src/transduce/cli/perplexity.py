@@ -29,10 +29,14 @@ def perplexity(
     engine: options.Engine = "auto",
     json: options.Json = False,
 ) -> None:
-    """Show how well a language model predicts a text: perplexity per token, and bits per byte.
+    """Show how well a language model predicts a text.
 
-    The window of a causal model slides over each document, so most tokens are predicted from at least half of a window.
-    A masked model predicts each token from all others, which gives pseudo-perplexity: not comparable with the former.
+    Prints the perplexity per token, and bits per byte. The window of a causal model slides over each document, so most
+    tokens are predicted from at least half of a window. A masked model predicts each token from all others, which
+    gives pseudo-perplexity: not comparable with the former.
+
+    Examples:
+        transduce perplexity runs/lm/model test.txt
     """
     with command_imports():
         from transduce.corpora.plain_text import documents_of

@@ -8,6 +8,7 @@ from typing import Annotated
 from typer import Argument, Option
 
 from transduce.cli import options
+from transduce.cli.next_commands import command
 from transduce.cli.output import echo, print_json, print_line
 from transduce.cli.paths import require_folder
 from transduce.cli.recipe_paths import paths_in_recipe
@@ -21,7 +22,9 @@ def prepare(
     recipe: Annotated[
         Path,
         Argument(
-            help="The TOML recipe; its data table is used, and the limit of its search is checked.", show_default=False
+            metavar="RECIPE",
+            help="The TOML recipe; its data table is used, and the limit of its search is checked.",
+            show_default=False,
         ),
     ],
     out: Annotated[
@@ -36,7 +39,13 @@ def prepare(
     settings: options.Settings = None,
     json: options.Json = False,
 ) -> None:
-    """Prepare training data: learn the tokenizer and encode the text to a token store. Section 5.1."""
+    """Learn the tokenizer and encode the text, without training.
+
+    Writes a token store, which train --store reads. train does the same by itself. Section 5.1.
+
+    Examples:
+        transduce prepare my.toml --out prepared
+    """
     from transduce.data import read_summary
     from transduce.recipes import read_recipe
     from transduce.tasks import task_of
@@ -65,3 +74,4 @@ def prepare(
         )
     else:
         print_line(f"prepared: {out}")
+        echo(f"next: {command('train', recipe, '--store', out)}")

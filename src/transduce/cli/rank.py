@@ -56,10 +56,13 @@ def rank(
     engine: options.Engine = "auto",
     json: options.Json = False,
 ) -> None:
-    """Rank MODEL's own translations of a text by chrF: what a reward model for translation learns from.
+    """Rank a model's translations, as text for a reward model.
 
-    Each line of OUT has a source as "prompt" and its different translations as "responses", the best first. A recipe
-    with data.task = "reward" reads it as data.train_prompts.
+    Each line of OUT has a source as "prompt" and its different translations as "responses", the best by chrF first. A
+    recipe with data.task = "reward" reads it as data.train_prompts.
+
+    Examples:
+        transduce rank runs/my/model --src train.en --ref train.de --out ranked.jsonl
     """
     with command_imports():
         from transduce.corpora import read_aligned_files

@@ -30,7 +30,13 @@ def read(
     engine: options.Engine = "auto",
     json: options.Json = False,
 ) -> int:
-    """Read the text of images with a model of image-to-text, a line for each image."""
+    """Read the text of images, a line for each image.
+
+    MODEL is a model of image-to-text.
+
+    Examples:
+        transduce read runs/reader/model line1.png line2.png
+    """
     with command_imports():
         from transduce.inference import Reader
 

@@ -49,8 +49,15 @@ def score(
         Path | None,
         Option(help="Compare with the translations of another system by paired bootstrap.", show_default=False),
     ] = None,
-    resamples: Annotated[int, Option(min=1, max=MAX_RESAMPLES, help="Draw this many resamples for --against.")] = 1000,
-    seed: Annotated[int, Option(min=0, max=MAX_SEED, help="Use this random seed for --against.")] = 1,
+    resamples: Annotated[
+        int,
+        Option(
+            min=1, max=MAX_RESAMPLES, help="Draw this many resamples for --against.", rich_help_panel=options.SCORES
+        ),
+    ] = 1000,
+    seed: Annotated[
+        int, Option(min=0, max=MAX_SEED, help="Use this random seed for --against.", rich_help_panel=options.SCORES)
+    ] = 1,
     paper_bleu: options.PaperBleu = False,
     multi30k_bleu: options.Multi30kBleu = False,
     language: Annotated[
@@ -59,6 +66,7 @@ def score(
             help="Count words as for this language. Default: that of the references' file name, as in ref.zh, or of "
             "their script; else de.",
             show_default=False,
+            rich_help_panel=options.SCORES,
         ),
     ] = None,
     tokenize: Tokenizer = None,
@@ -67,9 +75,13 @@ def score(
     engine: options.Engine = "auto",
     json: options.Json = False,
 ) -> None:
-    """Score translations against references with sacreBLEU and chrF, and on request with tokenised BLEUs.
+    """Score translations against references by sacreBLEU and chrF.
 
     With --model and --src, by the model's log-probabilities instead, a line for each translation.
+
+    Examples:
+        transduce score new.de --ref test.de
+        transduce score new.de --ref test.de --against old.de
     """
     if model is not None or src is not None:
         if model is None or src is None or any((ref, against, paper_bleu, multi30k_bleu, language, tokenize)):

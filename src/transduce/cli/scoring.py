@@ -8,6 +8,7 @@ from typing import Annotated
 
 from typer import Option
 
+from transduce.cli.options import SCORES
 from transduce.cli.output import echo
 from transduce.config import base_language
 from transduce.errors import ConfigError
@@ -22,6 +23,7 @@ Tokenizer = Annotated[
         help="Count words by this tokenizer of sacreBLEU: 13a, intl, zh, ja-mecab, ko-mecab, char, flores200, ... "
         "Default: that of the language; characters where no spaces separate words.",
         show_default=False,
+        rich_help_panel=SCORES,
     ),
 ]
 

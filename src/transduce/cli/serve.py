@@ -44,18 +44,13 @@ def serve(
         Path | None,
         Option(
             metavar="FILE",
-            help="Take hypotheses that translate these terms as listed: SOURCE TAB TARGET in each line, or TBX, which "
+            help="Prefer translations with these terms: SOURCE TAB TARGET in each line, or TBX, which "
             "several directions need.",
             show_default=False,
         ),
     ] = None,
-    terms_hard: Annotated[
-        bool, Option("--terms-hard", help="With --terms: search for a translation that has them all.")
-    ] = False,
-    avoid: Annotated[
-        Path | None,
-        Option(metavar="FILE", help="Write none of these phrases, one in each line.", show_default=False),
-    ] = None,
+    terms_hard: options.TermsHard = False,
+    avoid: options.Avoid = None,
     memory: Annotated[
         list[Path] | None,
         Option(
@@ -73,26 +68,61 @@ def serve(
             show_default=False,
         ),
     ] = None,
-    batch: Annotated[int, Option(min=1, max=MAX_BATCH, help="Translate at most this many sentences together.")] = 32,
+    batch: Annotated[
+        int,
+        Option(
+            min=1,
+            max=MAX_BATCH,
+            help="Translate at most this many sentences together.",
+            rich_help_panel=options.REQUESTS,
+        ),
+    ] = 32,
     wait_ms: Annotated[
-        float, Option(min=0.0, max=MAX_WAIT_MS, help="Wait at most this long for more sentences.")
+        float,
+        Option(
+            min=0.0,
+            max=MAX_WAIT_MS,
+            help="Wait at most this long for more sentences.",
+            rich_help_panel=options.REQUESTS,
+        ),
     ] = 10.0,
     queue: Annotated[
-        int, Option(min=1, max=MAX_QUEUE, help="Refuse requests (429) when this many sentences wait.")
+        int,
+        Option(
+            min=1,
+            max=MAX_QUEUE,
+            help="Refuse requests (429) when this many sentences wait.",
+            rich_help_panel=options.REQUESTS,
+        ),
     ] = 1024,
     timeout_s: Annotated[
-        float, Option(min=0.1, max=MAX_SECONDS, help="Refuse a request (503) that has waited this many seconds.")
+        float,
+        Option(
+            min=0.1,
+            max=MAX_SECONDS,
+            help="Refuse a request (503) that has waited this many seconds.",
+            rich_help_panel=options.REQUESTS,
+        ),
     ] = 60.0,
     drain_s: Annotated[
         float,
-        Option(min=0.0, max=MAX_SECONDS, help="After SIGTERM, go on accepting requests for this many seconds."),
+        Option(
+            min=0.0,
+            max=MAX_SECONDS,
+            help="After SIGTERM, go on accepting requests for this many seconds.",
+            rich_help_panel=options.REQUESTS,
+        ),
     ] = 0.0,
     watch: Annotated[
         bool, Option("--watch", help="Read a model folder anew when it changes; SIGHUP does, too.")
     ] = False,
     cors: Annotated[
         list[str] | None,
-        Option(help="Let scripts of this site use the server; may be repeated. Default: all.", show_default=False),
+        Option(
+            help="Let scripts of this site use the server; may be repeated. Default: all.",
+            show_default=False,
+            rich_help_panel=options.REQUESTS,
+        ),
     ] = None,
     prefix: Annotated[
         str, Option(help="Answer under this path, as in /translator, where a proxy has others.", show_default=False)
@@ -102,9 +132,14 @@ def serve(
     precision: options.Precision = "fp32",
     engine: options.Engine = "auto",
 ) -> None:
-    """Serve models over HTTP: LibreTranslate's API, DeepL's under /v2, and a page at /.
+    """Serve models over HTTP, with a page for browsers at /.
 
-    Prints the address when it is ready. SIGTERM ends it after the requests that it has accepted.
+    It has LibreTranslate's API, and DeepL's under /v2. Prints the address when it is ready. SIGTERM ends it after the
+    requests that it has accepted.
+
+    Examples:
+        transduce serve runs/my/model
+        transduce serve runs/en-de/model runs/de-en/model --port 8080
     """
     require_model_folders(folders)
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 from typer import Argument, Option
@@ -17,7 +18,9 @@ MAX_TOKENS = 1 << 20
 
 
 def shortlist(
-    store: Annotated[Path, Argument(help="The folder of transduce prepare, or RUN/store.", show_default=False)],
+    store: Annotated[
+        Path, Argument(metavar="STORE", help="The folder of transduce prepare, or RUN/store.", show_default=False)
+    ],
     out: Annotated[
         Path, Option(help="Write the shortlist to this folder, which must be new or empty.", show_default=False)
     ],
@@ -26,7 +29,14 @@ def shortlist(
     pairs: Annotated[int, Option(min=1, help="Learn from at most this many training pairs.")] = 100_000,
     json: options.Json = False,
 ) -> None:
-    """Learn which target tokens are likely for each source token, for a faster translate --shortlist."""
+    """Learn the likely target tokens, for faster translation.
+
+    translate --shortlist scores only those that are likely for the source tokens of a sentence.
+
+    Examples:
+        transduce shortlist runs/my/store --out short
+        transduce translate runs/my/model --shortlist short
+    """
     from transduce.tasks.pairs.shortlists import write_shortlist
     from transduce.tasks.prepared import open_prepared
 
@@ -38,3 +48,4 @@ def shortlist(
         print_json({"folder": str(out), "candidates": n_candidates, "frequent": n_frequent})
     else:
         print_line(f"shortlist: {out}")
+        echo(f"next: transduce translate MODEL --shortlist {quote(str(out))}")

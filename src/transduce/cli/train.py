@@ -15,7 +15,7 @@ from transduce.cli import options
 from transduce.cli.fine_tuning import FineTuning, Mix, changes_of
 from transduce.cli.machine import chosen_device
 from transduce.cli.model_folders import require_model_folder
-from transduce.cli.next_commands import uses_of
+from transduce.cli.next_commands import uses_of_trained
 from transduce.cli.output import echo, echo_stopped, print_json, print_line, print_scores
 from transduce.cli.pair_files import Po, Tmx, Xliff, given_files
 from transduce.cli.paths import require_folder, require_utf8_name
@@ -30,7 +30,8 @@ __all__ = ["train"]
 
 def train(
     recipe: Annotated[
-        Path | None, Argument(help="The TOML recipe; not needed with --resume, nor with --from and --tmx.")
+        Path | None,
+        Argument(metavar="RECIPE", help="The TOML recipe; not needed with --resume, nor with --from and --tmx."),
     ] = None,
     out: Annotated[Path | None, Option(help="Write the run to this folder. Default: runs/<recipe>-<time>.")] = None,
     resume: Annotated[bool, Option("--resume", help="Resume the run in --out.")] = False,
@@ -47,7 +48,10 @@ def train(
     po: Po = None,
     xliff: Xliff = None,
     mix: Mix = None,
-    store: Annotated[Path | None, Option(help="Use this prepared folder instead of preparing the text.")] = None,
+    store: Annotated[
+        Path | None,
+        Option(help="Use this prepared folder instead of preparing the text.", rich_help_panel=options.TEXT),
+    ] = None,
     data: options.Data = None,
     treebank: options.Treebank = None,
     minutes: Annotated[
@@ -70,23 +74,42 @@ def train(
             metavar="stop|skip:N",
             help="Stop on a non-finite loss or gradient, or skip at most N such updates in the whole run.",
             show_default=False,
+            rich_help_panel=options.RECOVERY,
         ),
     ] = None,
     shard: Annotated[
-        bool, Option("--shard", help="With torchrun: shard the model and the optimiser across processes (FSDP2).")
+        bool,
+        Option(
+            "--shard",
+            help="With torchrun: shard the model and the optimiser across processes (FSDP2).",
+            rich_help_panel=options.SPEED,
+        ),
     ] = False,
     break_lock: Annotated[
-        bool, Option("--break-lock", help="Take over the lock left by a dead process on another machine.")
+        bool,
+        Option(
+            "--break-lock",
+            help="Take over the lock left by a dead process on another machine.",
+            rich_help_panel=options.RECOVERY,
+        ),
     ] = False,
     device: options.Device = "auto",
     json: options.Json = False,
 ) -> int:
-    """Train a model: prepare the text, train, average checkpoints, evaluate. Sections 5 and 6.1.
+    """Train a model by a recipe, or fine-tune one on your files.
+
+    Prepares the text, trains, averages checkpoints and evaluates (sections 5 and 6.1 of the paper). Ctrl-C saves and
+    stops; --resume goes on.
 
     With --from and --tmx, --po or --xliff, a translator learns from these pairs without a recipe: at a low rate, with
     its old text mixed in; the dev sets of both are translated before and after. --minutes then plans the run.
 
-    Distributed training: torchrun --nproc-per-node N -m transduce train ...
+    Several processes: torchrun --nproc-per-node N -m transduce train ...
+
+    Examples:
+        transduce train my.toml --out runs/my
+        transduce train --resume --out runs/my
+        transduce train --from runs/my/model --tmx new.tmx --out runs/new
     """
     from transduce.cli.progress import TrainingProgress
     from transduce.cli.signals import StopRequest
@@ -164,8 +187,8 @@ def train(
     for change in found:
         print_line(str(change))
     print_line(f"model: {result.model_folder}")
-    if result.model_folder is not None and config.data.task == "translation":
-        for line in uses_of(result.model_folder):
+    if result.model_folder is not None:
+        for line in uses_of_trained(result.model_folder, config.data):
             echo(line)
     return 0
 

@@ -31,7 +31,13 @@ def transcribe(
     engine: options.Engine = "auto",
     json: options.Json = False,
 ) -> int:
-    """Write down what is said in recordings, or its translation, with a model of speech-to-text, a line for each."""
+    """Write down what is said in recordings, or its translation.
+
+    MODEL is a model of speech-to-text. Writes a line for each recording.
+
+    Examples:
+        transduce transcribe runs/speech/model sentence.wav
+    """
     with command_imports():
         from transduce.inference import Transcriber
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import asdict
 from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,20 +18,19 @@ from transduce.cli.line_warnings import LineWarnings
 from transduce.cli.list_counts import ListCounts
 from transduce.cli.model_folders import require_model_folders
 from transduce.cli.models import load_translator
-from transduce.cli.output import STANDARD, json_line
+from transduce.cli.output import STANDARD
 from transduce.cli.paths import require_writable
 from transduce.cli.progress import LineProgress
 from transduce.cli.stdin import input_lines, is_interactive, number_of_lines, typed_lines
 from transduce.cli.text_output import is_terminal, line_writer, require_not_read
+from transduce.cli.translation_lines import output_lines
 from transduce.config import MIN_DRAFT_PROBABILITY, N_DRAFTED, Wanted
 from transduce.config.decoding import NO_CHANGES, DecodingOptions, LoadingOptions
 from transduce.errors import ConfigError
 from transduce.files import open_binary
-from transduce.text.normalise import normalise
 
 if TYPE_CHECKING:
     from transduce.bulk import TranslationJob
-    from transduce.inference import Translation
     from transduce.inference.translation.document_translation import DocumentOptions
 
 __all__ = ["translate"]
@@ -58,8 +55,8 @@ def translate(
         str,
         Option(
             metavar="NAME",
-            help="Read the input as a document of this format (docx, html, po ...), of which all but the texts stays, "
-            "or as lines of text (text). auto finds it by the name of a file, or by its content; stdin has lines.",
+            help="Read the input as a document of this format (docx, html, po ...), or as lines of text (text). auto "
+            "goes by the name of a file, or its content; stdin has lines.",
         ),
     ] = AUTO,
     out: Annotated[
@@ -70,20 +67,40 @@ def translate(
             "same name in this folder; those of a pattern to this folder. Default: stdout.",
         ),
     ] = None,
+    terms: Annotated[
+        Path | None,
+        Option(
+            metavar="FILE",
+            help="Prefer translations with these terms: SOURCE TAB TARGET in each line, or TBX.",
+            show_default=False,
+        ),
+    ] = None,
+    terms_hard: options.TermsHard = False,
+    avoid: options.Avoid = None,
+    memory: Annotated[
+        Path | None,
+        Option(
+            metavar="FILE",
+            help="Take the translations of texts that this file has: of memory build, which opens at once, or TMX, "
+            "XLIFF, PO or TSV. --json names similar ones.",
+            show_default=False,
+        ),
+    ] = None,
     report: Annotated[
         Path | None,
         Option(
             metavar="FILE",
             help="Write to this file, as JSON, how many texts of a document were translated, which were not, and why.",
             show_default=False,
+            rich_help_panel=options.DOCUMENTS,
         ),
     ] = None,
     review: Annotated[
         Path | None,
         Option(
             metavar="FILE",
-            help="Write a page (HTML) for a person who looks at the translations, with what may be wrong; its edits "
-            "are saved as TMX, for memory build and train --from --tmx.",
+            help="Write a page (HTML) for a person who corrects the translations; its edits are saved as TMX, for "
+            "memory build and train --from --tmx.",
             show_default=False,
         ),
     ] = None,
@@ -91,10 +108,16 @@ def translate(
         Wanted,
         Option(
             help="Of a document with translations (PO, XLIFF), translate texts without one, also those that it calls "
-            "unsure, or all."
+            "unsure, or all.",
+            rich_help_panel=options.DOCUMENTS,
         ),
     ] = "empty",
-    trust: Annotated[bool, Option("--trust", help="Do not mark translations in such a document as unsure.")] = False,
+    trust: Annotated[
+        bool,
+        Option(
+            "--trust", help="In such a document, do not mark translations as unsure.", rich_help_panel=options.DOCUMENTS
+        ),
+    ] = False,
     decoding: DecodingOptions = NO_CHANGES,
     alignment: Annotated[
         bool,
@@ -102,6 +125,7 @@ def translate(
             "--alignment",
             help="Write after each translation a TAB and which of its words belong to which of the source: pairs such "
             "as 0-0 1-2, source-target, of words between spaces (Pharaoh format).",
+            rich_help_panel=options.SEARCH,
         ),
     ] = False,
     buffer: Annotated[
@@ -112,6 +136,7 @@ def translate(
             help="Read this many lines before translating; 1 answers each line at once, more is faster. Default: "
             f"{BUFFER_LINES:,}; with several workers {BUFFER_LINES_OF_WORKER} for each.",
             show_default=False,
+            rich_help_panel=options.SPEED,
         ),
     ] = None,
     workers: Annotated[
@@ -129,6 +154,7 @@ def translate(
             metavar="ADDRESS",
             help="Translate the files of a pattern on this Ray cluster; 'local' starts one with --workers processors.",
             show_default=False,
+            rich_help_panel=options.SPEED,
         ),
     ] = None,
     prefix: Annotated[
@@ -136,14 +162,18 @@ def translate(
         Option(
             help="Begin each translation with this text; its last word may be continued, unless a space follows it.",
             show_default=False,
+            rich_help_panel=options.SEARCH,
         ),
     ] = "",
-    no_split: Annotated[bool, Option("--no-split", help="Do not split long lines into sentences.")] = False,
+    no_split: Annotated[
+        bool, Option("--no-split", help="Do not split long lines into sentences.", rich_help_panel=options.SEARCH)
+    ] = False,
     shortlist: Annotated[
         Path | None,
         Option(
             help="Score only the likely target tokens, those of this folder of transduce shortlist; with --draft, only "
-            "for drafts, so that the result is the same."
+            "for drafts, so that the result is the same.",
+            rich_help_panel=options.SPEED,
         ),
     ] = None,
     draft: Annotated[
@@ -153,39 +183,27 @@ def translate(
             help="Let this smaller model draft tokens, which MODEL verifies several at a time: greedy search, or "
             "--sample, with the same result.",
             show_default=False,
+            rich_help_panel=options.SPEED,
         ),
     ] = None,
     draft_tokens: Annotated[
-        int, Option(min=1, max=MAX_DRAFT_TOKENS, help="With --draft: tokens that are drafted for a pass, at most.")
+        int,
+        Option(
+            min=1,
+            max=MAX_DRAFT_TOKENS,
+            help="With --draft: tokens that are drafted for a pass, at most.",
+            rich_help_panel=options.SPEED,
+        ),
     ] = N_DRAFTED,
     draft_probability: Annotated[
         float,
-        Option(min=0, max=1, help="With --draft: a draft ends after a token to which SMALL gives less than this."),
+        Option(
+            min=0,
+            max=1,
+            help="With --draft: a draft ends after a token to which SMALL gives less than this.",
+            rich_help_panel=options.SPEED,
+        ),
     ] = MIN_DRAFT_PROBABILITY,
-    terms: Annotated[
-        Path | None,
-        Option(
-            metavar="FILE",
-            help="Take the hypothesis that translates these terms as listed: SOURCE TAB TARGET in each line, or TBX.",
-            show_default=False,
-        ),
-    ] = None,
-    terms_hard: Annotated[
-        bool, Option("--terms-hard", help="With --terms: search for a translation that has them all.")
-    ] = False,
-    avoid: Annotated[
-        Path | None,
-        Option(metavar="FILE", help="Write none of these phrases, one in each line.", show_default=False),
-    ] = None,
-    memory: Annotated[
-        Path | None,
-        Option(
-            metavar="FILE",
-            help="Take the translations of texts that this file has: of memory build, which opens at once, or TMX, "
-            "XLIFF, PO or TSV. --json names similar ones.",
-            show_default=False,
-        ),
-    ] = None,
     best_of: options.BestOf = None,
     reward_model: options.RewardModelFolder = None,
     rerank: options.Rerank = None,
@@ -203,9 +221,15 @@ def translate(
     engine: options.Engine = "auto",
     json: options.Json = False,
 ) -> None:
-    """Translate text line by line, from stdin to stdout or between files, a document, or many files at once.
+    """Translate lines of text, documents or whole folders.
 
-    On a terminal, type sentences at a prompt.
+    Reads stdin and writes stdout unless --in and --out name files. On a terminal, type sentences at a prompt. Topics
+    of transduce help: documents, terms, memory, engines.
+
+    Examples:
+        echo 'The dog sleeps.' | transduce translate runs/my/model
+        transduce translate runs/my/model --in new.en --out new.de
+        transduce translate runs/my/model --in report.docx --out report.de.docx
     """
     require_model_folders(folders, rerank, draft, reward_model, text_usage="--in {}")
     options.require_best_of(
@@ -322,7 +346,7 @@ def translate(
             if reviewed is not None:
                 reviewed.observe(translation)
             counted.observe(translation)
-            output = _output_lines(
+            output = output_lines(
                 number,
                 translation,
                 is_n_best=is_n_best,
@@ -366,31 +390,3 @@ def _require_one_hypothesis(loading: LoadingOptions, decoding: DecodingOptions) 
     others = {"--draft": loading.draft, **flags_of(decoding, "kind")}
     if loading.rerank is not None:
         options.require_alone("--rerank chooses from a beam", others)
-
-
-def _output_lines(
-    number: int, translation: Translation, *, is_n_best: bool, is_json: bool, is_linked: bool, has_memory: bool
-) -> Iterator[str]:
-    """Yield the output lines for one input line."""
-    from transduce.inference.translation.word_links import pharaoh
-
-    if is_json:
-        yield json_line(
-            {
-                "line": number,
-                "source": translation.source,
-                "translation": translation.text,
-                "score": translation.score,
-                "warnings": translation.warnings,
-                "n_best": [{"translation": best.text, "score": best.score} for best in translation.n_best],
-            }
-            | ({"alignment": pharaoh(translation.links)} if is_linked else {})
-            | ({"memory": [asdict(each) for each in translation.matches]} if has_memory else {})
-        )
-    elif is_n_best:
-        for hypothesis in translation.n_best:
-            yield f"{number}\t{hypothesis.score:.4f}\t{normalise(hypothesis.text)}"  # no tab of its own
-    elif is_linked:
-        yield f"{translation.text}\t{pharaoh(translation.links)}"
-    else:
-        yield translation.text

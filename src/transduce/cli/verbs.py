@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer import Option
-from typer.core import TyperGroup
 
+from transduce.cli.help_text import VerbGroup, write_parameters
 from transduce.cli.output import echo
 from transduce.cli.paths import Verb
 from transduce.errors import ConfigError, quoted
@@ -24,25 +24,38 @@ if TYPE_CHECKING:
 
 __all__ = ["ELSEWHERE", "ENTRY_POINTS", "VERBS", "added_verbs", "make_app"]
 
-# The module and the function, or application, of each verb, in the order of the help.
-VERBS: Mapping[str, str] = {
-    name: f"{name}:{name}"
-    for name in (
-        "demo", "init", "prepare", "train", "average", "shortlist", "translate", "align", "distil", "rank", "score",
-        "evaluate", "parse", "parseval", "model", "attention", "generate", "fill", "perplexity", "read", "transcribe",
-        "serve", "export", "doctor",
-    )
-} | {"import": "import_model:import_", "corpus": "corpus:app", "memory": "memory:app"}  # fmt: skip
+# All verbs, as the overview shows them.
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    "Most used": ("demo", "init", "train", "translate", "memory", "evaluate", "serve", "export", "doctor", "help"),
+    "Train": ("corpus", "prepare", "average", "distil", "rank"),
+    "Evaluate": ("score", "sweep", "parseval", "perplexity"),
+    "Use models of other tasks": ("parse", "generate", "fill", "read", "transcribe"),
+    "Models": ("import", "shortlist", "model"),
+    "Study": ("attention", "align"),
+}
+NAMED = {"import": "import_model:import_", "corpus": "corpus:app", "memory": "memory:app"}
+# The module and the function, or application, of each verb.
+VERBS: Mapping[str, str] = {name: NAMED.get(name, f"{name}:{name}") for names in GROUPS.values() for name in names}
 
 ENTRY_POINTS = "transduce.verbs"
 # Verbs of this project in a distribution of their own, with its name.
 ELSEWHERE: Mapping[str, str] = {"paper": "transduce-paper"}
 
-HELP = 'The system of "Attention Is All You Need": train Transformers on raw text, translate, parse and evaluate.'
+HELP = 'Train, use and serve the Transformer of "Attention Is All You Need".'
+OTHERS = "From other packages"
 
 
-class _Verbs(TyperGroup):
+class _Verbs(VerbGroup):
     """The group of all verbs. It reports an interrupt, which typer only signals by the exit code."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the verbs in their groups, then the options, then the topics of ``transduce help``."""
+        from transduce.cli.topics import TOPICS
+
+        self.write_verbs(formatter, {**GROUPS, OTHERS: [name for name in self.commands if name not in VERBS]})
+        write_parameters(ctx, formatter, self.get_params(ctx))
+        formatter.write_paragraph()
+        formatter.write_text(f"Help on a verb or a topic: transduce help NAME. Topics: {', '.join(TOPICS)}.")
 
     def invoke(self, ctx: Any) -> Any:
         """Run the verb of a command line."""
@@ -70,7 +83,7 @@ def make_app(verb: str = "", *, is_overview: bool = False) -> typer.Typer:
         name="transduce",
         cls=_Verbs,
         help=HELP,
-        no_args_is_help=True,
+        rich_markup_mode=None,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )

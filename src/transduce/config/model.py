@@ -118,8 +118,9 @@ class StackFields(Record):
     n_heads: Heads = 8  # h, the number of heads (section 3.2.2)
     d_k: HeadWidth = 64  # width of queries and keys per head
     d_v: HeadWidth = 64  # width of values per head
-    # The score of a query and a key (section 3.2.1): q . k / sqrt(d_k), q . k, v . tanh(q + k), q . A k / sqrt(d_k).
-    compatibility: Literal["scaled", "dot", "additive", "bilinear"] = "scaled"
+    # The score of a query and a key (section 3.2.1): q . k / sqrt(d_k), q . k, sqrt(d_k) cos(q, k), v . tanh(q + k),
+    # q . A k / sqrt(d_k).
+    compatibility: Literal["scaled", "dot", "cosine", "additive", "bilinear"] = "scaled"
     # Self-attention over all positions, or over a neighbourhood of r positions (section 4). It is centred in an encoder
     # and a bidirectional model, where r is odd; in a causal stack, it is a position and the r - 1 before it.
     attention: Literal["full", "restricted"] = "full"

@@ -7,13 +7,12 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from transduce.config.data import SPLITS, CorpusName, DataConfig, Pairs, Split
-from transduce.config.record import FROM_LIST, Count, FileName, Fraction
+from transduce.config.record import FROM_LIST, ClosedFraction, Count, FileName, Fraction
 from transduce.linearisation import Leaves
 
 __all__ = ["PairsData", "ParallelCorpora", "ParallelData", "TreesData"]
 
 Copies = Annotated[int, Field(ge=1, le=1000)]  # per pair or tree
-ClosedFraction = Annotated[float, Field(ge=0.0, le=1.0)]
 RatioLimit = Annotated[float, Field(ge=1.0, le=10**9)]
 CorpusNames = Annotated[tuple[CorpusName, ...], FROM_LIST]
 

@@ -19,6 +19,7 @@ MAX_MINUTES = 10**6  # two years
 Count = Annotated[int, Field(ge=1, le=10**12)]
 Seed = Annotated[int, Field(ge=0, le=MAX_SEED)]
 Fraction = Annotated[float, Field(ge=0.0, lt=1.0)]
+ClosedFraction = Annotated[float, Field(ge=0.0, le=1.0)]
 
 # What to write instead of infinity, by field.
 INFINITY_HINTS: Mapping[str, str] = {

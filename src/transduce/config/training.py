@@ -6,7 +6,17 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from transduce.config.record import FROM_LIST, MAX_MINUTES, Count, FileName, Fraction, Record, Seed, matching
+from transduce.config.record import (
+    FROM_LIST,
+    MAX_MINUTES,
+    ClosedFraction,
+    Count,
+    FileName,
+    Fraction,
+    Record,
+    Seed,
+    matching,
+)  # fmt: skip
 
 MAX_BATCHES = 10**6
 Natural = Annotated[int, Field(ge=0, le=10**12)]
@@ -43,7 +53,7 @@ class TrainingConfig(Record):
     # Decoupled weight decay of matrices, scaled by the learning rate (Loshchilov and Hutter, 2019).
     weight_decay: Annotated[float, Field(ge=0.0, lt=100.0)] = 0.0
     clip_norm: Norm | None = None  # maximum gradient norm; the paper does not clip
-    eps_ls: Fraction = 0.1  # label smoothing (section 5.4)
+    eps_ls: ClosedFraction = 0.1  # label smoothing (section 5.4); at 1 the target is the uniform distribution
     # R-Drop's alpha: weight of the KL divergence between two forward passes (Wu et al., 2021).
     r_drop: Annotated[float, Field(ge=0.0, le=100.0)] = 0.0
     r_drop_after: Natural = 0  # R-Drop starts after this many updates; updates before it take half the time

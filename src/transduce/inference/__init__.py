@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         rewards_of_translations,
         seeds_of_draws,
     )
+    from transduce.inference.translation.calibration import reliability_of_tokens
     from transduce.inference.translation.distillation import DistilledCounts, distilled_pairs
     from transduce.inference.translation.document_files import translate_document
     from transduce.inference.translation.document_translation import (
@@ -55,8 +56,8 @@ __all__ = [
     "RewardModel", "ScoredText", "SpanFill", "TextScore", "Transcriber", "TranslatedDocument", "Translation",
     "Translator", "best_of_n", "distilled_pairs", "drawn_segments", "encode_prompt", "evaluate", "forced_scores",
     "greedy_unless_sampled", "load", "log_probabilities", "policy_outputs", "ranked_translations", "read_model_folder",
-    "read_saved_weights", "rewards_of", "rewards_of_translations", "sample_responses", "sampling_like",
-    "seeds_of_draws", "sequences_of", "tagged_words", "translate_document",
+    "read_saved_weights", "reliability_of_tokens", "rewards_of", "rewards_of_translations", "sample_responses",
+    "sampling_like", "seeds_of_draws", "sequences_of", "tagged_words", "translate_document",
 ]  # fmt: skip
 
 imported_on_use(__name__)

@@ -199,7 +199,7 @@ def _attention(config: TransformerConfig | LanguageModelConfig) -> _Weights:
 def _compatibility(config: TransformerConfig | LanguageModelConfig) -> _Weights:
     """The weights of the compatibility function of one attention layer."""
     match config.compatibility:
-        case "scaled" | "dot":
+        case "scaled" | "dot" | "cosine":
             return _Weights()
         case "additive":
             return _Weights(vectors=config.n_heads * config.d_k)

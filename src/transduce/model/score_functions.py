@@ -7,10 +7,12 @@ Shapes: B sentences, T query positions, S key positions, H heads, K d_k.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import assert_never
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transduce.model.stack_config import StackConfig
@@ -19,6 +21,7 @@ __all__ = [
     "AdditiveCompatibility",
     "BilinearCompatibility",
     "CompatibilityFunction",
+    "cosine",
     "dot_product",
     "make_compatibility",
 ]
@@ -34,6 +37,8 @@ def make_compatibility(config: StackConfig) -> CompatibilityFunction | None:
             return None
         case "dot":
             return dot_product
+        case "cosine":
+            return cosine
         case "additive":
             return AdditiveCompatibility(config.n_heads, config.d_k)
         case "bilinear":
@@ -45,6 +50,15 @@ def make_compatibility(config: StackConfig) -> CompatibilityFunction | None:
 def dot_product(q_BHTK: Tensor, k_BHSK: Tensor) -> Tensor:
     """q . k, unscaled."""
     return q_BHTK @ k_BHSK.transpose(-2, -1)
+
+
+def cosine(q_BHTK: Tensor, k_BHSK: Tensor) -> Tensor:
+    """sqrt(d_k) cos(q, k): q . k / sqrt(d_k) of queries and keys with the length sqrt(d_k) of random ones (footnote 4).
+
+    A zero query or key has the score 0. Without the factor every weight would be within a factor of e^2 of the others.
+    """
+    unit_BHTK, unit_BHSK = F.normalize(q_BHTK, dim=-1), F.normalize(k_BHSK, dim=-1)
+    return dot_product(unit_BHTK, unit_BHSK) * math.sqrt(q_BHTK.shape[-1])
 
 
 class AdditiveCompatibility(nn.Module):

@@ -22,7 +22,7 @@ class StackConfig:
     n_heads: int
     d_k: int
     d_v: int
-    compatibility: Literal["scaled", "dot", "additive", "bilinear"] = "scaled"
+    compatibility: Literal["scaled", "dot", "cosine", "additive", "bilinear"] = "scaled"
     attention: Literal["full", "restricted"] = "full"
     neighbourhood: int = 65  # r of restricted attention
     attention_bias: bool = False

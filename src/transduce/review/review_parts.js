@@ -14,6 +14,7 @@ const WARNINGS = {
   terms: 'a term is missing, or a phrase is there that was to be avoided',
   long: 'the sentence is longer than any that the model learned from',
   short: 'the translation is short; part of it may be missing',
+  unlike: 'the source is unlike the text that the model learned from',
 }
 const STATES = {
   memory: 'from the memory',

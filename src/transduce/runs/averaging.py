@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -53,7 +54,8 @@ def average_run(
         require_made_by(checkpoint, settings, folder)
     require_same_data(folder, settings, prepared)
     model_folder, state = out or folder / MODEL, read_state(checkpoints[-1])
-    write_model_folder(
+    write = partial(
+        write_model_folder,
         model_folder,
         config=config.model,
         weights=task.postprocess_weights(average_weights(checkpoints), prepared, config, torch.device(device)),
@@ -63,10 +65,15 @@ def average_run(
         task=task.name,
         used_as=task.used_as if TrainedModel.class_of(task.name) is None else None,
         card=model_card(config, prepared, state, averaged=averaged.in_words, ancestry=settings.ancestry),
-        statistics=task.line_statistics(prepared, config),
         longest_source=task.longest_source(prepared),
         ancestry=settings.ancestry,
     )
+    statistics = task.line_statistics(prepared, config)
+    write(statistics=statistics)
+    if statistics is not None:
+        measured = task.with_confidence(statistics, model_folder, prepared, device=device)
+        if measured != statistics:
+            write(statistics=measured)
     log(f"averaged {averaged} into {model_folder}")
     split = next((split for split in reversed(EVALUATION_SPLITS) if split in prepared.text_names), None)
     if split is None:

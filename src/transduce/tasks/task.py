@@ -275,3 +275,9 @@ class Task(ABC, Generic[BatchT]):
     def line_statistics(self, prepared: Prepared, config: RunConfig) -> LineStatistics | None:
         """Return the statistics of the training lines for the model folder; None if the task needs none."""
         return None
+
+    def with_confidence(
+        self, statistics: LineStatistics, model_folder: Path, prepared: Prepared, *, device: str | torch.device
+    ) -> LineStatistics:
+        """Return the statistics with how sure the model is of its outputs; by default, nobody asks."""
+        return statistics

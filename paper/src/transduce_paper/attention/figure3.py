@@ -17,7 +17,7 @@ from transduce.view import HeadLines, LinePanel
 from transduce_paper.attention.heads import DISTANT, HeadNumbers, are_many
 from transduce_paper.attention.inputs import PAGE, FigureInputs, compared_layer, figure_inputs, lines
 from transduce_paper.attention.measurements import measured, n_trees, numbers_of_heads, with_one_model
-from transduce_paper.attention.models import attention_experiment
+from transduce_paper.attention.models import shown_model
 from transduce_paper.attention.sentences import DrawnSentence
 from transduce_paper.attention.structure import (
     ABOUT_PROBES,
@@ -52,7 +52,7 @@ class DistantAttention:
 
 def make_figure3(experiments: Experiments, request: Request) -> Report:
     """Probe heads for distant dependencies; draw the paper's query, and the most distant attention of our sentence."""
-    experiment = attention_experiment(experiments)
+    experiments, experiment = shown_model(experiments, request)
     inputs, heads, results = with_one_model(
         experiments,
         experiment,

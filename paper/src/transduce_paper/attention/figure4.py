@@ -19,7 +19,7 @@ from transduce_paper.attention.antecedents import Anaphor, find_anaphors, is_pro
 from transduce_paper.attention.heads import Probe, ProbeItem, best_head, strongest_other
 from transduce_paper.attention.inputs import PAGE, FigureInputs, figure_inputs, lines
 from transduce_paper.attention.measurements import measured, n_sentences, texts, with_one_model
-from transduce_paper.attention.models import attention_experiment
+from transduce_paper.attention.models import shown_model
 from transduce_paper.attention.sentences import DrawnSentence
 from transduce_paper.attention.structure import RelationResult, comparison_text, relation_table
 from transduce_paper.attention.word_attention import WordAttention, attention_between_words, untrained
@@ -98,7 +98,7 @@ class MeasuredPronouns:
 
 def make_figure4(experiments: Experiments, request: Request) -> Report:
     """Probe heads for attention from pronouns to antecedents, and draw two of them in two sentences."""
-    experiment = attention_experiment(experiments)
+    experiments, experiment = shown_model(experiments, request)
     inputs, pronouns = with_one_model(
         experiments,
         experiment,

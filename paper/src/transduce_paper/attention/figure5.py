@@ -10,7 +10,7 @@ from transduce.view import HeadLines, LinePanel
 from transduce_paper.attention.heads import HeadNumbers, PositionBaseline, are_many
 from transduce_paper.attention.inputs import PAGE, FigureInputs, figure_inputs, lines
 from transduce_paper.attention.measurements import measured, n_trees, numbers_of_heads, with_one_model
-from transduce_paper.attention.models import attention_experiment
+from transduce_paper.attention.models import shown_model
 from transduce_paper.attention.sentences import DrawnSentence
 from transduce_paper.attention.structure import (
     ABOUT_PROBES,
@@ -37,7 +37,7 @@ NOTE = "For each query its three greatest weights; the stronger a line, the grea
 
 def make_figure5(experiments: Experiments, request: Request) -> Report:
     """Probe every head for every relation, and draw two heads of different relations in two sentences."""
-    experiment = attention_experiment(experiments)
+    experiments, experiment = shown_model(experiments, request)
     inputs, heads, structure = with_one_model(
         experiments,
         experiment,

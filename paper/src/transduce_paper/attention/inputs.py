@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from transduce.files import write_text
 from transduce.inference import Translator
@@ -20,7 +21,7 @@ from transduce_paper.experiments import Experiments, Scale
 from transduce_paper.report import Draw, how_to_reproduce
 from transduce_paper.request import Request
 from transduce_paper.run_records import Experiment, RunRecord
-from transduce_paper.sizes import corpus_description, size_description
+from transduce_paper.sizes import corpus_description, model_description, size_description
 
 __all__ = ["PAGE", "FigureInputs", "compared_layer", "figure_inputs", "lines"]
 
@@ -41,12 +42,14 @@ class FigureInputs:
     @property
     def sizes(self) -> tuple[str, str, str]:
         """Column names: the paper, our model in the paper's sentence, our model in our own sentence."""
-        size = size_description(self.record.config)
+        size = (size_description if self.record.updates else _size_of_model)(self.record.config)
         return PAPER, f"ours, the paper's sentence ({size})", "ours, another sentence"
 
     @property
     def this_model(self) -> str:
         """Name the model with its size."""
+        if not self.record.updates:
+            return f"the model {self.record.name} ({model_description(self.record.config['model'])})"
         return f"this model ({size_description(self.record.config)}, {self.record.updates:,} updates)"
 
     def how_measured(self) -> str:
@@ -59,8 +62,10 @@ class FigureInputs:
                 "How it was measured. The model has",
                 f"{model['n_encoder_layers']} + {model['n_decoder_layers']} layers of {model['n_heads']} heads,",
                 f"d_model {model['d_model']}, {model['norm']}-norm,",
-                f"trained on {corpus_description(record.config['data'])},",
-                f"for {record.updates:,} updates ({training['optimiser']}).",
+                f"trained on {corpus_description(record.config['data'])}, for {record.updates:,} updates"
+                f" ({training['optimiser']})."
+                if record.updates
+                else f"and was trained elsewhere ({record.name}).",
                 f"Its BLEU on {record.dev_text} is {score['score']:.1f} (`{score['signature']}`).",
                 "“Attention” is the encoder self-attention between words: summed over the subwords of a key, averaged",
                 "over the subwords of a query (Clark et al., 2019).",
@@ -72,8 +77,9 @@ class FigureInputs:
         record = self.record
         again = how_to_reproduce(
             figure,
-            seeds=f"seed {record.config['training']['seed']}",
-            hardware=f"trained in {record.minutes:.1f} minutes on {record.machine}, torch {record.torch}",
+            seeds=f"seed {record.config['training']['seed']}" if record.updates else f"`--model {record.name}`",
+            hardware=(f"trained in {record.minutes:.1f} minutes on " if record.updates else "measured on ")
+            + f"{record.machine}, torch {record.torch}",
             scale=self.scale,
         )
         return (
@@ -95,6 +101,10 @@ class FigureInputs:
         """Return the drawing of all heads in our own sentence, with a frame around ``marked`` ones."""
         drawing = attention_grid(self.own.words.weights, title=f"{self.grid_alt()}. {self.own.text}", marked=marked)
         return lambda path: write_text(path, drawing)
+
+
+def _size_of_model(config: Mapping[str, Any]) -> str:
+    return model_description(config["model"])
 
 
 def lines(sentence: DrawnSentence, *panels: LinePanel, alt: str, note: str) -> Draw:

@@ -5,7 +5,7 @@ Shapes: N predictions, V vocabulary.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import log
 from pathlib import Path
@@ -17,12 +17,10 @@ from pydantic import TypeAdapter
 from torch import Tensor
 
 from transduce.corpora import ParallelText
-from transduce.data import pad_rows, plan_by_length
 from transduce.errors import DataError
-from transduce.inference import Translator
+from transduce.inference import Translator, reliability_of_tokens
 from transduce.loss import Smoothing
 from transduce.metrics import ReliabilityBin, expected_calibration_error, overconfidence, reliability_bins
-from transduce.text import BOS_ID, EOS_ID, normalise
 from transduce.training import cross_entropy_reference, smoothing_weights
 from transduce_paper.drawing import COLOURS, GREY, new_panels, save_svg
 from transduce_paper.experiments import Experiments
@@ -210,9 +208,7 @@ def _measured_run(experiments: Experiments, eps_ls: float) -> tuple[RunRecord, t
     def measure(model_folder: Path) -> list[dict[str, Any]]:
         translator = Translator.load(model_folder, device=experiments.device)
         pairs = list(ParallelText(experiment.config.data, experiments.data_folder).of("dev"))
-        confidence, is_right = zip(*_predictions(translator, pairs), strict=True)
-        bins = reliability_bins(np.concatenate(confidence), np.concatenate(is_right), n_bins=N_BINS)
-        return [asdict(each) for each in bins]
+        return [asdict(each) for each in reliability_of_tokens(translator, pairs, n_bins=N_BINS)]
 
     measured = experiments.cached_measurement(experiment, "calibration", measure, settings={"n_bins": N_BINS})
     try:
@@ -220,21 +216,6 @@ def _measured_run(experiments: Experiments, eps_ls: float) -> tuple[RunRecord, t
     except TypeError as error:
         raise DataError(f"{experiment.name}: the cached calibration is not of this version ({error})") from error
     return experiments.run(experiment), bins  # read again: it changes if the model had to be retrained
-
-
-@torch.no_grad()
-def _predictions(translator: Translator, pairs: Sequence[tuple[str, str]]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield for the target tokens of each batch the highest probability, and whether that token is the target."""
-    model, tokenizers = translator.model, translator.tokenizers
-    device = model.output_weight.device
-    sources = [[*ids, EOS_ID] for ids in tokenizers.src.encode_batch([normalise(src) for src, _ in pairs])]
-    targets = [[*ids, EOS_ID] for ids in tokenizers.tgt.encode_batch([normalise(tgt) for _, tgt in pairs])]
-    lengths = [max(len(src), len(tgt)) for src, tgt in zip(sources, targets, strict=True)]
-    for rows in plan_by_length(lengths, max_tokens=max(lengths) * 64):
-        src_BS = pad_rows([sources[row] for row in rows]).to(device)
-        tgt_in_BT = pad_rows([[BOS_ID, *targets[row][:-1]] for row in rows]).to(device)
-        tgt_out_N = torch.tensor([id for row in rows for id in targets[row]], device=device)
-        yield _confidence_and_correctness(model.logits(model(src_BS, tgt_in_BT)), tgt_out_N)
 
 
 def _confidence_and_correctness(logits_NV: Tensor, targets_N: Tensor) -> tuple[np.ndarray, np.ndarray]:

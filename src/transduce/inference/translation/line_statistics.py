@@ -26,6 +26,11 @@ N_SAMPLED_LINES = 20_000  # evenly spaced lines whose sentences are counted
 MIN_LINE_FRACTION = 0.05  # of the training lines: a model hardly learns lengths that fewer lines reach
 MIN_RATIO_TOKENS = 10  # shorter sources have no meaningful length ratio
 RARE_FRACTION = 0.001  # quantile of the length ratios
+# A line is unlike the training text if fewer of its lines are cut into as many pieces a word, or if the model is less
+# sure of its translation than of those of so many other lines.
+UNLIKE_FRACTION = 0.01
+MIN_WORDS = 3  # of a line whose pieces are counted
+MIN_MEASURED_LINES, MAX_MEASURED_LINES = 100, 500
 
 
 class LineStatistics(Record):
@@ -39,10 +44,26 @@ class LineStatistics(Record):
     # The usual apostrophe, opening and closing quotation mark of the sources; None in folders of earlier versions.
     quotes: Annotated[str, Field(pattern=r"^['’][\"“”„][\"“”]$")] | None = None
     masks: MaskStatistics | None = None  # None in folders of earlier versions
+    most_pieces: Annotated[float, Field(gt=0)] | None = None  # 99 % quantile of source tokens per word
+    # 1 % quantile of how sure the model is of its translations of other lines: nats per token.
+    least_log_prob: Annotated[float, Field(le=0)] | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return the values for ``config.json``."""
         return self.model_dump(mode="json", exclude_none=True)
+
+    def with_confidence(self, mean_log_probs: Sequence[float]) -> LineStatistics:
+        """Return the same with how sure the model is of its translations of lines that it was not trained on."""
+        if len(mean_log_probs) < MIN_MEASURED_LINES:
+            return self
+        least = round(min(float(np.quantile(mean_log_probs, UNLIKE_FRACTION)), 0.0), 4)
+        return self.model_copy(update={"least_log_prob": least})
+
+    def is_unlike(self, n_pieces: int, n_words: int, mean_log_prob: float) -> bool:
+        """Whether a line of so many words, cut into so many pieces, is unlike the training text."""
+        if self.most_pieces is not None and n_words >= MIN_WORDS and n_pieces > self.most_pieces * n_words:
+            return True
+        return self.least_log_prob is not None and mean_log_prob < self.least_log_prob
 
     @classmethod
     def from_json(cls, values: object, *, where: object) -> LineStatistics | None:
@@ -71,7 +92,15 @@ def line_statistics(
         caps=round(sum(map(is_all_caps, lines)) / len(lines), 4),
         quotes=QuoteStyle.of_text(lines).as_text(),
         masks=masks,
+        most_pieces=_most_pieces(lines, n_src[rows]),
     )
+
+
+def _most_pieces(lines: Sequence[str], n_src: Any) -> float | None:
+    """Return the quantile of tokens per word, without EOS; None without lines of several words."""
+    counted = ((n - 1, len(line.split())) for line, n in zip(lines, n_src, strict=True))
+    counts = [n_pieces / n_words for n_pieces, n_words in counted if n_words >= MIN_WORDS]
+    return round(float(np.quantile(counts, 1 - UNLIKE_FRACTION)), 4) if counts else None
 
 
 def _upper_quantile(counts: Sequence[int]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import nan
 from typing import Literal, get_args
 
 from transduce.inference.translation.word_links import Link
@@ -27,6 +28,7 @@ Flag = Literal[
     "terms",  # a term is not as its list has it, or a phrase is there that was to be avoided
     "long",  # a sentence is longer than any in training
     "short",  # target / source length is below that of almost all training pairs
+    "unlike",  # the source is unlike the training text, by its words or by how sure the model is
 ]
 FLAGS: tuple[Flag, ...] = get_args(Flag)
 
@@ -47,6 +49,7 @@ class TranslatedSegment:
 
     n_best: tuple[ScoredText, ...]  # best first, equal texts once; never empty
     warnings: tuple[Flag, ...] = ()  # of the best
+    mean_log_prob: float = nan  # of what was found first, in nats per token, EOS included; NaN if not scored
 
 
 @dataclass(frozen=True, slots=True)

@@ -175,20 +175,24 @@ class SegmentText:
         best = [self._check.mended(each, source.text, is_cut=is_cut) for each in best_candidates(candidates)[:n_best]]
         if not best:
             return TranslatedSegment((ScoredText("", 0.0),))
-        flags = best[0][1] | self._flags_of_lengths(result)
+        n_tgt = len(result.hypotheses[0].ids) + 1
+        mean_log_prob = result.hypotheses[0].log_prob / n_tgt
+        flags = best[0][1] | self._flags_by_statistics(source, result.n_src_tokens, n_tgt, mean_log_prob)
         if is_cut:
             flags.add("source-cut")
-        return TranslatedSegment(distinct_texts(text for text, _ in best), in_order(flags))
+        return TranslatedSegment(distinct_texts(text for text, _ in best), in_order(flags), mean_log_prob)
 
-    def _flags_of_lengths(self, result: SearchResult) -> set[Flag]:
+    def _flags_by_statistics(self, source: ReadSegment, n_src: int, n_tgt: int, mean_log_prob: float) -> set[Flag]:
+        """Return what is unusual: the numbers of tokens, EOS included, the words, or how sure the model is."""
         flags, statistics = set[Flag](), self.statistics
         if statistics is None:
             return flags
-        n_src, n_tgt = result.n_src_tokens, len(result.hypotheses[0].ids) + 1
         if n_src > statistics.longest:
             flags.add("long")
         if n_src >= MIN_RATIO_TOKENS and n_tgt < statistics.least_ratio * n_src:
             flags.add("short")
+        if statistics.is_unlike(n_src - 1, len(source.asked.split()), mean_log_prob):
+            flags.add("unlike")
         return flags
 
 

@@ -7,6 +7,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Unpack
 
+import torch
+
 from transduce.config import DataConfig, ParallelData, RunConfig, Split
 from transduce.corpora import Pair, ParallelText, Source
 from transduce.corpora.checks import Remark, remarks_on_own_files
@@ -14,7 +16,12 @@ from transduce.data import PairSampling, PairStore
 from transduce.data.word_tables import learn_word_table
 from transduce.errors import ConfigError
 from transduce.inference.translation.evaluation import evaluate
-from transduce.inference.translation.line_statistics import LineStatistics, line_statistics
+from transduce.inference.translation.line_statistics import (
+    MAX_MEASURED_LINES,
+    MIN_MEASURED_LINES,
+    LineStatistics,
+    line_statistics,
+)  # fmt: skip
 from transduce.inference.translation.translator import Translator
 from transduce.metrics import TranslationScores, sacrebleu_score
 from transduce.model import EncoderDecoder
@@ -163,6 +170,18 @@ class TranslationTask(PairTask):
         store = prepared.train
         assert isinstance(store, PairStore)
         return line_statistics(store, prepared.tokenizers, config.data.src_language, prepared.masks)
+
+    def with_confidence(
+        self, statistics: LineStatistics, model_folder: Path, prepared: Prepared, *, device: str | torch.device
+    ) -> LineStatistics:
+        """Return the statistics with how sure the model is of its translations of dev lines."""
+        text, translator = prepared.text("dev"), self.load(model_folder, device=device)
+        if text is None or len(text[0]) < MIN_MEASURED_LINES or not translator.engine.is_left_to_right:
+            return statistics
+        lines = text[0][:MAX_MEASURED_LINES]
+        segments = translator.translate_segments(lines, translator.search, is_checked=False)
+        assert segments is not None  # not interrupted
+        return statistics.with_confidence([each.mean_log_prob for each in segments])
 
 
 register(TranslationTask())

@@ -63,7 +63,7 @@ REASON = """\
 Why pre-training on the news harms: at Adam's learning rate, which suits translation, the encoder collapsed while it
 learned spans. Its states became the same at all positions, the decoder attended to all of them equally, and the
 training on pairs did not undo it. Muon, whose updates change all directions of a matrix alike, avoids this;
-docs/experiments.md has the measurements."""
+notebook/trials.md has the measurements."""
 
 
 def spans_experiment(experiments: Experiments, text: Text) -> Experiment:
