@@ -8,7 +8,8 @@ from typing import Any
 import typer
 from markdown import cell, table
 
-from transduce.cli.verbs import VERBS, make_app
+from transduce.cli.topics import TOPICS
+from transduce.cli.verbs import GROUPS, make_app
 
 __all__ = ["command_line"]
 
@@ -23,11 +24,15 @@ version.
 def command_line() -> str:
     """Return the page."""
     program: Any = typer.main.get_command(make_app())
-    verbs = {name: program.commands[name] for name in VERBS}
-    overview = table(
-        ("verb", "what it does"), [(f"[`{name}`](#{name})", cell(_lines(verb)[0])) for name, verb in verbs.items()]
-    )
-    return "\n".join([HEAD + overview, *(part for name, verb in verbs.items() for part in _verb(name, verb, 2))])
+    parts = [HEAD]
+    for group, names in GROUPS.items():
+        rows = [(f"[`{name}`](#{name})", cell(_lines(program.commands[name])[0])) for name in names]
+        parts.append(f"**{group}**\n\n{table(('verb', 'what it does'), rows)}")
+    for name in (name for names in GROUPS.values() for name in names):
+        parts += _verb(name, program.commands[name], 2)
+    parts.append("## Topics\n\nWhat `transduce help TOPIC` says.\n")
+    parts += [f"### Topic: {name}\n\n```\n{text.strip()}\n```\n" for name, text in TOPICS.items()]
+    return "\n".join(parts)
 
 
 def _verb(name: str, verb: Any, level: int) -> Iterator[str]:
