@@ -35,7 +35,7 @@ class DocumentsData(OneSide, ParallelCorpora):
 
     files = "text"
 
-    train_text: FileName | None = None
+    train_text: FileName | None = None  # with corpus = "files": a file or a folder of plain text
     dev_text: FileName | None = None  # likewise, for validation; default: the first corpus that has dev
     test_text: FileName | None = None  # likewise, for the final evaluation; default: the first corpus that has test
 

@@ -32,7 +32,7 @@ class MediaData(DataConfig):
     apart: ClassVar[tuple[str, ...]]  # of generated corpora: what training and test must not share
     needed_by: ClassVar[tuple[str, str]]  # a generated corpus, and what it cannot do without
 
-    train_media: FileName | None = None
+    train_media: FileName | None = None  # with corpus = "files": a list of file names with their texts, tab-separated
     dev_media: FileName | None = None  # likewise, for validation
     test_media: FileName | None = None  # likewise, for the final evaluation
     max_length: Count = 256  # tokens of a text, EOS included; longer ones are left out of training

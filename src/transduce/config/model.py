@@ -79,8 +79,8 @@ class ModelConfig(Tagged):
 class EncoderDecoderConfig(ModelConfig):
     """The fields of all encoder-decoders."""
 
-    n_encoder_layers: Layers = 6  # N, encoder
-    n_decoder_layers: Layers = 6  # N, decoder
+    n_encoder_layers: Layers = 6  # N, layers of the encoder
+    n_decoder_layers: Layers = 6  # N, layers of the decoder
     # Which of source embedding, target embedding and output projection are tied (section 3.4): all, the last two, none.
     embeddings: Literal["three-way", "target", "separate"] = "three-way"
     src_vocab_size: VocabularySize = 37_000  # set from the tokenizer when a run starts
@@ -115,7 +115,7 @@ class StackFields(Record):
     """The layers of one or several stacks, and positions: the columns of Table 3, and options beyond the paper."""
 
     d_ff: Width = 2048  # inner width of the feed-forward network (section 3.3)
-    n_heads: Heads = 8  # h (section 3.2.2)
+    n_heads: Heads = 8  # h, the number of heads (section 3.2.2)
     d_k: HeadWidth = 64  # width of queries and keys per head
     d_v: HeadWidth = 64  # width of values per head
     # The score of a query and a key (section 3.2.1): q . k / sqrt(d_k), q . k, sqrt(d_k) cos(q, k), v . tanh(q + k),
@@ -124,7 +124,7 @@ class StackFields(Record):
     # Self-attention over all positions, or over a neighbourhood of r positions (section 4). It is centred in an encoder
     # and a bidirectional model, where r is odd; in a causal stack, it is a position and the r - 1 before it.
     attention: Literal["full", "restricted"] = "full"
-    neighbourhood: Annotated[int, Field(ge=1, le=10**6)] = 65  # r
+    neighbourhood: Annotated[int, Field(ge=1, le=10**6)] = 65  # r, of restricted attention
     attention_bias: bool = False  # biases in the projections of attention; the paper has none
     activation: Activation = "relu"  # of the feed-forward network (section 3.3); gelu-tanh is GPT-2's approximation
     norm_eps: NormEps = 1e-6  # added to the variance in layer norms; the authors' code (the paper gives none)
@@ -220,7 +220,7 @@ class LanguageModelConfig(StackFields, ModelConfig):
     """A language model: one stack without a source, decoder-only (causal) or bidirectional."""
 
     system: Literal["language-model"] = "language-model"
-    n_layers: Layers = 6  # N
+    n_layers: Layers = 6  # N, layers
     vocab_size: VocabularySize = 37_000  # set from the tokenizer when a run starts
     tied_embeddings: bool = True  # embedding and output projection are one matrix (section 3.4)
     is_causal: bool = True  # each position sees itself and earlier ones; else all
@@ -262,7 +262,7 @@ class RecurrentConfig(EncoderDecoderConfig):
 
     system: Literal["recurrent"] = "recurrent"
     d_model: EvenWidth = 512  # half of it per direction of the bidirectional first layer
-    cell: RecurrentCell = "lstm"
+    cell: RecurrentCell = "lstm"  # of each layer
     # "none": the context is the encoder's last state at every target position, all else equal.
     attention: Literal["additive", "none"] = "additive"
 
@@ -271,15 +271,15 @@ class LastStateConfig(EncoderDecoderConfig):
     """Recurrent seq2seq without attention: the decoder reads the encoder's last state."""
 
     system: Literal["last-state"] = "last-state"
-    cell: RecurrentCell = "lstm"
+    cell: RecurrentCell = "lstm"  # of each layer
 
 
 class ConvS2SConfig(EncoderDecoderConfig):
     """Gated convolutions with attention in every decoder layer."""
 
     system: Literal["convs2s"] = "convs2s"
-    kernel_width: KernelWidth = 3
-    positions: Literal["sinusoidal", "learned"] = "sinusoidal"
+    kernel_width: KernelWidth = 3  # positions that a convolution sees
+    positions: Literal["sinusoidal", "learned"] = "sinusoidal"  # section 3.5; Table 3 (E)
     n_positions: Positions = 1024  # size of a learned position embedding
 
     @model_validator(mode="after")
@@ -293,7 +293,7 @@ class ByteNetConfig(EncoderDecoderConfig):
 
     system: Literal["bytenet"] = "bytenet"
     d_model: EvenWidth = 512  # its convolutions have half this width
-    kernel_width: KernelWidth = 3
+    kernel_width: KernelWidth = 3  # positions that a convolution sees
 
 
 # The union of all systems. mypy reports each match statement that a new member must be added to.

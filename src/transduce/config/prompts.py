@@ -13,7 +13,7 @@ class PromptsData(DataConfig):
 
     files = "prompts"
 
-    train_prompts: FileName | None = None
+    train_prompts: FileName | None = None  # with corpus = "files": prompts with their responses
     dev_prompts: FileName | None = None  # likewise, for validation
     test_prompts: FileName | None = None  # likewise, for the final evaluation
     max_length: Count = 256  # tokens of a prompt with its longest response; longer ones are left out

@@ -56,7 +56,7 @@ class SearchConfig(Tagged):
             "Draw each token from the model's distribution instead of searching for the best.",
             value="sampling",
         ),
-    ]
+    ]  # how outputs are found
     alpha: Annotated[PenaltyExponent, Flag("--alpha", "Use this length penalty exponent. Default: the model's.")] = (
         0.6  # exponent of the length penalty ((5 + length) / 6) ^ alpha
     )
@@ -151,7 +151,9 @@ class SampledSearchConfig(SearchConfig):
     top_p: Annotated[TopP | None, Flag("--top-p", "Sample from the fewest tokens with at least this probability.")] = (
         None  # draw from the fewest tokens with at least this probability
     )
-    seed: Annotated[Seed, Flag("--seed", "Draw with this seed; the same gives the same text.", default=1)] = 1
+    seed: Annotated[Seed, Flag("--seed", "Draw with this seed; the same gives the same text.", default=1)] = (
+        1  # of the draws
+    )
     beam_size: ClassVar[int] = 1
     n_best: ClassVar[int] = 1
 

@@ -39,15 +39,15 @@ class TrainingConfig(Record):
     max_minutes: Minutes | None = None  # stop after this time, if earlier than max_updates (not exactly resumable)
     max_tokens_per_batch: Count = 25_000  # rows x longest row, EOS included, on each side (section 5.1)
     n_accumulate: Batches = 1  # gradient accumulation: batches per update
-    warmup_steps: Count = 4000  # equation 3
-    lr_factor: Factor = 1.0  # multiplies equation 3
+    warmup_steps: Count = 4000  # updates over which the rate rises (equation 3)
+    lr_factor: Factor = 1.0  # multiplies the learning rate of equation 3
     decay: Literal["inverse_sqrt", "linear", "cosine"] = "inverse_sqrt"  # after warm-up: equation 3, or decay to 0
     # The updates after which a finished run was extended (train --more); the decay to 0 then starts again, from less.
     extended_at: Annotated[tuple[Count, ...], FROM_LIST] = ()
     optimiser: Literal["adam", "muon"] = "adam"  # muon: for the layers' matrices (Jordan et al., 2024)
-    adam_beta1: Fraction = 0.9  # section 5.3
-    adam_beta2: Fraction = 0.98  # section 5.3
-    adam_eps: Factor = 1e-9  # section 5.3
+    adam_beta1: Fraction = 0.9  # decay of the first moment (section 5.3)
+    adam_beta2: Fraction = 0.98  # decay of the second moment (section 5.3)
+    adam_eps: Factor = 1e-9  # epsilon, added to a denominator (section 5.3)
     # Where epsilon is added: to the corrected second moment's root, or, gentler at first, to that of the raw moment.
     adam_eps_form: Literal["torch", "tensorflow"] = "torch"
     # Decoupled weight decay of matrices, scaled by the learning rate (Loshchilov and Hutter, 2019).
@@ -77,7 +77,7 @@ class TrainingConfig(Record):
     # What makes a checkpoint the best: the "loss" on dev, or another score of the validation, such as "bleu".
     best_by: ScoreName = "loss"
     patience: Count | None = None  # early stopping: validations in a row that are not better by best_by
-    checkpoint_every_updates: Count = 1000
+    checkpoint_every_updates: Count = 1000  # interval of checkpoints
     checkpoint_every_minutes: Minutes | None = None  # additional checkpoints at this interval (paper: 10)
     keep_checkpoints: Batches = 5  # newest checkpoints kept; the best one and average_last around it are kept too
     average_last: Batches = 5  # checkpoints averaged into the model folder (section 6.1)
