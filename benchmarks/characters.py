@@ -3,7 +3,7 @@
     python benchmarks/characters.py TEXT [--rounds 5] [--updates 200] [--threads N] [--precision bf16 fp32] [--json]
 
 Both train the CPU setting of nanoGPT: 4 layers, 4 heads, width 128, segments of 64 characters, batches of 12. Ours is
-the trainer of ``transduce train`` with ``recipes/lm-characters.toml``, without validation and checkpoints. The plain
+the trainer of ``transduce train`` with ``lm-characters``, without validation and checkpoints. The plain
 loop is written here for the comparison: torch modules, random segments of one array, AdamW, clipping; in fp32, as
 nanoGPT runs on a CPU, and in bf16 by autocast. Each round starts a new process for each system, in turn; a rate is the
 median over the updates after the first quarter.
@@ -41,7 +41,7 @@ from transduce.tasks import open_prepared, prepare
 from transduce.tasks.registry import task_of
 from transduce.training import Trainer, learning_rate
 
-RECIPE = Path(__file__).parents[1] / "recipes" / "lm-characters.toml"
+RECIPE = Path("lm-characters")
 OURS, PLAIN = "transduce", "plain loop"
 N_LAYERS, N_HEADS, WIDTH, BLOCK, BATCH = 4, 4, 128, 64, 12
 UNIT = "tokens_per_s"

@@ -173,7 +173,7 @@ class Equality:
     def first(self) -> Iterator[Comparison]:
         """Compare the first loss of the recipes."""
         for name in RECIPES:
-            recipe = self.old.tree / "recipes" / f"{name}.toml"
+            recipe = next(self.old.tree.glob(f"**/recipes/{name}.toml"))
             once = ["training.max_updates=1", "training.log_every_updates=1", "training.checkpoint_every_updates=1",
                     "training.validate_every_updates=1000000", "search.beam_size=1", "search.max_extra_tokens=0",
                     "training.max_tokens_per_batch=1024", "training.precision=fp32"]  # fmt: skip

@@ -33,7 +33,7 @@ from transduce.model import Transformer, fast_precision
 from transduce.recipes import read_recipe
 from transduce.text import normalise
 
-RECIPE = Path(__file__).parents[1] / "recipes" / "grammar-en-de.toml"
+RECIPE = Path("grammar-en-de")
 MAX_NEW_TOKENS, N_ROUNDS = 80, 3
 PACKAGES: Mapping[str, Sequence[str]] = {
     "hf": ("torch", "transformers"), "ct2": ("ctranslate2", "tokenizers"), "onnx": ("onnxruntime", "tokenizers"),

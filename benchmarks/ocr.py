@@ -1,6 +1,6 @@
 """Character error rates of a model of images beside tesseract's, on the test images of a recipe.
 
-    python benchmarks/ocr.py MODEL --recipe recipes/ocr-lines.toml [--lines 1000] [--languages eng+deu] [--json]
+    python benchmarks/ocr.py MODEL --recipe ocr-lines [--lines 1000] [--languages eng+deu] [--json]
         [--picture FILE.svg]
 
 The images are generated from the recipe, as in training: fonts, lines and kinds of noise that no training line has.

@@ -1,6 +1,6 @@
 """Word error rates of a model of speech beside pocketsphinx's, on the test recordings of a recipe: synthetic speech.
 
-    python benchmarks/speech.py MODEL --recipe recipes/speech-synthetic.toml [--sentences 1000] [--json]
+    python benchmarks/speech.py MODEL --recipe speech-synthetic [--sentences 1000] [--json]
 
 The recordings are made from the recipe by espeak-ng: voices and sentences that no training recording has,
 half of them with noise. pocketsphinx (``pip install pocketsphinx``) has its own American English model, a general

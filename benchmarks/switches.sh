@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Ablation of the settings of the Multi30k recipe: short runs, scored on dev, each with one change.
 #   benchmarks/switches.sh DATA OUT [UPDATES]     DATA holds multi30k; finished runs in OUT are kept, interrupted ones resumed
-# The baseline is recipes/multi30k-en-de.toml with narrow layers, a smaller vocabulary, no weight decay and no R-Drop.
+# The baseline is multi30k-en-de with narrow layers, a smaller vocabulary, no weight decay and no R-Drop.
 # A run has 2,000 updates, or UPDATES; if an update costs more or less, the number is adjusted so that the run takes about as long.
 # The average is over five checkpoints in the last twentieth of UPDATES. Two runs at a time; JOBS=1 runs one.
 # Search settings are the same for all runs but the paper's recipe; beam and alpha are below the recipe's, with which a model of few
@@ -34,7 +34,7 @@ run_one() {
     "data.test_src='$dev_src'" "data.test_tgt='$dev_tgt'" "$@"; do
     options+=(--set "$setting")
   done
-  $python -m transduce train recipes/multi30k-en-de.toml "${options[@]}" > "$out/$name.json.part" 2> "$out/$name.log" ||
+  $python -m transduce train multi30k-en-de "${options[@]}" > "$out/$name.json.part" 2> "$out/$name.log" ||
     { echo "$name: stopped; see $out/$name.log; the same command resumes" >&2; return 255; }  # 255 ends xargs
   mv "$out/$name.json.part" "$out/$name.json"
 }

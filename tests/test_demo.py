@@ -20,11 +20,10 @@ from transduce.corpora import BUILT_IN, CATALOGUE, Corpus, cache_folder
 from transduce.demo import DemoResult, demo_config, fetch_missing
 from transduce.errors import DataError
 from transduce.metrics import score_translations
-from transduce.recipes import read_recipe
+from transduce.recipes import RECIPES, read_recipe
 from transduce.runs import RunResult
 
 CommandLine = Callable[..., Any]
-RECIPES = Path(__file__).parents[1] / "recipes"
 
 SENTENCES = [("A dog sees {} cats.", "Ein Hund sieht {} Katzen."), ("There are {} boys here.", "Hier sind {} Jungen.")]
 

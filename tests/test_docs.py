@@ -26,7 +26,7 @@ PAGES = sorted(
 # Pages that may be linked before they exist.
 LATER = ("CHANGELOG.md", "CONTRIBUTING.md", "docs/glossary.md", "docs/paper-to-code.md")
 PLOT = ROOT / "benchmarks" / "plot_results.py"
-FOLDERS = "src|tests|docs|notebook|benchmarks|recipes|scripts|paper"
+FOLDERS = "src|tests|docs|notebook|benchmarks|scripts|deploy|paper"
 HOMES = (ROOT, ROOT / "src" / "transduce", ROOT / "paper" / "src")
 has_benchmarks = pytest.mark.skipif(not PLOT.exists(), reason="an installed package has no benchmarks")
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import yaml
 
+import transduce
 from transduce.bulk import TranslationJob
 from transduce.bulk.job import open_job
 from transduce.config.decoding import LoadingOptions
@@ -17,7 +18,7 @@ from transduce.tasks.prepared import open_prepared
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-FOLDERS = "src|tests|docs|recipes|scripts|benchmarks|paper|.ci|.github"
+FOLDERS = "src|tests|docs|scripts|deploy|benchmarks|paper|.ci|.github"
 PATHS = sorted(set(re.findall(rf"`((?:{FOLDERS})(?:/[\w./-]*)?|[\w.-]+\.(?:md|toml|txt|cff|yaml))`", PAGE)))
 MODULE = rf"(?:{FOLDERS})/[\w./-]+|[a-z_/0-9]+\.py"  # short names are below src/transduce
 SYMBOLS = sorted(set(re.findall(rf"`([A-Za-z_]\w*)`(?:,|\s)\s*in `({MODULE})`", " ".join(PAGE.split()))))
@@ -42,7 +43,9 @@ def test_symbols_of_the_guide_are_defined_where_it_says() -> None:
 
 
 def test_the_version_is_the_same_everywhere() -> None:
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    version = transduce.__version__
+    assert project["tool"]["hatch"]["version"]["path"] == "src/transduce/__init__.py"
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     assert citation["version"] == version
@@ -69,6 +72,19 @@ def test_the_changelog_has_the_numbers_of_the_formats(micro_run: Path, tmp_path:
         "runs/SCALE/NAME.json": record,
     }
     assert told == {name: json.loads(path.read_text(encoding="utf-8"))["format"] for name, path in files.items()}
+
+
+def test_the_table_has_all_dependencies() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    page = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8").lower()
+    extras = {
+        name: each
+        for name, each in project["optional-dependencies"].items()
+        if name not in ("bench", "dev", "mutation")
+    }
+    names = {re.split(r"[>\[]", each)[0] for group in (project["dependencies"], *extras.values()) for each in group}
+    assert [name for name in names - {"transduce"} if name not in page] == []
+    assert len(project["dependencies"]) <= 12
 
 
 def test_forms_and_hooks_are_yaml() -> None:

@@ -29,7 +29,7 @@ from transduce.config import (
 )
 from transduce.errors import ConfigError
 from transduce.model.cost import cost_of
-from transduce.recipes import PRESETS, preset, read_recipe, with_settings
+from transduce.recipes import PRESETS, about_recipe, built_in_recipes, preset, read_recipe, with_settings
 
 
 def test_defaults_are_the_paper_s() -> None:
@@ -56,7 +56,7 @@ PARSERS = {
 
 @pytest.mark.parametrize("name", PARSERS)
 def test_the_paper_s_parsers_have_its_numbers(name: str) -> None:
-    run = read_recipe(Path(__file__).parents[1] / "recipes" / f"{name}.toml")
+    run = read_recipe(Path(name))
     model = run.model.with_vocabulary(16_000, 200)
     assert isinstance(model, TransformerConfig)
     assert model.n_encoder_layers == model.n_decoder_layers
@@ -77,10 +77,37 @@ def test_configurations_do_not_change() -> None:
 
 
 def test_every_recipe_in_the_folder_can_be_read() -> None:
-    paths = sorted(Path(__file__).parents[1].glob("recipes/**/*.toml"))
-    assert len(paths) > 30
-    for path in paths:
-        assert isinstance(read_recipe(path), RunConfig), path
+    recipes = built_in_recipes()
+    assert len(recipes) > 30
+    assert recipes.keys().isdisjoint(PRESETS)
+    for name, path in recipes.items():
+        assert read_recipe(path) == read_recipe(Path(name)), name
+        assert len(about_recipe(path)) > 20, name
+
+
+def test_a_file_goes_before_the_recipe_of_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    name = Path("multi30k-en-de")
+    name.mkdir()
+    built_in = read_recipe(name)
+    name.rmdir()
+    name.write_text('preset = "tiny"\n')
+    assert read_recipe(name) == preset("tiny") != built_in
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("recipes/multi30k-en-de.toml", "multi30k-en-de"),
+        ("recipes/alignment/dpo.toml", "alignment/dpo"),
+        ("multi30k-en-ed", "multi30k-en-de"),
+        ("/no/where/lm-character.toml", "lm-characters"),
+        ("zzz", "train --list"),
+    ],
+)
+def test_an_unknown_recipe_is_told_with_the_one_that_was_meant(name: str, meant: str) -> None:
+    with pytest.raises(ConfigError, match=naming(name, meant)):
+        read_recipe(Path(name))
 
 
 @pytest.mark.parametrize("page", ["docs/train.md", "docs/data.md", "docs/parsing.md"])
@@ -95,11 +122,13 @@ def test_every_recipe_in_the_documentation_can_be_read(page: str, tmp_path: Path
 
 def test_the_settings_in_the_documentation_fit_their_recipes() -> None:
     root = Path(__file__).parents[1]
-    commands = re.findall(r"transduce \w+ (recipes/\S+)(.*)", (root / "docs" / "data.md").read_text(encoding="utf-8"))
+    page = (root / "docs" / "data.md").read_text(encoding="utf-8")
+    known = built_in_recipes()
+    commands = [each for each in re.findall(r"transduce \w+ (\S+)(.*)", page) if each[0] in known]
     assert any("data.corpus={" in options for _, options in commands)
     for recipe, options in commands:
         words = shlex.split(options, comments=True)
-        read_recipe(root / recipe, [value for flag, value in pairwise(words) if flag == "--set"])
+        read_recipe(Path(recipe), [value for flag, value in pairwise(words) if flag == "--set"])
 
 
 def test_the_settings_in_the_notebook_fit_the_recipe() -> None:
@@ -110,7 +139,7 @@ def test_the_settings_in_the_notebook_fit_the_recipe() -> None:
     assert any(len(words) > 5 for words in lists)
     for words in lists:
         assert len({word.split("=")[0] for word in words}) == len(words)
-        read_recipe(root / "recipes" / "multi30k-en-de.toml", words)
+        read_recipe(Path("multi30k-en-de"), words)
 
 
 def test_the_settings_of_the_switches_fit_the_recipe() -> None:
@@ -123,7 +152,7 @@ def test_the_settings_of_the_switches_fit_the_recipe() -> None:
     assert len(rows[1].splitlines()) > 20
     for row in rows[1].splitlines():
         _, *words = re.sub(r"\$(\w+)", lambda name: variables[name[1]], row).split()
-        read_recipe(root / "recipes" / "multi30k-en-de.toml", words)
+        read_recipe(Path("multi30k-en-de"), words)
 
 
 def test_a_recipe_overrides_single_fields(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from transduce.model import Cost, cost_of
-from transduce.recipes import preset
+from transduce.recipes import RECIPES, preset
 
 ROOT = Path(__file__).parents[1]
 RECORDS = ROOT / "docs" / "records"
@@ -307,7 +307,7 @@ def test_scores_in_the_comments_of_recipes_are_recorded() -> None:
     values = [value for name in MEASURED for value in _numbers(name)]
     scores = [
         Printed(score, 0, 0)
-        for path in (ROOT / "recipes").glob("*.toml")
+        for path in RECIPES.glob("*.toml")
         for score in re.findall(r"^#.* (?:sacreBLEU|multi30k_bleu) (\d+\.\d+)", path.read_text(encoding="utf-8"), re.M)
     ]
     assert len(scores) >= 3

@@ -13,7 +13,7 @@ import torch
 
 from transduce.config import GreedySearchConfig, ParallelData
 from transduce.inference import Translator
-from transduce.recipes import base, read_recipe, tiny, with_settings
+from transduce.recipes import RECIPES, base, read_recipe, tiny, with_settings
 from transduce.text import EOS_ID
 from transduce_paper import ARTEFACTS, Experiments, Request, write_report
 from transduce_paper.future import ONE_AT_A_TIME, _findings
@@ -22,7 +22,6 @@ from transduce_paper.future.neighbourhoods import CHARACTERS, NEIGHBOURHOODS
 from transduce_paper.future.peer import has_ctranslate2
 from transduce_paper.future.systems import STUDENTS, TEACHER, student_config
 
-RECIPES = Path(__file__).parents[2] / "recipes"
 FILES = [name for name in ParallelData.model_fields if name.endswith(("_src", "_tgt", "_tsv"))]
 
 

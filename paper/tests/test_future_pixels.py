@@ -14,8 +14,6 @@ from transduce_paper.future import pixels
 from transduce_paper.future.pixel_baselines import Images, PixelRegression, bits_by_histogram
 from transduce_paper.future.pixels import nearest_distance, pixels_experiment, pixels_section
 
-RECIPE = Path(__file__).parents[2] / "recipes" / "digits-pixels.toml"
-
 
 def images(n: int, seed: int) -> Images:
     """Random images in which each pixel but the first is one level above the one before it, or 0 after the last."""
@@ -25,7 +23,7 @@ def images(n: int, seed: int) -> Images:
 
 
 def test_the_run_is_that_of_the_recipe(tmp_path: Path) -> None:
-    assert pixels_experiment(Experiments(tmp_path, tmp_path, scale="cpu")).config == read_recipe(RECIPE)
+    assert pixels_experiment(Experiments(tmp_path, tmp_path, scale="cpu")).config == read_recipe(Path("digits-pixels"))
 
 
 def test_the_histogram_has_the_frequencies_of_each_class_and_pixel() -> None:

@@ -22,8 +22,6 @@ from transduce_paper.notes.alignment.pipeline import (
     reward_model,
 )
 
-RECIPES = Path(__file__).parents[2] / "recipes" / "alignment"
-
 
 def flat(config: RunConfig) -> dict[str, object]:
     return {f"{table}.{name}": value for table, fields in config.model_dump().items() for name, value in fields.items()}
@@ -32,7 +30,7 @@ def flat(config: RunConfig) -> dict[str, object]:
 @pytest.mark.parametrize("stage", list(STAGES))
 def test_the_runs_are_those_of_the_recipes(stage: str, tmp_path: Path) -> None:
     run = Stage(Experiments(tmp_path / "runs", tmp_path / "work", scale="cpu"), 1).of(stage)
-    assert flat(run.config) == flat(read_recipe(RECIPES / f"{stage}.toml"))
+    assert flat(run.config) == flat(read_recipe(Path(f"alignment/{stage}")))
 
 
 def test_each_stage_starts_from_the_one_before(tmp_path: Path) -> None:

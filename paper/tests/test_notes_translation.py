@@ -12,8 +12,6 @@ from transduce.recipes import preset, read_recipe, with_settings
 from transduce_paper.notes.alignment.translation import best_of_rows
 from transduce_paper.notes.alignment.translation_runs import READER, REWARD
 
-RECIPES = Path(__file__).parents[2] / "recipes" / "alignment"
-
 
 @pytest.mark.parametrize(("name", "settings"), [("reader", READER), ("reward", REWARD)])
 def test_the_runs_are_those_of_the_recipes(name: str, settings: tuple[str, ...]) -> None:
@@ -21,7 +19,7 @@ def test_the_runs_are_those_of_the_recipes(name: str, settings: tuple[str, ...])
         files = {"train_prompts": None, "dev_prompts": None}
         return config.model_copy(update={"data": config.data.model_copy(update=files)})
 
-    recipe = read_recipe(RECIPES / f"translation-{name}.toml")
+    recipe = read_recipe(Path(f"alignment/translation-{name}"))
     assert without_files(recipe) == without_files(with_settings(preset("tiny"), settings))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from transduce.config import TransformerConfig
-from transduce.recipes import read_recipe
+from transduce.recipes import RECIPES, read_recipe
 from transduce_paper import Experiments, Request, Scale, write_report
 from transduce_paper.printed import PRINTED
 from transduce_paper.run_records import RunRecord
@@ -23,7 +23,6 @@ from transduce_paper.table2.systems import (
     systems_at_scale,
 )
 
-RECIPES = Path(__file__).parents[2] / "recipes"
 RECORD = Path(__file__).parents[2] / "paper" / "reports" / "runs" / "cpu" / "table3-base-seed1.json"
 
 

@@ -55,4 +55,6 @@ __all__ = [
     "train",
 ]
 
+__version__ = "0.1.0"  # read from here by the build, too
+
 imported_on_use(__name__)

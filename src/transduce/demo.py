@@ -166,7 +166,7 @@ def run_demo(
     Raises ConfigError if the run's task is not translation.
     """
     if TrainedModel.class_of(config.data.task) is not Translator:
-        raise ConfigError("the demo trains a translator; for a parser: transduce train recipes/parsing-gum.toml")
+        raise ConfigError("the demo trains a translator; for a parser: transduce train parsing-gum")
     run = train(
         config,
         folder,

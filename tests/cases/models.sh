@@ -36,7 +36,7 @@ generated() { # NAME CASE SOURCE TARGET DIRECTION MINUTES: the text that the gen
 }
 
 short_run() { # NAME FOLDER RECIPE UPDATES OPTION...: a run of few updates, with two validations
-  local name=$1 folder=$2 recipe=$here/../../recipes/alignment/$3.toml half=$(($4 / 2))
+  local name=$1 folder=$2 recipe=alignment/$3 half=$(($4 / 2))
   local options=(training.precision=fp32 "training.max_updates=$4" "training.validate_every_updates=$half" "training.checkpoint_every_updates=$half")
   shift 4
   run "$name" "$folder" "$recipe" "${options[@]/#/--set=}" "$@"

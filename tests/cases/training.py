@@ -12,8 +12,6 @@ from typing import Any
 
 from register import Setting, case, wrong
 
-RECIPES = Path(__file__).parents[2] / "recipes"
-
 
 @case("bpe-text", "cr-line-ends", "tokenised-text", "tsv-3-columns")
 def _doctor(setting: Setting) -> str | None:
@@ -121,7 +119,7 @@ def _what_preferences_measure(setting: Setting) -> str | None:
     bad = []
     with tempfile.TemporaryDirectory() as folder:
         for task, of_validation in (("dpo", ("accuracy", "margin", "kl")), ("reward", ("accuracy", "margin"))):
-            recipe, run = RECIPES / "alignment" / f"{task}.toml", Path(folder) / task
+            recipe, run = f"alignment/{task}", Path(folder) / task
             options = [word for each in settings for word in ("--set", each)]
             _, errors = setting.output("train", recipe, "--from", setting.model("policy"), "--out", run, *options)
             told = [line.lower() for line in errors.split("\n") if re.match(r"update \d+", line)]

@@ -139,7 +139,7 @@ def test_unknown_verbs_and_flags(transduce: CommandLine) -> None:
 def test_what_is_no_recipe(transduce: CommandLine, own_run: Path, tmp_path: Path) -> None:
     text = tmp_path / "text.en"
     text.write_text("The dog sleeps.\n")
-    refused(transduce("train", text), "text.en", "TOML", "recipes/*.toml")
+    refused(transduce("train", text), "text.en", "TOML", "train --list")
     refused(transduce("train", own_run), f"train --resume --out {own_run}")
     refused(transduce("prepare", tmp_path, "--out", tmp_path / "x"), tmp_path, "folder")
     refused(transduce("train", "tiny"), 'preset = "tiny"')

@@ -268,10 +268,7 @@ def test_model(transduce: CommandLine, micro_model: Path) -> None:
     assert "4 x: Layer" in text
     assert "d_model" not in text
     assert transduce("model", micro_model).code == 0
-    recipes = Path(__file__).parents[2] / "recipes"
-    of_parser, of_translator = (
-        transduce("model", recipes / f"{name}.toml") for name in ("parsing-gum", "multi30k-en-de")
-    )
+    of_parser, of_translator = (transduce("model", name) for name in ("parsing-gum", "multi30k-en-de"))
     assert "too many" in of_parser.err
     assert "too many" not in of_translator.err
 
@@ -586,6 +583,7 @@ def test_every_verb_and_flag_is_known() -> None:
             "--device",
             "--from",
             "--json",
+            "--list",
             "--minutes",
             "--mix",
             "--more",

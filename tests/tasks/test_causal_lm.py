@@ -238,7 +238,7 @@ def test_what_is_refused(run: Path, model: LanguageModel) -> None:
 
 
 def test_the_recipe_of_characters_is_nanogpts() -> None:
-    config = read_recipe(Path(__file__).parents[2] / "recipes" / "lm-characters.toml")
+    config = read_recipe(Path("lm-characters"))
     model = config.model
     assert isinstance(model, LanguageModelConfig)
     assert (model.n_layers, model.n_heads, model.d_model, model.n_positions) == (4, 4, 128, 64)

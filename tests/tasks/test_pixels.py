@@ -119,7 +119,7 @@ def test_what_is_drawn(run: Path, tmp_path: Path, transduce: CommandLine) -> Non
 
 def test_the_doctor_counts_the_images(transduce: CommandLine) -> None:
     pytest.importorskip("sklearn")
-    recipe = Path(__file__).parents[2] / "recipes" / "digits-pixels.toml"
+    recipe = Path("digits-pixels")
     outcome = transduce("doctor", recipe)
     assert outcome.code == 0
     assert [says(outcome.out, fact) for fact in ("from digits", "1,397", 200)] == [True] * 3

@@ -12,7 +12,7 @@ from transduce.cli import options
 from transduce.cli.model_folders import require_model_folder
 from transduce.cli.output import echo, print_json
 from transduce.config import MAX_VOCABULARY_SIZE
-from transduce.recipes import PRESETS, preset, read_recipe
+from transduce.recipes import PRESETS, built_in_recipes, preset, read_recipe
 
 if TYPE_CHECKING:
     from transduce.config import ModelConfig
@@ -23,9 +23,7 @@ MAX_LENGTH = 10**9
 
 
 def model(
-    name: Annotated[
-        str, Argument(metavar="PRESET", help=f"{', '.join(PRESETS)}; or a TOML recipe, or a model folder.")
-    ],
+    name: Annotated[str, Argument(metavar="PRESET", help=f"{', '.join(PRESETS)}; or a recipe, or a model folder.")],
     vocab_size: Annotated[
         int | None,
         Option(
@@ -68,7 +66,7 @@ def _config(name: str) -> ModelConfig:
     from transduce.tasks import task_of
 
     path = Path(name)
-    if path.suffix == ".toml":
+    if path.suffix == ".toml" or name in built_in_recipes():
         run = read_recipe(path, log=echo)
         if task_of(run).has_words_as_targets:
             echo(

@@ -23,7 +23,7 @@ def prepare(
         Path,
         Argument(
             metavar="RECIPE",
-            help="The TOML recipe; its data table is used, and the limit of its search is checked.",
+            help="A TOML file or a recipe of transduce: its data table, and the limit of its search.",
             show_default=False,
         ),
     ],

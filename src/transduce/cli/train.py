@@ -19,6 +19,7 @@ from transduce.cli.next_commands import uses_of_trained
 from transduce.cli.output import echo, echo_stopped, print_json, print_line, print_scores
 from transduce.cli.pair_files import Po, Tmx, Xliff, given_files
 from transduce.cli.paths import require_folder, require_utf8_name
+from transduce.cli.recipe_list import list_recipes
 from transduce.cli.recipe_paths import paths_in_recipe
 from transduce.errors import ConfigError, quoted
 
@@ -31,7 +32,10 @@ __all__ = ["train"]
 def train(
     recipe: Annotated[
         Path | None,
-        Argument(metavar="RECIPE", help="The TOML recipe; not needed with --resume, nor with --from and --tmx."),
+        Argument(
+            metavar="RECIPE",
+            help="A TOML file, or a name that --list shows; not needed with --resume, nor with --from and --tmx.",
+        ),
     ] = None,
     out: Annotated[Path | None, Option(help="Write the run to this folder. Default: runs/<recipe>-<time>.")] = None,
     resume: Annotated[bool, Option("--resume", help="Resume the run in --out.")] = False,
@@ -94,6 +98,9 @@ def train(
         ),
     ] = False,
     device: options.Device = "auto",
+    is_list: Annotated[
+        bool, Option("--list", help="List the recipes that come with transduce, and their folder, and exit.")
+    ] = False,
     json: options.Json = False,
 ) -> int:
     """Train a model by a recipe, or fine-tune one on your files.
@@ -111,6 +118,9 @@ def train(
         transduce train --resume --out runs/my
         transduce train --from runs/my/model --tmx new.tmx --out runs/new
     """
+    if is_list:
+        list_recipes(json=json)
+        return 0
     from transduce.cli.progress import TrainingProgress
     from transduce.cli.signals import StopRequest
     from transduce.runs import train as run_training
@@ -209,7 +219,9 @@ def _config_and_folder(
         require_run(out)
         config = with_settings(read_run_config(out), changes, log=echo)
     else:
-        raise ConfigError("name a recipe (see the folder recipes/), or resume a run with --resume --out RUN")
+        raise ConfigError(
+            "name a recipe (train --list shows those of transduce), or resume a run with --resume --out RUN"
+        )
     return config, out or _default_folder(recipe)
 
 

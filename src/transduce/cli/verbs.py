@@ -149,9 +149,9 @@ def _loaded(entry_point: EntryPoint) -> Any:
 
 def _show_version(is_set: bool) -> None:
     if is_set:
-        from importlib.metadata import version
+        from transduce import __version__
 
-        print(f"transduce {version('transduce')}")
+        print(f"transduce {__version__}")
         raise typer.Exit
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import http.client
-import importlib.metadata
 import os
 import re
 import time
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from transduce import __version__
 from transduce.errors import DataError, shown
 from transduce.files import read_json, sha256_of_file, write_json
 
@@ -184,7 +184,7 @@ def _try_once(address: str, part: _Part, *, progress: Progress, timeout_s: float
     """
     version = part.version(address)
     n_bytes = part.size() if version else 0
-    headers = {"User-Agent": f"transduce/{importlib.metadata.version('transduce')}"}
+    headers = {"User-Agent": f"transduce/{__version__}"}
     if version:
         headers |= {"Range": f"bytes={n_bytes}-", "If-Range": version}
     try:

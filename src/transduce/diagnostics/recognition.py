@@ -16,6 +16,7 @@ from transduce.findings.finding import Finding, good, guard, problem
 from transduce.findings.media import examine_media_list, is_media_list
 from transduce.findings.rankings import examine_ranking_file, examine_shared_prompts, is_ranking_file
 from transduce.imports import needing_train_extra
+from transduce.recipes import built_in_recipes
 
 __all__ = ["examine"]
 
@@ -72,6 +73,8 @@ def _examine_one(name: str, path: Path, data_folder: Path | None) -> Iterator[Fi
         yield from _examine_file(path, data_folder)
     elif path.exists():
         yield problem(name, "is neither a file nor a folder")
+    elif name in built_in_recipes():
+        yield from corpora.examine_recipe(path, data_folder)
     elif re.fullmatch(CORPUS_PATTERN, name) and path.suffix != ".toml":
         yield from corpora.examine_corpus(name, data_folder)
     else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import inspect
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -11,6 +10,7 @@ from typing import Any, get_args
 
 from starlette.responses import Response
 
+from transduce import __version__
 from transduce.serving.api import Api, Endpoint, all_apis, endpoints_of, fields_of
 from transduce.serving.fields import Fields
 
@@ -44,7 +44,7 @@ def openapi() -> dict[str, Any]:
         "openapi": "3.1.0",
         "info": {
             "title": "transduce serve",
-            "version": importlib.metadata.version("transduce"),
+            "version": __version__,
             "description": "Translation, parsing and generation with models of transduce. The root has LibreTranslate's"
             " API, /v2 and /v3 DeepL's. null is as if absent.",
         },

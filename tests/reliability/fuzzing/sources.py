@@ -24,14 +24,13 @@ from transduce.corpora import generate_pairs
 from transduce.exchange.opus_layout import write_opus_folder
 from transduce.inference import Translator
 from transduce.model import Transformer
-from transduce.recipes import read_recipe
+from transduce.recipes import RECIPES, read_recipe
 from transduce.runs import train
 from transduce.text import SentencePieceTokenizer, Tokenizers, train_bpe, train_wordpiece
 from transduce.text.sentencepiece_tokenizer import sentencepiece_description
 
 __all__ = ["DATA_PATHS", "RECIPES", "SMALL_RECIPE", "Sources", "make_sources"]
 
-RECIPES = Path(__file__).parents[3] / "recipes"
 
 # A run of a second. Its paths are relative: to the folder of a case, which has the same texts.
 SMALL_RECIPE = """\

@@ -44,7 +44,7 @@ INTRODUCTION = """\
 The others write several, or make a pass cheap. All students are trained on the teacher's translations of its training
 text (`transduce distil`; Kim and Rush, 2016), with a beam of {beam}, the draft on those of greedy search. The deep
 encoder with a shallow decoder, the plainest of them, needs them as much as the others (Kasai et al., 2021). The teacher
-is the model of `recipes/multi30k-en-de.toml` after {updates:,} updates without R-Drop: the whole recipe, and so its
+is the model of `multi30k-en-de` after {updates:,} updates without R-Drop: the whole recipe, and so its
 BLEU, takes hours. The students' recipes are those beside it."""
 
 COLUMNS_EXPLAINED = """\

@@ -25,7 +25,7 @@ from transduce_paper.run_records import Experiment, machines
 
 __all__ = ["PIXELS", "pixels_experiment", "pixels_section"]
 
-# Those of recipes/digits-pixels.toml.
+# Those of the recipe digits-pixels.
 PIXELS = (
     "model.system=language-model", "model.n_layers=4", "model.d_model=96", "model.d_ff=384", "model.n_heads=4",
     "model.d_k=24", "model.d_v=24", "model.p_drop=0.2", "model.norm=pre", "model.activation=gelu",

@@ -1,6 +1,6 @@
 """The models that the chapter compares: a teacher, and students that are trained on its translations.
 
-The teacher is that of ``recipes/multi30k-en-de.toml``, trained for a shorter time; the students are those of the
+The teacher is that of ``multi30k-en-de``, trained for a shorter time; the students are those of the
 recipes beside it.
 """
 

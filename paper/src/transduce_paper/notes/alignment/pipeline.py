@@ -1,4 +1,4 @@
-"""The runs of the alignment chapter: the recipes of recipes/alignment, each stage from the one before."""
+"""The runs of the alignment chapter: the recipes alignment/..., each stage from the one before."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The runs of best-of-n for translation: a translator, a language model that reads pairs, and a reward model.
 
 The translator is the one of all training pairs from scratch in the part on pre-training. The others are those of
-``recipes/alignment/translation-reader.toml`` and ``translation-reward.toml``.
+``alignment/translation-reader`` and ``translation-reward.toml``.
 """
 
 from __future__ import annotations
