@@ -99,14 +99,16 @@ def build(folder: Path, *, target: str | None = None, flags: Sequence[str] = ())
         objects = [each for each in made if each is not None]
         usable = [f"-DWITH_{isa.upper()}" for isa in kernels if isa in objects]
         objects.append(str(compiled("cpu.c", "cpu", *usable)))
-        folder.mkdir(parents=True, exist_ok=True)
-        new = folder / f".{name}.{os.getpid()}"
+        # By relative names: the library contains its own, on macOS, and should be the same wherever it is built.
         kind = ("-mexec-model=reactor", "-Wl,--export=malloc", "-Wl,--export=free") if is_wasm else ("-shared",)
-        link = [*common, *kind, *(f"{work}/{each}.o" for each in objects), "-o", str(new)]
+        link = [*common, *kind, *(f"{each}.o" for each in objects), "-o", name]
         link += [*(() if flags else ("-s",)), *(() if name.endswith("dll") else ("-lm",))]
-        done = subprocess.run(link, capture_output=True, text=True, check=False)
+        done = subprocess.run(link, capture_output=True, text=True, check=False, cwd=work)
         if done.returncode:
             raise RuntimeError(f"linking {name}: {done.stderr[-2000:]}")
+        folder.mkdir(parents=True, exist_ok=True)
+        new = folder / f".{name}.{os.getpid()}"
+        shutil.copy(f"{work}/{name}", new)
         os.replace(new, folder / name)
     return folder / name
 
