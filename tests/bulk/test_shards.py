@@ -461,7 +461,27 @@ def test_another_model_does_not_continue_a_job(
         translate_shards(job_of(own_model), found, out, n_workers=1)
     with pytest.raises(ConfigError, match=naming("shards")):
         translate_shards(job_of(model), found[1:], out, n_workers=1)
+    terms = shards.parent / "terms.tsv"
+    terms.write_text("dog\tHund\n")
+    with_terms = LoadingOptions([model], terms=terms)
+    with pytest.raises(ConfigError, match=naming("terms")):
+        translate_shards(TranslationJob(with_terms), found, out, n_workers=1)
     assert contents(out) == undisturbed
+
+
+def test_a_job_goes_on_with_the_same_lists_only(model: Path, shards: Path, tmp_path: Path) -> None:
+    """The content of memory and terms decides, not their names; leaving one out is another job, too."""
+    found, memory = find_shards(f"{shards}/part*", tmp_path / "out"), tmp_path / "a.tsv"
+    memory.write_text("The dog sleeps.\tDer Hund schläft.\n", encoding="utf-8")
+    open_job(TranslationJob(LoadingOptions([model], memory=memory)), found, tmp_path / "out")
+    same = memory.rename(tmp_path / "b.tsv")
+    open_job(TranslationJob(LoadingOptions([model], memory=same)), found, tmp_path / "out")
+    for other in (LoadingOptions([model]), LoadingOptions([model], memory=same, are_terms_required=True)):
+        with pytest.raises(ConfigError, match=naming("bulk.json", "other")):
+            open_job(TranslationJob(other), found, tmp_path / "out")
+    same.write_text("The dog sleeps.\tEin Hund schläft.\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=naming("memory")):
+        open_job(TranslationJob(LoadingOptions([model], memory=same)), found, tmp_path / "out")
 
 
 @pytest.fixture

@@ -40,6 +40,12 @@ def test_packages_that_are_missing_or_old(monkeypatch: pytest.MonkeyPatch) -> No
     assert found["torch"].status == "good"
 
 
+def test_every_package_of_this_environment_can_be_imported() -> None:
+    found = by_subject(examine_installation())
+    assert [name for name, each in found.items() if "cannot be imported" in each.message] == []
+    assert found["markdown-it-py"].status == "good"  # which is imported as markdown_it
+
+
 def test_a_package_that_cannot_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
     real = importlib.import_module
 

@@ -11,6 +11,8 @@ from transduce.documents import read_document
 from transduce.errors import DataError
 from transduce.inference import DocumentTranslation, Translator
 from transduce.inference.translation.document_files import translate_document
+from transduce.inference.translation.remembered import known
+from transduce.memories import Match
 from transduce.terms import Terms
 from transduce.text import Tokenizers, byte_tokenizer
 from transduce.text.markup import Unit
@@ -191,6 +193,30 @@ def test_a_translator_that_changes_nothing_gives_the_same_bytes(name: str, is_pr
     result = work.finished([(rendered(unit, unit.text), ()) for unit in work.units])
     assert result.data == SAMPLES[name]
     assert (result.report.translated, result.report.remarks) == (0, [])
+
+
+class Echo:
+    """A memory that has every text, as its own translation."""
+
+    def match(self, text: str, before: str = "", after: str = "") -> Match:
+        return Match(text, text, 1.0)
+
+
+@pytest.mark.parametrize("name", [*SAMPLES, "placeholders.po", "placeholders.json", "placeholders.strings"])
+@pytest.mark.parametrize("is_protected", [False, True], ids=["", "protected"])
+def test_a_memory_has_texts_with_their_placeholders(name: str, is_protected: bool) -> None:
+    data = {
+        "placeholders.po": b'msgid ""\nmsgstr "Language: de\\n"\n\nmsgid "Hello {name}, %d files"\nmsgstr ""\n',
+        "placeholders.json": b'{"a": "Hello {name}, %d files"}',
+        "placeholders.strings": b'"a" = "Hello %@, %d files";',
+    }.get(name) or SAMPLES[name]
+    units = DocumentTranslation.of(data, name, tgt_language="de", is_protected=is_protected, wanted="all").units
+    found = known(Echo(), [(unit, "") for unit in units])  # type: ignore[arg-type]
+    assert [None if each is None else each.text for each in found] == [
+        None if each is None else rendered(unit, unit.text) for unit, each in zip(units, found, strict=True)
+    ]
+    if name.startswith("placeholders"):
+        assert None not in found
 
 
 @pytest.mark.parametrize("name", SAMPLES)

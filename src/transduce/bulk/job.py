@@ -15,7 +15,7 @@ from typing import Any, Self
 from transduce.config import Wanted
 from transduce.config.decoding import NO_CHANGES, DecodingOptions, LoadingOptions
 from transduce.errors import CheckpointError, ConfigError, DataError, shown
-from transduce.files import MANIFEST_NAME, migrated, read_json, write_json
+from transduce.files import MANIFEST_NAME, migrated, read_json, sha256_of_file, write_json
 
 __all__ = [
     "CLAIMS", "DONE", "JOB_FILE", "RESULT_ENDING", "Shard", "TranslationJob", "digest_of_folder", "find_shards",
@@ -27,6 +27,7 @@ DONE, CLAIMS = "done", "claims"  # folders of the output
 RESULT_ENDING = ".json"  # of the files in ``done``, after the name of the shard
 FORMAT = 1
 CHUNK_LINES = 2000  # of a shard that are translated together
+LISTS = ("terms", "avoid", "memory")  # files of ``LoadingOptions`` that decide what is written
 THREADS = 1  # of a worker: with another number, sums may be rounded differently
 
 
@@ -71,7 +72,9 @@ class TranslationJob:
             **({} if loading.engine == "auto" else {"engine": loading.engine}),
             **({} if self.format == "text" else {"format_of_shards": self.format}),
             **({} if self.wanted == "empty" else {"wanted": self.wanted}),
-            **({"trust": True} if self.is_trusted else {}), **changes,
+            **({"trust": True} if self.is_trusted else {}),
+            **({"terms_hard": True} if loading.are_terms_required else {}),
+            **{name: sha256_of_file(path) for name in LISTS if (path := getattr(loading, name)) is not None}, **changes,
         }  # fmt: skip
 
     def as_message(self) -> bytes:
@@ -161,7 +164,8 @@ def open_job(job: TranslationJob, shards: Sequence[Shard], out: Path) -> None:
     path = out / JOB_FILE
     if path.exists():
         found = migrated(read_json(path, error=ConfigError), (), first=FORMAT, where=path, error=ConfigError)
-        different = [name for name in expected if found.get(name) != expected[name]]
+        names = dict.fromkeys([*expected, *(found.keys() - {"format"})])
+        different = [name for name in names if found.get(name) != expected.get(name)]
         if different:
             raise ConfigError(
                 f"{path} was begun with other {', '.join(different)}; use the same, or another folder for --out"

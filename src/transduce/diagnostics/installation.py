@@ -24,6 +24,7 @@ __all__ = ["examine_installation"]
 
 PACKAGE = "transduce"
 DEVELOPMENT_EXTRAS = frozenset({"dev", "bench"})  # not reported to users
+_MODULES = {"markdown-it-py": "markdown_it"}  # of packages that are imported by another name
 _REQUIREMENT = re.compile(
     r"(?P<name>[A-Za-z0-9._-]+)\s*>=\s*(?P<minimum>[0-9.]+)(?:\s*;\s*extra == ['\"](?P<extra>\w+)['\"])?"
 )
@@ -83,7 +84,7 @@ def _examine_package(requirement: _Requirement) -> Iterator[Finding]:
         yield problem(name, f"{version} is too old; install {requirement.minimum} or newer: pip install -U {name}")
     else:
         try:
-            importlib.import_module(name)
+            importlib.import_module(_MODULES.get(name, name))
         except Exception as error:  # a build for another platform, a missing shared library: any exception is possible
             reason = (str(error).splitlines() or [""])[0]
             yield problem(name, f"{version} cannot be imported: {type(error).__name__}: {reason}; reinstall it")

@@ -19,10 +19,10 @@ def known(memory: Memory, lines: Sequence[tuple[str | Unit, str]]) -> list[Trans
 
     A line whose translation has a prefix, and a unit with tags, is not looked up.
     """
-    texts = [line.text if isinstance(line, Unit) else line for line, _ in lines]
+    texts = [_asked(line) if isinstance(line, Unit) else line for line, _ in lines]
     return [
-        None if prefix or (isinstance(line, Unit) and line.nodes) else _known(memory, line, text, before, after)
-        for (line, prefix), text, before, after in zip(lines, texts, ["", *texts], [*texts[1:], ""], strict=False)
+        None if prefix or (isinstance(line, Unit) and not _has_form_of_memory(line)) else _known(memory, line, *asked)
+        for (line, prefix), *asked in zip(lines, texts, ["", *texts], [*texts[1:], ""], strict=False)
     ]
 
 
@@ -38,17 +38,16 @@ def with_known_parts(memory: Memory, texts: Sequence[DividedText]) -> list[Divid
     Paragraphs with tags are not looked up.
     """
     units = [each.unit for text in texts for each in text.units]
-    sources = [unit.raw.strip() if _is_plain(unit) else unit.text for unit in units]
+    sources = list(map(_asked, units))
     found = iter(
-        None if unit.nodes and not _is_plain(unit) else memory.match(source, before, after)
+        memory.match(source, before, after) if _has_form_of_memory(unit) else None
         for unit, source, before, after in zip(units, sources, ["", *sources], [*sources[1:], ""], strict=False)
     )
 
     def part_of(part: str | DividedUnit) -> str | DividedUnit:
         if isinstance(part, str) or (match := next(found)) is None:
             return part
-        unit = part.unit
-        return unit.before + match.target + unit.after if unit.nodes else unit.put_back(match.target)
+        return _written(part.unit, match.target)
 
     return [replace(text, parts=tuple(map(part_of, text.parts))) for text in texts]
 
@@ -58,9 +57,23 @@ def _is_plain(unit: Unit) -> bool:
     return not unit.is_escaped and unit.escape is None
 
 
+def _has_form_of_memory(unit: Unit) -> bool:
+    return not unit.nodes or _is_plain(unit)
+
+
+def _asked(unit: Unit) -> str:
+    """Return what a memory is asked for: the text, with its placeholders."""
+    return unit.raw.strip() if _is_plain(unit) else unit.text
+
+
+def _written(unit: Unit, target: str) -> str:
+    """Return a translation from a memory in the place of its unit."""
+    return unit.before + target + unit.after if unit.nodes else unit.put_back(target)
+
+
 def _known(memory: Memory, line: str | Unit, text: str, before: str, after: str) -> Translation | None:
     match = memory.match(text, before, after)
     if match is None:
         return None
-    target = line.put_back(match.target) if isinstance(line, Unit) else match.target
+    target = _written(line, match.target) if isinstance(line, Unit) else match.target
     return Translation(text, (ScoredText(target, 0.0),), matches=(match,))
