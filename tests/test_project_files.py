@@ -76,7 +76,7 @@ def test_the_changelog_has_the_numbers_of_the_formats(micro_run: Path, tmp_path:
 
 def test_the_table_has_all_dependencies() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    page = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8").lower()
+    page = (ROOT / "notebook" / "dependencies.md").read_text(encoding="utf-8").lower()
     extras = {
         name: each
         for name, each in project["optional-dependencies"].items()

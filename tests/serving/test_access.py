@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,6 +17,7 @@ from starlette.requests import ClientDisconnect
 
 from said import naming, says
 from transduce.errors import ConfigError
+from transduce.serving import access as access_module
 from transduce.serving.access import Access, TooManyRequests, _Rates, read_access
 from transduce.serving.batching import DeadlineExceeded, QueueFull, TooLong
 from transduce.serving.http import ApiError, counted
@@ -202,3 +204,20 @@ def test_a_site_is_an_origin(transduce: Callable[..., Any], translator_folder: P
     outcome = transduce("serve", translator_folder, "--port", 0, "--cors", site)
     assert outcome.code == 1
     assert says(outcome.err, "--cors", repr(site))
+
+
+def test_what_is_counted_is_written_soon_after(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if no other request follows, so that a crash loses seconds of it."""
+    monkeypatch.setattr(access_module, "SAVE_INTERVAL_S", 0.05)
+    usage = tmp_path / "usage.json"
+    access = read_access(written(tmp_path / "keys.toml", f"usage_file = {str(usage)!r}\n[anonymous]\n"))
+    client = access.client(None)
+    assert client is not None
+    for n_characters in (5, 7):
+        before = usage.read_bytes() if usage.exists() else b""
+        client.use(n_characters)
+        deadline = time.monotonic() + 30
+        while not usage.exists() or usage.read_bytes() == before:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+    assert json.loads(usage.read_text())["characters"] == {"": 12}

@@ -53,7 +53,7 @@ class TrainingConfig(Record):
     # Decoupled weight decay of matrices, scaled by the learning rate (Loshchilov and Hutter, 2019).
     weight_decay: Annotated[float, Field(ge=0.0, lt=100.0)] = 0.0
     clip_norm: Norm | None = None  # maximum gradient norm; the paper does not clip
-    eps_ls: ClosedFraction = 0.1  # label smoothing (section 5.4); at 1 the target is the uniform distribution
+    eps_ls: ClosedFraction = 0.1  # label smoothing (section 5.4); at 1 a uniform target is all that is left
     # R-Drop's alpha: weight of the KL divergence between two forward passes (Wu et al., 2021).
     r_drop: Annotated[float, Field(ge=0.0, le=100.0)] = 0.0
     r_drop_after: Natural = 0  # R-Drop starts after this many updates; updates before it take half the time
@@ -65,7 +65,8 @@ class TrainingConfig(Record):
     # Images and audio: weight of the CTC loss of the encoder's states, which shows the model early where in its source
     # the text is (Graves et al., 2006; Watanabe et al., 2017).
     ctc_weight: Annotated[float, Field(ge=0.0, le=100.0)] = 0.0
-    # Label smoothing: eps_ls / V on every class, or eps_ls / (V - 1) on each wrong one.
+    # Label smoothing: "uniform" puts eps_ls / V on every class, the target too; "authors" (their code) 1 - eps_ls on
+    # the target and eps_ls / (V - 1) on each other.
     smoothing: Literal["uniform", "authors"] = "uniform"
     precision: Precision = "fp32"  # bf16: autocast; weights and optimiser stay fp32
     seed: Seed = 1  # of initial weights, dropout and batch order

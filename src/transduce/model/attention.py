@@ -3,7 +3,7 @@
 Read ``dot_product_attention`` first: it is equation 1. ``fused_attention`` computes the same with torch's kernels, for
 GPUs and long sentences; ``incremental_attention`` computes the same in few operations, for decoding steps.
 ``SelfAttention`` and ``CrossAttention`` are the two multi-head layers; with another score than q . k / sqrt(d_k)
-(``compatibility.py``) they use ``weighted_values``, the rest of equation 1. With ``attention = "restricted"``,
+(``score_functions.py``) they use ``weighted_values``, the rest of equation 1. With ``attention = "restricted"``,
 self-attention is computed in blocks (``restricted.py``). Masks (``allow``) are boolean, True = may attend.
 
 Shapes: B sentences, T query positions, S key positions, H heads, G = B H, K d_k, U d_v, D d_model, O features

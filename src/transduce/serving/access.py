@@ -188,7 +188,8 @@ class _Usage:
     """The characters of the clients in this calendar month (UTC), kept in a file if there is one."""
 
     def __init__(self, path: Path | None) -> None:
-        self._path, self._lock, self._saved = path, threading.Lock(), time.monotonic()
+        self._path, self._lock = path, threading.Lock()
+        self._timer: threading.Timer | None = None  # runs until the next save, from the first count after the last one
         self._month, self._counts = _month(), dict[str, int]()
         self._is_failing = False
         if path is not None and path.exists():
@@ -212,16 +213,19 @@ class _Usage:
         with self._lock:
             self._turn_month()
             self._counts[name] = max(0, self._counts.get(name, 0) + n_characters)
-            is_due = self._path is not None and time.monotonic() - self._saved > SAVE_INTERVAL_S
-        if is_due:
-            self.save()
+            if self._path is not None and self._timer is None:
+                self._timer = threading.Timer(SAVE_INTERVAL_S, self.save)
+                self._timer.daemon = True
+                self._timer.start()
 
     def save(self) -> None:
         """Write the file; a full disk is no reason to refuse work, but is said once."""
         if self._path is None:
             return
         with self._lock:
-            self._saved = time.monotonic()
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
             try:
                 write_json(self._path, {"month": self._month, "characters": self._counts})
             except (OSError, DataError) as error:

@@ -1,6 +1,6 @@
 """How sure a translator is of references, token by token, and how often it is right: forced decoding.
 
-Shapes: N target tokens.
+Shapes: N predictions.
 """
 
 from __future__ import annotations
