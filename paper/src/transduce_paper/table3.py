@@ -221,7 +221,7 @@ def _effects(records: Mapping[str, Sequence[RunRecord]], base: Sequence[RunRecor
                 mean(bleu_of(each, "paper_bleu") for each in of_row),
                 record.parameters / 1e6,
                 record.updates,
-                "yes" if record.is_trained_to_the_end else "no",
+                "not known" if record.last_fall is None else "yes" if record.is_trained_to_the_end else "no",
                 record.minutes,
             )
         )
