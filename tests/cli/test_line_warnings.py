@@ -14,6 +14,7 @@ from said import says
 from transduce.cli.line_warnings import LineWarnings
 from transduce.inference import ScoredText, Translation
 from transduce.inference.translation.parts import FLAGS, Flag
+from transduce.terms import Term, Terms
 
 CommandLine = Callable[..., Any]
 
@@ -52,6 +53,13 @@ def test_each_kind_is_told_once_and_counted_at_the_end() -> None:
     cut, long = told
     assert says(cut, re.compile("^warning: "), 2, 5 + len(others), "1,024")
     assert says(long, re.compile("^warning: "), 2, 5 + len(others), "longer")
+
+
+def test_terms_that_a_line_lacks_are_named() -> None:
+    told: list[str] = []
+    terms = Terms((Term("source", "Quelle"),), avoided=("text",))
+    LineWarnings(told.append, max_source_tokens=9, terms=terms).observe(translation("terms"))
+    assert says(told[0], "source should be Quelle; text is to be avoided")
 
 
 @pytest.mark.merge

@@ -20,6 +20,7 @@ from transduce.inference.translation.document_files import translate_document, t
 from transduce.inference.translation.document_translation import DocumentReport, DocumentTranslation, held
 from transduce.inference.translation.parts import Flag, ScoredText, Translation
 from transduce.memories import Memory, write_memory
+from transduce.terms import Term, Terms
 from transduce.text import word_spans
 from transduce.text.markup import Unit, divide, html_rules
 
@@ -143,6 +144,15 @@ def test_why_a_text_is_kept() -> None:
     assert report.as_json()["remarks"][0] == {
         "place": "text 2", "kind": "tags", "text": "two b", "detail": "the translation lacks <b> </b>"
     }  # fmt: skip
+
+
+def test_terms_that_a_translation_lacks_are_named() -> None:
+    work = work_of(b"<p>A red dog</p><p>A cat</p>")
+    terms = Terms((Term("dog", "Hund"),), avoided=("Katze",))
+    report = work.finished([("Ein roter Kater", ("short", "terms")), ("Eine Katze", ("terms",))], terms).report
+    assert [(each.kind, each.detail) for each in report.remarks] == [
+        ("short", ""), ("terms", "dog should be Hund"), ("terms", "Katze is to be avoided"),
+    ]  # fmt: skip
 
 
 def test_a_format_is_found_by_name_or_content_or_given() -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from transduce.inference import Translation
     from transduce.inference.translation.document_translation import DocumentReport
+    from transduce.terms import Terms
 
 __all__ = ["LineWarnings"]
 
@@ -83,8 +84,11 @@ class LineWarnings:
         *,
         max_source_tokens: int,
         write: Callable[[str], object] = lambda line: None,
+        terms: Terms | None = None,
     ) -> None:
+        """``terms`` are those that translations were to have; what is told names them."""
         self._log, self._write, self._limit = log, write, f"{max_source_tokens:,}"
+        self._terms = terms
         self._n_lines = 0
         self._counts: Counter[str] = Counter()
 
@@ -92,7 +96,9 @@ class LineWarnings:
         """Check the translation of the next line. What was cut off is logged for every line."""
         self._n_lines += 1
         for flag in translation.warnings:
-            self._tell(str(self._n_lines), f"line {self._n_lines}", flag)
+            terms = self._terms if flag == "terms" else None
+            detail = "" if terms is None else terms.faults(translation.source, translation.text)
+            self._tell(str(self._n_lines), f"line {self._n_lines}", flag, detail)
 
     def observe_document(self, report: DocumentReport) -> None:
         """Check the translation of a document; the place of a text takes that of the number of a line."""

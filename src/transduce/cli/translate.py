@@ -309,13 +309,13 @@ def translate(
             from transduce.bulk import TranslationWorkers
 
             of_lines = job(is_scored=is_scored, is_linked=alignment, chunk_lines=buffer or BUFFER_LINES_OF_WORKER)
-            team = stack.enter_context(TranslationWorkers(of_lines, workers))
+            team, told_terms = stack.enter_context(TranslationWorkers(of_lines, workers)), None
             max_source_tokens = team.wait_until_loaded()
             translations = team.translate_lines(input_lines(source))
             counted = ListCounts(loading, None)
         else:
             translator = load_translator(loading)
-            max_source_tokens = translator.max_source_tokens
+            max_source_tokens, told_terms = translator.max_source_tokens, getattr(translator, "terms", None)
             counted = ListCounts(loading, (translator.src_language, translator.tgt_language))
             is_typed = is_interactive(source)
             lines = typed_lines(translator.src_language, history="translate") if is_typed else input_lines(source)
@@ -336,6 +336,7 @@ def translate(
             progress.log,
             max_source_tokens=max_source_tokens,
             write=stack.enter_context(line_writer(warnings)) if warnings is not None else lambda line: None,
+            terms=told_terms,
         )
         reviewed = None
         if review is not None:

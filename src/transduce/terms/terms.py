@@ -120,6 +120,15 @@ class Terms:
         """Whether a translation has the terms of its source, and nothing that is to be avoided."""
         return not (self.said(target) or self.lost(source, target))
 
+    def faults(self, source: str, target: str) -> str:
+        """Return what a translation lacks, and what it should not have, in words; empty if nothing.
+
+        >>> Terms((Term("dog", "Hund"),), avoided=("Katze",)).faults("A dog.", "Eine Katze.")
+        'dog should be Hund; Katze is to be avoided'
+        """
+        lost = [f"{each.source} should be {each.target}" for each in dict.fromkeys(self.lost(source, target))]
+        return "; ".join([*lost, *(f"{each} is to be avoided" for each in self.said(target))])
+
 
 def words_of(text: str) -> list[str]:
     """Return the words and punctuation marks of a text; of scripts without spaces, the characters.

@@ -15,6 +15,7 @@ from transduce.documents import all_formats, format_named
 from transduce.errors import ConfigError, DataError
 from transduce.files import READ_ERRORS, atomic_write, compressing, open_binary
 from transduce.inference.translation.document_translation import (
+    NO_TERMS,
     DocumentOptions,
     DocumentReport,
     DocumentTranslation,
@@ -72,7 +73,8 @@ def translate_document(
             is_linked=review_terms is not None, report=lambda n_done: show(n_done, len(work.units)),
         )  # fmt: skip
         translations = [*lines]
-    finished = work.finished([(each.text, each.warnings) for each in translations])
+    terms: Terms = getattr(translator, "terms", NO_TERMS)  # a reranker has none
+    finished = work.finished([(each.text, each.warnings) for each in translations], terms)
     if review_terms is None:
         return finished
     from transduce.inference.translation.review import reviewed_segments

@@ -18,6 +18,7 @@ from transduce.documents.placeholders import fault_in
 from transduce.errors import DataError
 from transduce.imports import numpy as np
 from transduce.inference.translation.parts import FLAGS, Flag
+from transduce.terms import Terms
 from transduce.text import needs_translation, word_spans
 from transduce.text.markup import Unit
 from transduce.text.tag_placing import Node
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from transduce.review import ReviewedText
 
 __all__ = [
-    "Check", "DocumentOptions", "DocumentReport", "DocumentTranslation", "Kept", "Outcome", "Recall", "Remark",
-    "TranslatedDocument",
+    "NO_TERMS", "Check", "DocumentOptions", "DocumentReport", "DocumentTranslation", "Kept", "Outcome", "Recall",
+    "Remark", "TranslatedDocument",
 ]  # fmt: skip
 
 # Why a text stays as it was:
@@ -40,6 +41,7 @@ Kept = Literal[
     "tags",  # the translation lacks tags
     "refused",  # the document cannot hold the translation
 ]
+NO_TERMS = Terms()
 REMARKED: tuple[Kept, ...] = ("untranslated", "placeholders", "tags", "refused")  # those that a person should look at
 MAX_COMPARED = 1000  # words of a text with tags that is compared with its translation
 MAX_REFUSED = 100  # translations that a document cannot hold; with more, it is not written
@@ -195,14 +197,17 @@ class DocumentTranslation:
         written = partial(document.written, tgt_language=tgt_language)
         return cls(name, found.name, tgt_language, segments, units, written, check, indices, results)
 
-    def finished(self, translations: Sequence[tuple[str, Sequence[Flag]]]) -> TranslatedDocument:
+    def finished(
+        self, translations: Sequence[tuple[str, Sequence[Flag]]], terms: Terms = NO_TERMS
+    ) -> TranslatedDocument:
         """Return the document, given the translation of each of ``units`` with its tags and what may be wrong with it.
 
+        ``terms`` are those that translations were to have; the report names them where they have not.
         Raises DataError for a translation that the document cannot hold.
         """
         assert len(translations) == len(self.units)
         for index, number in self._indices.items():
-            self._results[index] = self._judged(self.segments[index], *translations[number])
+            self._results[index] = self._judged(self.segments[index], *translations[number], terms)
         data, refused = held(self._written, [each.target for each in self._results])
         for index, reason in refused.items():
             self._results[index] = Outcome(kept="refused", detail=reason)
@@ -213,7 +218,7 @@ class DocumentTranslation:
         for index, (segment, outcome) in enumerate(zip(self.segments, self._results, strict=True)):
             yield segment, outcome, self._indices.get(index)
 
-    def _judged(self, segment: Segment, target: str, flags: Sequence[Flag]) -> Outcome:
+    def _judged(self, segment: Segment, target: str, flags: Sequence[Flag], terms: Terms) -> Outcome:
         unit = segment.unit
         if lost := unit.lost_tags(target):
             return Outcome(kept="tags", detail=f"the translation lacks {' '.join(lost)}")
@@ -221,13 +226,13 @@ class DocumentTranslation:
             return Outcome(kept="placeholders", detail=fault)
         if _is_equal(unit, target):
             return Outcome(kept="untranslated" if "untranslated" in flags else "equal")
-        return Outcome(target, flags=flags)
+        return Outcome(target, flags=flags, detail=terms.faults(unit.text, target) if "terms" in flags else "")
 
     def _report(self) -> DocumentReport:
         kept = Counter(each.kept for each in self._results if each.kept is not None)
         warnings = Counter(flag for each in self._results for flag in each.flags)
         remarks = [
-            Remark(segment.place, kind, segment.unit.text[:MAX_SHOWN], result.detail)
+            Remark(segment.place, kind, segment.unit.text[:MAX_SHOWN], result.detail * (kind in (result.kept, "terms")))
             for segment, result in zip(self.segments, self._results, strict=True)
             for kind in ([result.kept] if result.kept in REMARKED else result.flags)
             if kind is not None
