@@ -53,7 +53,7 @@ class TrainingConfig(Record):
     # Decoupled weight decay of matrices, scaled by the learning rate (Loshchilov and Hutter, 2019).
     weight_decay: Annotated[float, Field(ge=0.0, lt=100.0)] = 0.0
     clip_norm: Norm | None = None  # maximum gradient norm; the paper does not clip
-    eps_ls: ClosedFraction = 0.1  # label smoothing (section 5.4); at 1 a uniform target is all that is left
+    eps_ls: ClosedFraction = 0.1  # label smoothing (section 5.4); at 1, "uniform" leaves a uniform target
     # R-Drop's alpha: weight of the KL divergence between two forward passes (Wu et al., 2021).
     r_drop: Annotated[float, Field(ge=0.0, le=100.0)] = 0.0
     r_drop_after: Natural = 0  # R-Drop starts after this many updates; updates before it take half the time
