@@ -20,14 +20,34 @@ extern const struct kernels kernels_portable, kernels_avx2, kernels_avx512, kern
 
 static int always(void) { return 1; }
 
+#if defined(__x86_64__)
+/* By cpuid itself: what zig's compiler makes of __builtin_cpu_supports says no to everything. */
+enum { FMA = 1 << 12, OSXSAVE = 1 << 27, AVX2 = 1 << 5, AVX512 = (int)(1u << 16 | 1u << 17 | 1u << 30 | 1u << 31), VNNI = 1 << 11,
+       AVX512_BF16 = 1 << 5, YMM_STATE = 0x6, ZMM_STATE = 0xe6 }; /* AVX512: F, DQ, BW, VL */
+
+static int has_all(unsigned flags, int wanted) { return (flags & (unsigned)wanted) == (unsigned)wanted; }
+
+/* Whether the system keeps these registers for each process (XCR0). */
+static int keeps(int state) {
+    unsigned a, b, c, d, high;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !has_all(c, OSXSAVE)) return 0;
+    __asm__ volatile("xgetbv" : "=a"(a), "=d"(high) : "c"(0));
+    return has_all(a, state);
+}
+#endif
+
 #if defined(WITH_AVX2)
-static int has_avx2(void) { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
+static int has_avx2(void) {
+    unsigned a, b, c, d;
+    if (!keeps(YMM_STATE) || !__get_cpuid(1, &a, &b, &c, &d) || !has_all(c, FMA)) return 0;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && has_all(b, AVX2);
+}
 #endif
 
 #if defined(WITH_AVX512)
 static int has_avx512(void) {
-    return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq")
-           && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni");
+    unsigned a, b, c, d;
+    return has_avx2() && keeps(ZMM_STATE) && __get_cpuid_count(7, 0, &a, &b, &c, &d) && has_all(b, AVX512) && has_all(c, VNNI);
 }
 #endif
 
@@ -37,7 +57,8 @@ static int has_amx(void) {
 #if defined(__linux__)
     unsigned a, b, c, d;
     enum { BF16_BIT = 1 << 22, TILE_BIT = 1 << 24, INT8_BIT = 1 << 25, ARCH_REQ_XCOMP_PERM = 0x1023, TILE_DATA = 18 };
-    if (!has_avx512() || !__builtin_cpu_supports("avx512bf16") || !__get_cpuid_count(7, 0, &a, &b, &c, &d)) return 0;
+    if (!has_avx512() || !__get_cpuid_count(7, 1, &a, &b, &c, &d) || !has_all(a, AVX512_BF16)) return 0;
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return 0;
     if (~d & (BF16_BIT | TILE_BIT | INT8_BIT)) return 0;
     return syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, TILE_DATA) == 0;
 #else
@@ -111,9 +132,6 @@ static int is_right(const struct kernels *kernels) {
 }
 
 const struct kernels *kernels_named(const char *name) {
-#if defined(__x86_64__)
-    __builtin_cpu_init();
-#endif
     for (size_t i = 0; i < sizeof KERNELS / sizeof *KERNELS; i++)
         if ((!name || !*name || !strcmp(name, KERNELS[i].kernels->name)) && KERNELS[i].is_usable() && is_right(KERNELS[i].kernels))
             return KERNELS[i].kernels;

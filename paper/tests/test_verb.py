@@ -106,5 +106,6 @@ def test_its_options_are_known() -> None:
     app.command()(paper)
     parameters = typer.main.get_command(app).params
     assert sorted(max(each.opts, key=len) for each in parameters if each.opts[0].startswith("--")) == [
-        "--data", "--device", "--jobs", "--json", "--out", "--row", "--scale", "--sentence", "--treebank", "--work",
+        "--data", "--device", "--jobs", "--json", "--model", "--out", "--row", "--scale", "--sentence", "--treebank",
+        "--work",
     ]  # fmt: skip

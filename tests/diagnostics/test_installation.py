@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
+import platform
 import re
 import shutil
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from said import says
 from transduce.diagnostics import machine, resources
 from transduce.diagnostics.installation import examine_installation
 from transduce.findings.finding import Finding, good, guard
+from transduce.inference.native.binding import kernels, library
 
 
 def by_subject(findings: Iterator[Finding]) -> dict[str, Finding]:
@@ -44,6 +46,22 @@ def test_every_package_of_this_environment_can_be_imported() -> None:
     found = by_subject(examine_installation())
     assert [name for name, each in found.items() if "cannot be imported" in each.message] == []
     assert found["markdown-it-py"].status == "good"  # which is imported as markdown_it
+
+
+def test_the_kernels_are_those_of_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the system lists what the processor can do: a compiler whose own question says no to all is found out."""
+    if library() is None:
+        pytest.skip("the engine in C was not compiled")
+    monkeypatch.setenv("TRANSDUCE_ISA", "")
+    cpuinfo = Path("/proc/cpuinfo")
+    listed = re.search(r"^flags\s*: (.*)", cpuinfo.read_text() if cpuinfo.exists() else "", re.MULTILINE)
+    flags = set(listed[1].split()) if listed else set[str]()
+    if platform.machine() == "x86_64" and {"avx2", "fma"} <= flags:
+        assert kernels() in ("avx2", "avx512", "amx")
+        assert (kernels() == "avx2") or {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512_vnni"} <= flags
+    monkeypatch.setenv("TRANSDUCE_ISA", "klingon")
+    found = by_subject(examine_installation())["engine in C"]
+    assert (found.status, says(found.message, "klingon")) == ("problem", True)
 
 
 def test_a_package_that_cannot_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -136,8 +136,12 @@ def _leading_numbers(version: str) -> list[int]:
 def _examine_machine() -> Iterator[Finding]:
     if library() is None:
         yield note("engine in C", "was not compiled, or is of another version; all models are run by PyTorch")
+    elif not (found := kernels()):
+        yield problem(
+            "engine in C", f"TRANSDUCE_ISA={os.environ.get('TRANSDUCE_ISA', '')} names no kernels that run here"
+        )
     else:
-        yield good("engine in C", f"with kernels for {kernels()}")
+        yield good("engine in C", f"with kernels for {found}")
     if _version("torch") is None:
         yield note("PyTorch", "is not installed, so only the engine in C runs: pip install 'transduce[train]'")
     else:
