@@ -24,9 +24,11 @@ from transduce.config import (
     ModelConfig,
     RunConfig,
     SearchConfig,
+    TrainingConfig,
     TransformerConfig,
     config_from_mapping,
 )
+from transduce.config.record import ELSEWHERE
 from transduce.errors import ConfigError
 from transduce.model.cost import cost_of
 from transduce.recipes import PRESETS, about_recipe, built_in_recipes, preset, read_recipe, with_settings
@@ -108,6 +110,22 @@ def test_a_file_goes_before_the_recipe_of_its_name(tmp_path: Path, monkeypatch: 
 def test_an_unknown_recipe_is_told_with_the_one_that_was_meant(name: str, meant: str) -> None:
     with pytest.raises(ConfigError, match=naming(name, meant)):
         read_recipe(Path(name))
+
+
+@pytest.mark.parametrize(
+    ("setting", "name"),
+    [("training.label_smoothing=0.1", "eps_ls"), ("model.dropout=0.2", "p_drop"), ("search.num_beams=4", "beam_size")],
+)
+def test_a_key_of_another_program_is_told_by_its_name_here(setting: str, name: str) -> None:
+    with pytest.raises(ConfigError, match=f"unknown key {setting.partition('=')[0]}; it is {name} here"):
+        with_settings(preset("base"), [setting])
+
+
+def test_names_of_other_programs_are_none_of_ours() -> None:
+    kinds = (*ModelConfig.members.values(), TrainingConfig, BeamSearchConfig)
+    fields = {name for kind in kinds for name in kind.model_fields}
+    assert ELSEWHERE.keys() <= fields
+    assert fields.isdisjoint(each for synonyms in ELSEWHERE.values() for each in synonyms)
 
 
 @pytest.mark.parametrize("page", ["docs/train.md", "docs/data.md", "docs/parsing.md"])

@@ -28,6 +28,22 @@ INFINITY_HINTS: Mapping[str, str] = {
     "checkpoint_every_minutes": "omit it for none",
     "clip_norm": "omit it for none",
 }
+# What other programs call a key, by its name here.
+ELSEWHERE: Mapping[str, tuple[str, ...]] = {
+    "eps_ls": ("label_smoothing",),
+    "p_drop": ("dropout", "dropout_rate"),
+    "d_model": ("hidden_size", "hidden_dim", "embed_dim", "embedding_size"),
+    "d_ff": ("ffn_dim", "intermediate_size", "dim_feedforward"),
+    "n_heads": ("num_heads", "attention_heads", "heads"),
+    "n_encoder_layers": ("encoder_layers", "num_encoder_layers", "num_layers"),
+    "n_decoder_layers": ("decoder_layers", "num_decoder_layers"),
+    "lr_factor": ("lr", "learning_rate"),
+    "max_updates": ("epochs", "max_epochs", "max_steps", "train_steps"),
+    "max_tokens_per_batch": ("batch_size", "max_tokens"),
+    "n_accumulate": ("update_freq", "accumulate", "gradient_accumulation_steps"),
+    "beam_size": ("beam", "num_beams"),
+    "alpha": ("lenpen", "length_penalty"),
+}
 MAX_COMPARED_CHARACTERS = 100  # of an unknown key; comparing names takes quadratic time
 
 # Parts of pydantic's error paths that are not recipe keys: tags of the ``corpus`` union, a marker for invalid keys.
@@ -170,6 +186,9 @@ def _explain(kind: type[Record], problem: ErrorDetails, *, shows_values: bool) -
             if issubclass(kind, Tagged) and others:
                 tag, current = ".".join([*names[:-1], kind.tag]), kind.model_fields[kind.tag].default
                 return f"{key} needs {tag} = {one_of(others)}, got {tag} = {current!r}"
+            for name, synonyms in ELSEWHERE.items():
+                if names[-1] in synonyms and name in kind.model_fields:
+                    return f"unknown key {key}; it is {name} here"
             return f"unknown key {key}; {nearest_name(names[-1], kind.model_fields)}"
         case "value_error":
             reason = problem["msg"].removeprefix("Value error, ")
