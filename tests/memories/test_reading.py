@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from transduce.errors import DataError, MissingFileError
-from transduce.memories import Memory, open_memory, write_memory
+from transduce.memories import Memory, open_memory, pairs_of_file, write_memory
 
 TMX = """<?xml version="1.0"?><tmx version="1.4"><header srclang="en"/><body><tu>
 <tuv xml:lang="en"><seg>A dog.</seg></tuv><tuv xml:lang="de"><seg>Ein Hund.</seg></tuv></tu></body></tmx>"""
@@ -53,3 +53,17 @@ def test_files_that_are_none(tmp_path: Path) -> None:
         opened(tmp_path / "a.tm")
     with pytest.raises(MissingFileError):
         opened(tmp_path / "b.tmx")
+
+
+def test_a_memory_grows_by_corrections(tmp_path: Path) -> None:
+    """The last of equal sources wins; the file may be that which is written."""
+    path, edits = tmp_path / "my.tm", tmp_path / "edits.tmx"
+    write_memory(path, [[("A dog.", "Der Hund."), ("A cat.", "Eine Katze.")]], src_language="en", tgt_language="de")
+    edits.write_text(TMX, encoding="utf-8")
+    files = [pairs_of_file(each, "en", "de") for each in (path, edits)]
+    assert write_memory(path, files, src_language="en", tgt_language="de") == 3
+    memory = Memory(path)
+    found = [memory.match(text) for text in ("A dog.", "A cat.")]
+    assert [each and each.target for each in found] == ["Ein Hund.", "Eine Katze."]
+    with pytest.raises(DataError, match="from en to de, not en to fr"):
+        pairs_of_file(path, "en", "fr")

@@ -28,7 +28,7 @@ def build(
         list[Path],
         Argument(
             metavar="FILE",
-            help="Translations: lines of source TAB target (.tsv, .txt), TMX, XLIFF or PO.",
+            help="Translations: lines of source TAB target (.tsv, .txt), TMX, XLIFF, PO, or a memory.",
             show_default=False,
         ),
     ],
@@ -41,10 +41,13 @@ def build(
 
     Examples:
         transduce memory build old.tmx more.tsv --src en --tgt de --out my.tm
+        transduce memory build my.tm edits.tmx --src en --tgt de --out my.tm
     """
     from transduce.memories import pairs_of_file, write_memory
 
     require_writable("--out", out)
+    if out.exists() and out not in files:
+        echo(f"note: replacing {out}; to add to a memory, name it first among the files")
     n_pairs = write_memory(out, (pairs_of_file(each, src, tgt) for each in files), src_language=src, tgt_language=tgt)
     if not n_pairs:
         echo(f"warning: {out} has no pair; name files with translations from {src} to {tgt}")

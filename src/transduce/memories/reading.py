@@ -48,9 +48,19 @@ def find_memory(path: Path, *, src_language: str, tgt_language: str) -> Memory |
 
 
 def pairs_of_file(path: Path, src: str, tgt: str) -> Iterable[tuple[str, str]]:
-    """Return the pairs of a file of translations. Raises DataError for a line of a table without a TAB."""
+    """Return the pairs of a memory, or of a file of translations.
+
+    Raises DataError for a memory of other languages, and a line of a table without a TAB.
+    """
     from transduce.documents import pairs_of
 
+    if path.suffix == ".tm" or (path.is_file() and _is_database(path)):
+        memory = Memory(path)
+        if memory.languages != (src, tgt):
+            raise DataError(
+                f"{path} is a memory from {memory.languages[0]} to {memory.languages[1]}, not {src} to {tgt}"
+            )
+        return memory.pairs()
     if {".tsv", ".txt"} & set(path.suffixes):
         return _pairs_of_lines(path)
     return ((pair.src, pair.tgt) for pair in pairs_of(path, src, tgt))
