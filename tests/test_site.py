@@ -25,7 +25,10 @@ ROOT = Path(__file__).parents[1]
 SITE = ROOT / "scripts" / "site"
 CONFIG = ROOT / "zensical.toml"
 
-pytestmark = pytest.mark.skipif(not CONFIG.exists(), reason="an installed package has no site")
+pytestmark = [
+    pytest.mark.merge,
+    pytest.mark.skipif(not CONFIG.exists(), reason="an installed package has no site"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +124,6 @@ def test_nothing_is_loaded_from_elsewhere() -> None:
     assert not any("://" in str(project.get(key)) for key in ("extra_css", "extra_javascript"))
 
 
-@pytest.mark.merge
 def test_the_site_is_built_without_a_warning(pages: Path, tmp_path: Path) -> None:
     pytest.importorskip("zensical")
     shutil.copytree(pages, tmp_path / "build" / "docs")

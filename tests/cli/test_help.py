@@ -220,6 +220,7 @@ def test_bash_completes_verbs_options_and_topics(forks: Forks, tmp_path: Path) -
     assert completed("transduce", "help", "exi") == ["exit-codes"]
 
 
+@pytest.mark.merge
 def test_a_trained_model_is_told_how_to_be_used(transduce: CommandLine, micro_recipe: Path, tmp_path: Path) -> None:
     run = tmp_path / "it's my run"
     few = ["--set", "training.max_updates=2", "--set", "search.beam_size=1"]
