@@ -149,6 +149,25 @@ def test_files_of_translators(transduce: CommandLine, text: Path) -> None:
     assert (data.direction, data.terms) == ("en-de", True)
 
 
+@pytest.mark.usefixtures("untimed")
+def test_the_languages_of_a_memory_are_those_that_it_names(transduce: CommandLine, text: Path) -> None:
+    pairs = list(zip(lines_of(text / "my.de"), lines_of(text / "my.en"), strict=True))
+    (text / "memory.tmx").write_text("\n".join(tmx_lines([(de, en, "") for de, en in pairs], "de", "en")))
+    outcome = transduce("init", "--tmx", "memory.tmx", "--minutes", 0.05)
+    assert outcome.code == 0, outcome.err
+    assert says(outcome.err, "German", "English", "direction de-en")
+    assert read_recipe(Path("my.toml")).data.direction == "de-en"
+
+
+def test_a_memory_of_three_languages_needs_a_direction(transduce: CommandLine, text: Path) -> None:
+    units = list(tmx_lines([("a dog", "ein Hund", "")], "en", "de"))[:-2]
+    french = '<tu><tuv xml:lang="en"><seg>a</seg></tuv><tuv xml:lang="fr"><seg>b</seg></tuv></tu>'
+    (text / "memory.tmx").write_text("\n".join([*units, french, "</body></tmx>"]))
+    outcome = transduce("init", "--tmx", "memory.tmx", "--minutes", 0.05)
+    assert outcome.code == 1
+    assert says(outcome.err, "--direction en-de", "en, de, fr")
+
+
 @pytest.mark.parametrize(
     ("arguments", "facts"),
     [

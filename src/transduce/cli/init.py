@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +15,7 @@ from transduce.cli.machine import chosen_device
 from transduce.cli.model_folders import require_model_folder
 from transduce.cli.next_commands import uses_of
 from transduce.cli.output import echo, print_json, print_line
-from transduce.cli.pair_files import Po, Tmx, Xliff, given_files, written_pairs
+from transduce.cli.pair_files import Given, Po, Tmx, Xliff, given_files, written_pairs
 from transduce.cli.paths import require_utf8_name, require_writable
 from transduce.config import canonical_direction, split_direction
 from transduce.corpora.checks import column_part, two_file_part
@@ -51,7 +52,7 @@ def init(
         str | None,
         Option(
             help="Set the two languages, as in en-de, en-pt-BR, or en-en for correction. Default: taken from the file "
-            "names, as in my.en, or the text."
+            "names, as in my.en, from TMX or XLIFF, or from the text."
         ),
     ] = None,
     terms: Annotated[
@@ -77,7 +78,7 @@ def init(
 
     Examples:
         transduce init --src my.en --tgt my.de --minutes 60
-        transduce init --tmx my.tmx --direction en-de
+        transduce init --tmx my.tmx
     """
     given = given_files(tmx, po, xliff)
     for option, path in (("--src", src), ("--tgt", tgt), ("--tsv", tsv), ("--out", out)):
@@ -89,7 +90,7 @@ def init(
     if start_from is not None:
         direction = _direction_of(start_from, direction)
     if given:
-        languages = _languages_of_pairs(direction, src, tgt, tsv)
+        languages = _languages_of_pairs(given, direction, src, tgt, tsv)
     else:
         languages = _languages(direction, _checked_files(src, tgt, tsv))
     if terms is not None:
@@ -156,15 +157,25 @@ def _checked_files(src: Path | None, tgt: Path | None, tsv: Path | None) -> list
     raise ConfigError("name the text: --src with --tgt, --tsv, or --tmx, --po and --xliff")
 
 
-def _languages_of_pairs(direction: str | None, src: Path | None, tgt: Path | None, tsv: Path | None) -> tuple[str, str]:
+def _languages_of_pairs(
+    given: Given, direction: str | None, src: Path | None, tgt: Path | None, tsv: Path | None
+) -> tuple[str, str]:
     """Return the two languages of files that may have more. Raises ConfigError if they are not named."""
     if src is not None or tgt is not None or tsv is not None:
         raise ConfigError("--tmx, --po and --xliff take no other text: leave out --src, --tgt and --tsv")
-    known = None if direction is None else canonical_direction(direction)
-    if known is None:
-        got = "" if direction is None else f", got {quoted(direction)}"
-        raise ConfigError(f"name the two languages of the pairs, as in --direction en-de{got}")
-    return split_direction(known)
+    if direction is not None:
+        if known := canonical_direction(direction):
+            return split_direction(known)
+        raise ConfigError(f"name the two languages of the pairs, as in --direction en-de, got {quoted(direction)}")
+    from transduce.documents.pairs import languages_in, pairs_of
+
+    files = chain.from_iterable(pairs_of(paths, "", "", kinds=[kind]).files for kind, paths in given.items())
+    found = languages_in(list(files))
+    if len(found) == 2 and (known := canonical_direction("-".join(found))):
+        echo(f"the files are in {language_name(found[0])} and {language_name(found[1])}: direction {known}")
+        return split_direction(known)
+    there = f"; the files have {', '.join(found)}" if found else ""
+    raise ConfigError(f"name the two languages of the pairs, as in --direction en-de{there}")
 
 
 def _languages(direction: str | None, files: list[Path]) -> tuple[str, str]:

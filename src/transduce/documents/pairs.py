@@ -14,13 +14,13 @@ from transduce.documents.elements import decoded_xml
 from transduce.documents.mo import read_mo
 from transduce.documents.po import PoDocument
 from transduce.documents.po_reading import decoded_po
-from transduce.documents.tmx import read_tmx
+from transduce.documents.tmx import read_tmx, tmx_languages
 from transduce.documents.xliff import XliffDocument
 from transduce.errors import DataError, MissingFileError
 from transduce.files import open_binary, read_lines
 from transduce.text import needs_translation
 
-__all__ = ["PAIR_ENDINGS", "Pair", "Pairs", "pairs_of"]
+__all__ = ["PAIR_ENDINGS", "Pair", "Pairs", "languages_in", "pairs_of"]
 
 PAIR_ENDINGS = {
     "po": (".po",),
@@ -115,6 +115,27 @@ def pairs_of(paths: Path | Sequence[Path], src: str, tgt: str, *, kinds: Sequenc
         if _ending(file) not in endings:
             raise DataError(f"{file} should end in {', '.join(endings)}")
     return Pairs(files, src, tgt)
+
+
+def languages_in(files: Sequence[Path]) -> list[str]:
+    """Return the languages that TMX and XLIFF files name, that of the sources first; more than two if they differ.
+
+    Raises DataError, with the name of the file, for one that cannot be read.
+    """
+    found = list[str]()
+    for file in files:
+        try:
+            if _ending(file) in PAIR_ENDINGS["tmx"]:
+                with open_binary(file) as stream:
+                    found += tmx_languages(stream)
+            elif _ending(file) in PAIR_ENDINGS["xliff"]:
+                with open_binary(file) as stream:
+                    found += XliffDocument(*decoded_xml(stream.read()), Reading(wanted="fuzzy")).languages
+        except MissingFileError:  # which names it
+            raise
+        except DataError as error:
+            raise DataError(f"{file}: {error}") from None
+    return [code for code in dict.fromkeys(found) if code]
 
 
 def _ending(path: Path) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import IO
 from xml.parsers import expat
 
@@ -13,9 +14,10 @@ from transduce.errors import DataError
 from transduce.patterns import compiled_on_use
 from transduce.text.markup_reading import escaped
 
-__all__ = ["read_tmx", "tmx_lines"]
+__all__ = ["read_tmx", "tmx_languages", "tmx_lines"]
 
 READ_AT_ONCE = 1 << 20  # bytes
+N_LOOKED_AT = 1000  # units, for their languages
 _CODES = frozenset(("bpt", "ept", "ph", "it", "ut"))  # what is in them is no text
 _NO_XML = compiled_on_use("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 CONTEXT = "x-context"  # the type of the property with the context of a unit
@@ -26,17 +28,31 @@ def read_tmx(stream: IO[bytes], src: str, tgt: str) -> Iterator[tuple[str, str, 
 
     A language is matched exactly, else without its region. Raises DataError for what is no TMX.
     """
-    reader = _Reader()
+    for unit in _units(_Reader(), stream):
+        yield _chosen(unit, src, tgt)
+
+
+def tmx_languages(stream: IO[bytes]) -> list[str]:
+    """Return the languages of the first units, that of the sources first. Raises DataError for what is no TMX."""
+    reader, found = _Reader(), list[str]()
+    for unit in islice(_units(reader, stream), N_LOOKED_AT):
+        found += [language for language, _ in unit.texts]
+    codes = list(dict.fromkeys(canonical_code(code) or code.lower() for code in found))
+    source = canonical_code(reader.src_language)
+    return sorted(codes, key=lambda code: code != source)
+
+
+def _units(reader: _Reader, stream: IO[bytes]) -> Iterator[_Unit]:
     try:
         while data := stream.read(READ_AT_ONCE):
             reader.parser.Parse(data, False)
-            yield from (_chosen(unit, src, tgt) for unit in reader.taken())
+            yield from reader.taken()
         reader.parser.Parse(b"", True)
     except expat.ExpatError as error:
         raise DataError(f"line {error.lineno:,} is no XML: {expat.ErrorString(error.code)}") from None
     except (LookupError, ValueError) as error:
         raise DataError(f"it cannot be read as XML: {error}") from None
-    yield from (_chosen(unit, src, tgt) for unit in reader.taken())
+    yield from reader.taken()
 
 
 @dataclass(slots=True)
@@ -55,6 +71,7 @@ class _Reader:
         self.parser.EndElementHandler = self._end
         self.parser.CharacterDataHandler = self._characters
         self.parser.EntityDeclHandler = self._entity
+        self.src_language = ""  # of the whole memory, where its header names one
         self._units = list[_Unit]()
         self._unit = _Unit()
         self._language = ""
@@ -77,6 +94,8 @@ class _Reader:
         self._has_root = True
         if kind == "tu":
             self._unit = _Unit()
+        elif kind == "header":
+            self.src_language = attributes.get("srclang", "")
         elif kind == "tuv":
             self._language = attributes.get("xml:lang") or attributes.get("lang", "")
         elif kind == "seg":
