@@ -222,21 +222,26 @@ def _logits_to_gradient_(
     divergence_sum = lse_XP1.new_zeros(())
     gradient_XPV = p_XPV
     if n_passes > 1:
-        gradient_XPV, divergence_sum = _with_divergence(p_XPV, upcast_XPV - lse_XP1, alpha)
+        gradient_XPV, divergence_sum = _with_divergence(p_XPV, upcast_XPV, lse_XP1, alpha)
     gradient_XPV.scatter_add_(2, target_XP1, torch.full_like(z_target_XP1, -a / n_passes))
     z_XPV.copy_(gradient_XPV)
     target_sum = z_target_XP1.sum() / n_passes
     return lse_XP1.sum() / n_passes - target_sum, target_sum, divergence_sum
 
 
-def _with_divergence(p_2PV: Tensor, log_p_2PV: Tensor, alpha: float) -> tuple[Tensor, Tensor]:
+def _with_divergence(p_2PV: Tensor, z_2PV: Tensor, lse_2P1: Tensor, alpha: float) -> tuple[Tensor, Tensor]:
     """p / 2 plus alpha / 4 times the gradient of D = KL(p_1 || p_2) + KL(p_2 || p_1) in the logits, and the sum of D.
 
     With d = log p_1 - log p_2, D = sum_v (p_1 - p_2) d, and its gradient in z_1 is p_1 (d - sum_v p_1 d) + p_1 - p_2.
-    The gradient in z_2 is the same with 1 and 2 exchanged.
+    The gradient in z_2 is the same with 1 and 2 exchanged. Few operations, since each reads the whole part.
     """
-    d_PV = log_p_2PV[0] - log_p_2PV[1]
-    signed_d_2PV = torch.stack((d_PV, -d_PV))
-    mean_2P1 = (p_2PV * signed_d_2PV).sum(dim=2, keepdim=True)
-    gradient_2PV = p_2PV * (signed_d_2PV - mean_2P1) + p_2PV - p_2PV.flip(0)
-    return p_2PV / 2 + alpha / 4 * gradient_2PV, mean_2P1.sum()
+    factor = alpha / 4
+    d_PV = torch.sub(z_2PV[0], z_2PV[1]).sub_(lse_2P1[0] - lse_2P1[1])
+    divergence_sum = lse_2P1.new_zeros(())
+    gradient_2PV = torch.empty_like(p_2PV)
+    for own, other, sign in ((0, 1, 1.0), (1, 0, -1.0)):
+        mean_P1 = sign * torch.linalg.vecdot(p_2PV[own], d_PV).unsqueeze(1)  # KL of this pass from the other
+        divergence_sum += mean_P1.sum()
+        torch.add(0.5 + factor - factor * mean_P1, d_PV, alpha=sign * factor, out=gradient_2PV[own])
+        gradient_2PV[own].mul_(p_2PV[own]).sub_(p_2PV[other], alpha=factor)
+    return gradient_2PV, divergence_sum
