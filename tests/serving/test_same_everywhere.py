@@ -166,19 +166,30 @@ def test_a_folder_of_documents_and_texts(folder: Path, transduce: Callable[..., 
     }  # fmt: skip
     source, out, report = tmp_path / "in", tmp_path / "out", tmp_path / "report.json"
     (source / "deeper").mkdir(parents=True)
+    (source / "deeper" / "a.html").write_bytes(files["a.html"])
     for name, content in files.items():
         (source / name).write_bytes(content)
     translate = ("translate", folder, "--in", source, "--out", out, "--device", "cpu", "--report", report)
     outcome = transduce(*translate)
-    assert (outcome.code, says(outcome.err, "1 of 4", "bad.xml", "line 1")) == (1, True)  # the others are translated
+    assert (outcome.code, says(outcome.err, "1 of 5", "bad.xml", "line 1")) == (1, True)  # the others are translated
     model = Translator.load(folder)
     assert (out / "a.html").read_text() == model.translate([files["a.html"].decode()], format="html")[0]
     assert (out / "c.txt").read_text() == f"{model.translate(['the dog'])[0]}\n"
-    [told] = json.loads(report.read_text())["documents"]
-    assert (told["document"], told["format"], told["segments"]) == ("a.html", "html", 1)
+    assert (out / "deeper" / "a.html").read_bytes() == (out / "a.html").read_bytes()
+    told = json.loads(report.read_text())
+    assert [(each["document"], each["format"], each["segments"]) for each in told["documents"]] == [
+        ("a.html", "html", 1),
+        ("deeper/a.html", "html", 1),
+    ]
+    assert "line 1" in told["failed"]["bad.xml"]
+    (source / "bad.xml").write_text("<p>the dog</p>")
+    assert says(transduce(*translate).err, "1 file translated", "4 were done before")  # only what was mended
+    (source / "a.html").unlink()
+    assert says(transduce(*translate).err, "error:", "shards")  # one that was translated is gone
     (source / "bad.xml").unlink()
-    assert says(transduce(*translate).err, "error:", "shards")  # it was begun with others
     shutil.rmtree(out)
+    shutil.rmtree(source / "deeper")
+    (source / "a.html").write_bytes(files["a.html"])
     assert says(transduce(*translate).err, "3 files translated")
     shards = json.loads((out / "manifest.json").read_text())["shards"]
     assert [(each["name"], each["lines"], "report" in each) for each in shards] == [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,6 +45,15 @@ class Executor(Protocol):
 
     def close(self) -> None:
         """End the worker."""
+
+
+class ShardsFailed(DataError):
+    """Some shards could not be translated; ``failed`` has the error of each."""
+
+    def __init__(self, failed: Mapping[str, TransduceError], n_shards: int) -> None:
+        name, error = min(failed.items())
+        super().__init__(f"{len(failed):,} of {n_shards:,} shards failed; the first, {name}: {error}")
+        self.failed = failed
 
 
 class LocalExecutor:
@@ -137,8 +146,7 @@ class _Driver:
         if self._fatal is not None:
             raise self._fatal
         if self._failed:
-            name, error = min(self._failed.items())
-            raise DataError(f"{len(self._failed):,} of {len(self.shards):,} shards failed; the first, {name}: {error}")
+            raise ShardsFailed(self._failed, len(self.shards))
         results = write_final_manifest(self.out, self.shards)
         return BulkReport(len(self.shards), self._n_translated, results)
 

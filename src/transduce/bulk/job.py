@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Self
@@ -19,7 +19,7 @@ from transduce.files import MANIFEST_NAME, migrated, read_json, sha256_of_file, 
 
 __all__ = [
     "CLAIMS", "DONE", "JOB_FILE", "RESULT_ENDING", "Shard", "TranslationJob", "digest_of_folder", "find_shards",
-    "open_job",
+    "name_beside", "open_job",
 ]  # fmt: skip
 
 JOB_FILE = "bulk.json"
@@ -35,7 +35,7 @@ THREADS = 1  # of a worker: with another number, sums may be rounded differently
 class Shard:
     """A file of the collection."""
 
-    name: str  # also that of its translation
+    name: str  # its path below the folder of the collection, and that of its translation below the output
     path: Path
 
 
@@ -98,36 +98,72 @@ def digest_of_folder(folder: Path) -> str:
 
 
 def find_shards(pattern: str, out: Path) -> list[Shard]:
-    """Return the files of a folder, or those that match a pattern, in order.
+    """Return the files of a folder and its subfolders, or those that match a pattern, in order.
 
-    Folders, hidden files of a folder and files in the output folder are none of them.
+    A file is named by its path below the folder, or below the part of the pattern without wildcards. Folders, hidden
+    files of a folder and files in the output folder are none of them.
 
-    Raises ConfigError if there is none, one cannot be a shard, or two have one name.
+    Raises ConfigError if there is none, or one cannot be a shard.
     """
-    found = os.path.join(glob.escape(pattern), "*") if Path(pattern).is_dir() else pattern
-    matches = [path for path in map(Path, sorted(glob.glob(found, recursive=True))) if _is_file(path)]
-    if not matches and found != pattern:
+    is_folder = Path(pattern).is_dir()
+    root = Path(pattern) if is_folder else _root_of(pattern)
+    found = _files_below(root) if is_folder else map(Path, glob.glob(pattern, recursive=True))
+    matches = [path for path in sorted(found) if _is_file(path)]
+    if not matches and is_folder:
         raise ConfigError(f"--in {pattern} is a folder without files; name another, or a pattern of files")
     if not matches:
         raise ConfigError(f"--in {pattern} matches no file; put the pattern in quotes, as in --in 'shards/*.gz'")
     paths = [path for path in matches if out.resolve() not in path.resolve().parents] if out.exists() else matches
     if not paths or any(path.parent.resolve() == out.resolve() for path in paths):
         raise ConfigError(f"--out {out} holds the shards themselves; name another folder")
-    by_name, longest = dict[str, Path](), _longest_name(out)
-    for path in paths:
-        if path.name in by_name:
-            raise ConfigError(f"{by_name[path.name]} and {path} have the same name; give each shard its own")
-        if path.name in (JOB_FILE, MANIFEST_NAME, DONE, CLAIMS) or path.name.startswith("."):
+    longest = _longest_name(out)
+    shards = [Shard(path.relative_to(root).as_posix(), path) for path in paths]
+    for name, path in ((shard.name, shard.path) for shard in shards):
+        first, _, _ = name.partition("/")
+        if first in (JOB_FILE, MANIFEST_NAME, DONE, CLAIMS) or path.name.startswith("."):
             raise ConfigError(f"{path} has the name of another file of the output; rename it")
-        if any("\ud800" <= character <= "\udfff" for character in path.name):  # as Python reads other bytes
-            raise ConfigError(f"the name of {shown(path.name)} is not UTF-8; rename it")
-        if len(os.fsencode(path.name)) > longest:
+        if ".." in name.split("/"):
+            raise ConfigError(f"--in {pattern} has '..' after a wildcard; begin it at the folder that is meant")
+        if any("\ud800" <= character <= "\udfff" for character in name):  # as Python reads other bytes
+            raise ConfigError(f"the name of {shown(name)} is not UTF-8; rename it")
+        if (n_bytes := len(os.fsencode(name_beside(name)))) > longest:
             raise ConfigError(
-                f"the name of {path} has {len(os.fsencode(path.name)):,} bytes, at most {longest} can be translated to"
-                f" {out}; rename it"
+                f"the name of {path} has {n_bytes:,} bytes, at most {longest} can be translated to {out}; rename it"
             )
-        by_name[path.name] = path
-    return [Shard(name, path) for name, path in by_name.items()]
+    return shards
+
+
+def name_beside(name: str) -> str:
+    """Return a name for what is known of a shard, in one folder for all: its own, with a hash if it is in a subfolder.
+
+    >>> name_beside("a.html"), name_beside("guide/a.html")
+    ('a.html', '3ff1547ffb488fd6-a.html')
+    """
+    if "/" not in name:
+        return name
+    return f"{hashlib.sha256(name.encode(errors='surrogateescape')).hexdigest()[:16]}-{name.rpartition('/')[2]}"
+
+
+def _root_of(pattern: str) -> Path:
+    """Return the folder above the first wildcard of a pattern.
+
+    >>> _root_of("text/*/part-?.gz").as_posix(), _root_of("*.gz").as_posix()
+    ('text', '.')
+    """
+    parts = Path(pattern).parts
+    fixed = next((n for n, part in enumerate(parts) if glob.has_magic(part)), len(parts) - 1)
+    return Path(*parts[:fixed])
+
+
+def _files_below(folder: Path) -> Iterator[Path]:
+    """Yield the files of a folder and its subfolders; not hidden ones, and not through links to folders."""
+    for parent, subfolders, names in os.walk(folder, onerror=_raise_unreadable):
+        subfolders[:] = [name for name in subfolders if not name.startswith(".")]
+        yield from (Path(parent, name) for name in names if not name.startswith("."))
+
+
+def _raise_unreadable(error: OSError) -> None:
+    raise ConfigError(f"{error.filename} cannot be read: {error.strerror or error}") from error
 
 
 def _is_file(path: Path) -> bool:
@@ -158,7 +194,8 @@ def _longest_name(out: Path) -> int:
 def open_job(job: TranslationJob, shards: Sequence[Shard], out: Path) -> None:
     """Write ``bulk.json``, or compare with that of an earlier start or of another machine.
 
-    Raises ConfigError if the folder was begun with other models, settings or shards, DataError if it holds other files.
+    Shards that were not translated yet may have changed, gone or come. Raises ConfigError if the folder was begun with
+    other models, settings or shards, DataError if it holds other files.
     """
     expected = {**job.as_json(), "shards": {shard.name: shard.path.stat().st_size for shard in shards}}
     path = out / JOB_FILE
@@ -166,7 +203,9 @@ def open_job(job: TranslationJob, shards: Sequence[Shard], out: Path) -> None:
         found = migrated(read_json(path, error=ConfigError), (), first=FORMAT, where=path, error=ConfigError)
         names = dict.fromkeys([*expected, *(found.keys() - {"format"})])
         different = [name for name in names if found.get(name) != expected.get(name)]
-        if different:
+        if different == ["shards"] and _translated(found["shards"], out).items() <= expected["shards"].items():
+            write_json(path, {"format": FORMAT, **expected})
+        elif different:
             raise ConfigError(
                 f"{path} was begun with other {', '.join(different)}; use the same, or another folder for --out"
             )
@@ -175,3 +214,9 @@ def open_job(job: TranslationJob, shards: Sequence[Shard], out: Path) -> None:
         raise DataError(f"{out} is not empty and has no {JOB_FILE}; name a new folder for --out")
     out.mkdir(parents=True, exist_ok=True)
     write_json(path, {"format": FORMAT, **expected})
+
+
+def _translated(shards: Mapping[str, int], out: Path) -> dict[str, int]:
+    """Return the shards that have translations, with their sizes."""
+    known = {name: out / DONE / f"{name_beside(name)}{RESULT_ENDING}" for name in shards}
+    return {name: size for name, size in shards.items() if known[name].exists()}

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from transduce.bulk.job import CLAIMS, DONE, JOB_FILE, RESULT_ENDING, Shard
+from transduce.bulk.job import CLAIMS, DONE, JOB_FILE, RESULT_ENDING, Shard, name_beside
 from transduce.errors import DataError
 from transduce.files import MANIFEST_NAME, is_running, read_json, remove, sha256_of_file, write_json
 from transduce.inference.translation.document_translation import REMARKED
@@ -103,7 +103,8 @@ def done_shards(out: Path, shards: Sequence[Shard], *, known: Collection[str] = 
     Raises DataError as ``is_done``.
     """
     present = {entry.name for entry in os.scandir(out)}
-    return {shard.name for shard in shards if shard.name in known or (shard.name in present and is_done(out, shard))}
+    may_be_done = (shard for shard in shards if shard.name in known or shard.name.partition("/")[0] in present)
+    return {shard.name for shard in may_be_done if shard.name in known or is_done(out, shard)}
 
 
 def is_done(out: Path, shard: Shard) -> bool:
@@ -147,11 +148,11 @@ def read_result(out: Path, name: str) -> ShardResult:
 def reports(out: Path, shards: Sequence[Shard]) -> list[Mapping[str, Any]]:
     """Return the reports of the documents that are done."""
     results = (read_result(out, each.name) for each in shards if _result_path(out, each.name).exists())
-    return [each.report for each in results if each.report is not None]
+    return [{**each.report, "document": each.name} for each in results if each.report is not None]
 
 
 def _result_path(out: Path, name: str) -> Path:
-    return out / DONE / f"{name}{RESULT_ENDING}"
+    return out / DONE / f"{name_beside(name)}{RESULT_ENDING}"
 
 
 def write_final_manifest(out: Path, shards: Sequence[Shard]) -> list[ShardResult]:
@@ -184,7 +185,7 @@ class Claims:
 
     def take(self, name: str) -> bool:
         """Claim a shard; return whether it worked."""
-        path = self._folder / name
+        path = self._folder / name_beside(name)
         for _ in range(2):
             try:
                 descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
@@ -205,12 +206,12 @@ class Claims:
         """Show that this process lives."""
         for name in list(self._held):
             with suppress(OSError):
-                os.utime(self._folder / name)
+                os.utime(self._folder / name_beside(name))
 
     def give_back(self, name: str) -> None:
         """Drop a claim, unless another process has taken it over."""
         self._held.discard(name)
-        path = self._folder / name
+        path = self._folder / name_beside(name)
         with suppress(OSError):
             if path.read_text() == self._owner:
                 path.unlink()

@@ -69,6 +69,7 @@ class ShardTranslator:
                 output_sha256=digest, **counts,
             )  # fmt: skip
             record_result(out, result)
+            (out / name).parent.mkdir(parents=True, exist_ok=True)
             part.replace(out / name)
         except OSError as error:
             if (out / name).exists():  # another process was faster, and has tidied up

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ from transduce.cli.machine import chosen_device, chosen_precision
 from transduce.cli.output import STANDARD
 from transduce.cli.paths import require_writable
 from transduce.cli.progress import ShardProgress
-from transduce.errors import ConfigError
+from transduce.errors import ConfigError, TransduceError
 from transduce.files import MANIFEST_NAME, write_json
 
 if TYPE_CHECKING:
@@ -38,12 +38,12 @@ def translate_pattern(
 ) -> None:
     """Translate each file of a folder or pattern to a file of the same name in the folder ``out``.
 
-    ``report`` gets the reports of documents.
+    ``report`` gets the reports of documents, and the errors of those that could not be translated.
 
     What is done already is not done again. Raises ConfigError, DataError or CheckpointError.
     """
     from transduce.bulk import find_shards, translate_shards
-    from transduce.bulk.driver import Executor, LocalExecutor
+    from transduce.bulk.driver import Executor, LocalExecutor, ShardsFailed
     from transduce.bulk.on_ray import connect
     from transduce.bulk.shards import reports
     from transduce.findings.finding import counted
@@ -75,15 +75,20 @@ def translate_pattern(
         n_workers = n_workers if n_workers > 1 else n_of_cluster
     if report is not None and job.format == "text":
         raise ConfigError(f"--report is of documents; the files of {source} are lines of text")
+    failed: Mapping[str, TransduceError] = {}
     with ShardProgress("translating", len(shards)) as progress:
         try:
             result = translate_shards(
                 job, shards, out, n_workers=n_workers, make_executor=make_executor, on_progress=progress,
                 log=progress.log,
             )  # fmt: skip
+        except ShardsFailed as error:
+            failed = error.failed
+            raise
         finally:
             if report is not None and out.exists():
-                write_json(report, {"documents": reports(out, shards)})
+                errors = {name: str(error) for name, error in sorted(failed.items())}
+                write_json(report, {"documents": reports(out, shards), "failed": errors})
         n_others = result.n_shards - result.n_translated
         others = f"; {n_others:,} were done before, or by others" if n_others else ""
         progress.log(f"{counted(result.n_translated, 'file')} translated{others}: {out}")
