@@ -17,7 +17,8 @@ from transduce.config import (
     TransformerConfig,
     TreesData,
 )
-from transduce.corpora import OWN_FILES
+from transduce.corpora import CATALOGUE, OWN_FILES, TREEBANKS, Corpus
+from transduce.corpora.treebank_text import Treebank
 from transduce.inference.ancestry import Ancestor
 from transduce.model import cost_of
 from transduce.tasks.prepared import Prepared
@@ -25,7 +26,7 @@ from transduce.tasks.registry import task_named, task_of
 from transduce.tasks.task import Scores
 from transduce.training import TrainState
 
-__all__ = ["model_card"]
+__all__ = ["licences_of", "model_card"]
 
 # Training settings reported where they differ from the paper's.
 REPORTED_SETTINGS = (
@@ -73,11 +74,19 @@ def model_card(
         f"- weights: {averaged}",
         *([f"- started from {', which started from '.join(map(str, reversed(ancestry)))}"] if ancestry else []),
     ]
+    if licences := licences_of(config.data):
+        lines += ["", "## Licences of the training text", "", *licences]
     if scores is not None and split is not None:
         text = prepared.text(split)
         name = prepared.text_names[split] + (f" ({len(text[0]):,} {task.sentence_noun})" if text else "")
         lines += ["", f"## Scores on {split}: {name}", "", *task.score_lines(scores, config)]
     return "\n".join(lines) + "\n"
+
+
+def licences_of(data: DataConfig) -> list[str]:
+    """Name the licence and the source of each corpus that a catalogue has."""
+    known: dict[str, Corpus | Treebank] = {**CATALOGUE, **TREEBANKS}
+    return [f"- {name}: {known[name].licence} ({known[name].source})" for name in data.weights if name in known]
 
 
 def _operations(flops_per_token: float, n_tokens: int | None, n_passes: float) -> list[str]:
