@@ -13,7 +13,7 @@ import re
 import shutil
 import tarfile
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,9 +24,10 @@ from hypothesis import strategies as st
 from sacrebleu.dataset import DATASETS
 from sacrebleu.dataset.fake_sgml import FakeSGMLDataset
 
-from said import naming
-from transduce.corpora import getting
-from transduce.corpora.catalogue import CATALOGUE, Corpus, RemoteFile, Text
+from said import naming, says
+from transduce.corpora import getting, libreoffice_help
+from transduce.corpora.catalogue import CATALOGUE
+from transduce.corpora.corpus import Builder, Corpus, Log, RemoteFile, Text
 from transduce.corpora.download import checksum_of_file
 from transduce.corpora.getting import get_corpus
 from transduce.corpora.layout import find_text
@@ -397,8 +398,8 @@ def packages(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Replace making texts from packages by writing two lines; return the names of files used."""
     used: list[str] = []
 
-    def fetch(names: list[str], folder: Path, *, log: Callable[[str], None]) -> list[Path]:
-        return [folder / f"{name}_7.4_all.deb" for name in names]
+    def fetch(names: list[str], folder: Path, *, needs_all: bool, log: Callable[[str], None]) -> dict[str, Path]:
+        return {name: folder / f"{name}_7.4_all.deb" for name in names}
 
     def write(folder: Path, files: Mapping[str, Path], *, log: Callable[[str], None]) -> None:
         folder.mkdir()
@@ -409,7 +410,7 @@ def packages(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         (folder / "README.md").write_text("from packages")
 
     monkeypatch.setattr(getting, "fetch_packages", fetch)
-    monkeypatch.setattr(getting, "write_libreoffice_help", write)
+    monkeypatch.setattr(libreoffice_help, "write_libreoffice_help", write)
     return used
 
 
@@ -433,6 +434,36 @@ def test_packages_from_a_copy(packages: list[str], tmp_path: Path) -> None:
     expected_names = "libreoffice-help-en-us_*.deb", "libreoffice-help-fr_*.deb", re.compile("libreoffice_help/train")
     with pytest.raises(DataError, match=naming(copies, "libreoffice-help", *expected_names)):
         get_corpus(help_pages, tmp_path / "data", direction="en-fr", from_folder=copies)
+
+
+def test_packages_that_a_copy_lacks_are_left_out_unless_each_is_needed(tmp_path: Path) -> None:
+    used: list[tuple[list[str], list[str]]] = []
+
+    def write(folder: Path, files: Mapping[str, Path], others: Sequence[str], log: Log) -> None:
+        used.append((list(files), list(others)))
+        for other in others:
+            for language in ("en", other):
+                folder.mkdir(exist_ok=True)
+                (folder / f"train.en-{other}.{language}").write_text("one\n")
+
+    def made(*, needs_all: bool) -> Corpus:
+        builder = Builder({"dogs": ["de", "fr"], "hunde": ["de"], "chiens": ["fr"], "cats": ["de"]}, write, needs_all)
+        train = (Text("pets", "train", ("en", "de", "fr"), pivot="en"),)
+        return Corpus("pets", ("en", "de", "fr"), "", "", "a test", train=train, made_from=lambda: builder)
+
+    copies, lines = tmp_path / "copies", list[str]()
+    copies.mkdir()
+    with pytest.raises(DataError, match=naming(copies, "pets", "dogs_*.deb", "hunde_*.deb")):
+        get_corpus(made(needs_all=False), tmp_path / "data", from_folder=copies)
+    for name in ("dogs", "cats"):
+        (copies / f"{name}_1_all.deb").touch()
+    with pytest.raises(DataError, match=naming(copies, "pets", "hunde_*.deb")):
+        get_corpus(made(needs_all=True), tmp_path / "data", direction="en-de", from_folder=copies)
+    counts = get_corpus(
+        made(needs_all=False), tmp_path / "data", direction="de-en", from_folder=copies, log=lines.append
+    )
+    assert (counts, used) == ({"train.en-de": 1}, [(["dogs", "cats"], ["de"])])
+    assert [line for line in lines if says(line, "hunde") and not says(line, "chiens")] == lines[:1]
 
 
 # Test sets and real text
