@@ -13,6 +13,7 @@ import re
 import shutil
 import tarfile
 import threading
+import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -30,7 +31,7 @@ from transduce.corpora.catalogue import CATALOGUE
 from transduce.corpora.corpus import Builder, Corpus, Log, RemoteFile, Text
 from transduce.corpora.download import checksum_of_file
 from transduce.corpora.getting import get_corpus
-from transduce.corpora.layout import find_text
+from transduce.corpora.layout import available_directions, find_text
 from transduce.corpora.unpacking import segments, unpack
 from transduce.errors import ConfigError, DataError
 
@@ -464,6 +465,70 @@ def test_packages_that_a_copy_lacks_are_left_out_unless_each_is_needed(tmp_path:
     )
     assert (counts, used) == ({"train.en-de": 1}, [(["dogs", "cats"], ["de"])])
     assert [line for line in lines if says(line, "hunde") and not says(line, "chiens")] == lines[:1]
+
+
+# Columns of a zip
+
+
+def _zip(files: Mapping[str, str]) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+    return buffer.getvalue()
+
+
+SENTENCES = {
+    "deu.txt": "Run!\tLauf!\tCC-BY 2.0 (France) #1 & #2\nRun!\tRenn!\t#1 & #3\nRun!\tLauf!\t#4 & #2\nHi.\tHallo.\n",
+    "_about.txt": "About these files",
+}
+
+
+def _tatoeba(site: Site, files: Mapping[str, str] = SENTENCES) -> Corpus:
+    """The corpus of the catalogue, with the German archive on the server."""
+    corpus = CATALOGUE["tatoeba-sentences"]
+    german = next(remote for remote in corpus.remote if remote.name == "deu-eng.zip")
+    address, _ = site.has("a/deu-eng.zip", _zip(files))
+    return replace(corpus, remote=(replace(german, address=address),))
+
+
+def test_sentences_are_the_columns_of_a_zip_each_pair_once(site: Site, tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    assert get_corpus(_tatoeba(site), folder, direction="de-en") == {"train.en-de": 3}
+    assert (folder / "tatoeba_sentences/train.en-de.en").read_text() == "Run!\nRun!\nHi.\n"
+    assert (folder / "tatoeba_sentences/train.en-de.de").read_text() == "Lauf!\nRenn!\nHallo.\n"
+    assert available_directions(CATALOGUE["tatoeba-sentences"], [folder]) == ["en-de"]
+
+    copies = tmp_path / "copies"
+    copies.mkdir()
+    (copies / "deu-eng.zip").write_bytes(_zip(SENTENCES))
+    assert get_corpus(_tatoeba(site), tmp_path / "again", from_folder=copies) == {"train.en-de": 3}
+
+
+@pytest.mark.parametrize(
+    ("files", "facts"),
+    [
+        ({"_about.txt": "none"}, ["deu.txt"]),
+        ({"deu.txt": "Run!\tLauf!\nHi.\n"}, ["deu.txt:2", "tab"]),
+        ({"deu.txt": "Run!\tLauf!\n" * 20_000_000}, ["deu.txt", "bytes"]),
+    ],
+    ids=["no file", "one column", "a bomb"],
+)
+def test_a_zip_that_has_no_columns(site: Site, tmp_path: Path, files: Mapping[str, str], facts: list[str]) -> None:
+    with pytest.raises(DataError, match=naming(re.compile("deu-eng.zip"), *facts)):
+        get_corpus(_tatoeba(site, files), tmp_path / "data", direction="en-de")
+    assert not list((tmp_path / "data").rglob("train*"))
+
+
+def test_a_damaged_zip(site: Site, tmp_path: Path) -> None:
+    whole = bytearray(_zip(SENTENCES))
+    whole[45] ^= 0xFF  # in the compressed text
+    for content in (whole, b"no zip"):
+        corpus = _tatoeba(site)
+        (site.folder / "a/deu-eng.zip").write_bytes(content)
+        with pytest.raises(DataError, match=naming(re.compile("deu-eng.zip"))):
+            get_corpus(corpus, tmp_path / "data", direction="en-de")
+        shutil.rmtree(tmp_path / "data", ignore_errors=True)
 
 
 # Test sets and real text

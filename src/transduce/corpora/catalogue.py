@@ -232,6 +232,17 @@ def _help_pages() -> Builder:
     return BUILDER
 
 
+_TATOEBA = "tatoeba_sentences"
+
+
+def _tatoeba(other: str, name: str, folder: str) -> RemoteFile:
+    """Return an archive of sentences: English, the other language, attribution."""
+    members = {
+        f"{_TATOEBA}/train.en-{other}.{side}": f"{name}.txt:{n}" for n, side in enumerate(("en", other), start=1)
+    }
+    return RemoteFile(f"https://github.com/{folder}/{name}-eng.zip", members)
+
+
 CATALOGUE: Mapping[str, Corpus] = {
     corpus.name: corpus
     for corpus in (
@@ -254,6 +265,18 @@ CATALOGUE: Mapping[str, Corpus] = {
             source="help pages of LibreOffice, made from the Debian packages libreoffice-help-{en-us,de,fr}; needs "
             "apt-get",
             made_from=_help_pages,
+        ),
+        Corpus(
+            name="tatoeba-sentences",
+            languages=_EN_DE_FR,
+            size="en-de about 160,000 pairs, en-fr about 155,000; no dev, no test",
+            licence="CC BY 2.0 FR",
+            source="short everyday sentences; Tatoeba, export of May 2018, from copies on github.com",
+            train=(Text(_TATOEBA, "train", _EN_DE_FR, pivot="en"),),
+            remote=(
+                _tatoeba("de", "deu", "rioyshky/translation/raw/de48b7027f7318d77010a6e08ed928c10748c23d"),
+                _tatoeba("fr", "fra", "modelexlab/data/raw/adddaf33ac35572bcfeb421efec29435e7ea9332"),
+            ),
         ),
         Corpus(
             name="tatoeba",

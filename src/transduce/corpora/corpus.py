@@ -35,7 +35,7 @@ class RemoteFile:
     """A file to download, and the texts in it."""
 
     address: str
-    members: Mapping[str, str]  # name in the data folder -> name in the archive, "" if not an archive
+    members: Mapping[str, str]  # name in the data folder -> name in the archive, "" if not an archive; NAME:N in a zip
     checksum: str | None = None  # published: "md5:..." or "sha256:..."
 
     @property

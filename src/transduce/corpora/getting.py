@@ -24,7 +24,7 @@ from transduce.corpora.debian_packages import fetch_packages, log_left_out
 from transduce.corpora.download import ChecksumLedger, Progress, checksum_of_file, download
 from transduce.corpora.layout import existing_file, find_text, stems
 from transduce.corpora.parallel_files import read_aligned_files
-from transduce.corpora.unpacking import check_compressed, copy_whole, unpack
+from transduce.corpora.unpacking import check_compressed, copy_whole, unpack, unpack_columns
 from transduce.errors import ConfigError, DataError
 from transduce.files import READ_ERRORS, created_folder, open_binary, sha256_of_file
 
@@ -198,11 +198,15 @@ def _download_missing(
             ledger.compare(remote.address, path, sha256)
         if is_archive:
             log(f"unpacking {path} ({path.stat().st_size / 1e6:,.1f} MB), which is not deleted")
-            unpack(path, needed, folder)
+            _unpack(path, needed, folder)
         else:
             check_compressed(path)
         if remote.checksum is None:  # recorded only after the file was read completely
             ledger.record(remote.address, path, sha256)
+
+
+def _unpack(archive: Path, needed: Mapping[str, str], folder: Path) -> None:
+    (unpack_columns if archive.suffix == ".zip" else unpack)(archive, needed, folder)
 
 
 def _needed_members(remote: RemoteFile, missing: Iterable[_PairText], folder: Path) -> dict[str, str]:
@@ -299,7 +303,7 @@ def _unpack_copy(archive: Path, remote: RemoteFile, needed: Mapping[str, str], f
     if sha256 is not None:
         ledger.compare(remote.address, archive, sha256)
     log(f"unpacking {archive}")
-    unpack(archive, needed, folder)
+    _unpack(archive, needed, folder)
     if sha256 is not None:
         ledger.record(remote.address, archive, sha256)
 
