@@ -30,6 +30,7 @@ from transduce.corpora import getting, libreoffice_help
 from transduce.corpora.catalogue import CATALOGUE
 from transduce.corpora.corpus import Builder, Corpus, Log, RemoteFile, Text
 from transduce.corpora.download import checksum_of_file
+from transduce.corpora.free_texts import FREE_TEXTS
 from transduce.corpora.getting import get_corpus
 from transduce.corpora.layout import available_directions, find_text
 from transduce.corpora.unpacking import segments, unpack
@@ -529,6 +530,30 @@ def test_a_damaged_zip(site: Site, tmp_path: Path) -> None:
         with pytest.raises(DataError, match=naming(re.compile("deu-eng.zip"))):
             get_corpus(corpus, tmp_path / "data", direction="en-de")
         shutil.rmtree(tmp_path / "data", ignore_errors=True)
+
+
+# Free texts
+
+
+@pytest.mark.parametrize("corpus", FREE_TEXTS, ids=lambda corpus: corpus.name)
+def test_a_free_text_is_read_as_the_folder_of_its_name(corpus: Corpus) -> None:
+    name = corpus.name
+    assert (corpus.train, corpus.dev, corpus.test) == tuple((Text(name, each),) for each in ("train", "dev", "test"))
+    assert (corpus.is_only_copied, corpus.is_tokenised) == (True, False)
+
+
+def test_a_free_text_from_a_copy_needs_no_dev_and_no_test(tmp_path: Path) -> None:
+    copies = tmp_path / "copies"
+    (copies / "rust_book").mkdir(parents=True)
+    for language, text in (("en", EN), ("de", DE)):
+        (copies / f"rust_book/train.en-de.{language}.xz").write_bytes(lzma.compress(text.encode()))
+    corpus, lines = CATALOGUE["rust_book"], list[str]()
+    assert get_corpus(corpus, tmp_path / "data", direction="en-de", from_folder=copies, log=lines.append) == {
+        "train.en-de": 3
+    }
+    assert lines == ["missing: dev en-de", "missing: test en-de"]
+    with pytest.raises(DataError, match=naming("rust_book", "--from", "FOLDER")):
+        get_corpus(corpus, tmp_path / "none", direction="en-de")
 
 
 # Test sets and real text

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 
 from transduce.config import SPLITS
 from transduce.corpora.corpus import Builder, Corpus, RemoteFile, Text
+from transduce.corpora.free_texts import FREE_TEXTS
 from transduce.errors import ConfigError
 
 __all__ = ["BUILT_IN", "CATALOGUE", "OWN_FILES", "corpus_named", "text_named"]
@@ -295,5 +296,6 @@ CATALOGUE: Mapping[str, Corpus] = {
             train=(Text("wmt_sample10k", "train.tok", _EN_DE),),
             is_tokenised=True,
         ),
+        *FREE_TEXTS,
     )
 }
