@@ -330,6 +330,8 @@ def test_corpus(transduce: CommandLine, tmp_path: Path, monkeypatch: pytest.Monk
     assert says(text, "multi30k", "en", "de", "fr", "en-fr")
     assert not says(text, "multi30k", "en-de")
     assert says(text, "newstest", "en", "de", "fr")
+    assert says(text, "wesnoth", "18,577", "19,895")  # from a local copy: its licence is in the next line
+    assert says(text, "GPL-2+", "CC BY-SA 4.0", "Wesnoth")
     unknown = transduce("corpus", "get", "mutli30k")
     assert unknown.code == 1
     assert says(unknown.err, "mutli30k", "multi30k")

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from said import naming
+from said import naming, says
 from transduce.corpora.debian_packages import fetch_packages, read_control_field, unpack_package
 from transduce.errors import DataError
 
@@ -31,7 +31,8 @@ echo "W: noise on stderr" >&2
 case "$*" in
 *--print-uris*)
     echo "'http://mirror/dog.deb' dog_1%3a2-3_all.deb 1000 SHA256:{sha256}"
-    echo "'http://mirror/cat.deb' cat_4_all.deb 1000 SHA256:{sha256}" ;;
+    echo "'http://mirror/cat.deb' cat_4_all.deb 1000 SHA256:{sha256}"
+    case "$*" in *cow*) echo "E: Unable to locate package cow" >&2; exit 100 ;; esac ;;
 *download*)
     for deb in dog_1%3a2-3_all.deb cat_4_all.deb; do [ -e $deb ] || echo fetched > $deb; done ;;
 esac
@@ -72,8 +73,8 @@ def test_packages_are_fetched_into_the_folder_and_nothing_else_is_touched(
     paths = fetch_packages(["cat", "dog"], Path("got"), log=told.append)
 
     folder = tmp_path / "got"
-    assert paths == [folder / "cat_4_all.deb", folder / "dog_1%3a2-3_all.deb"]
-    assert [path.read_text() for path in paths] == ["fetched\n"] * 2
+    assert paths == {"cat": folder / "cat_4_all.deb", "dog": folder / "dog_1%3a2-3_all.deb"}
+    assert [path.read_text() for path in paths.values()] == ["fetched\n"] * 2
     update, ask, download = [line.split("|") for line in calls.read_text().splitlines()]
     for language, _, arguments in (update, ask, download):
         assert language == "C"
@@ -95,7 +96,7 @@ def test_what_is_there_is_not_announced_again(calls: Path, tmp_path: Path) -> No
     (tmp_path / "cat_4_all.deb").write_text("fetched\n")
     told: list[str] = []
     paths = fetch_packages(["cat", "dog"], tmp_path, log=told.append)
-    assert [path.read_text() for path in paths] == ["fetched\n"] * 2
+    assert [path.read_text() for path in paths.values()] == ["fetched\n"] * 2
     assert len(told) == 2
     assert "dog" in told[1]
 
@@ -109,6 +110,16 @@ def test_what_is_there_has_the_checksum_of_the_lists(calls: Path, tmp_path: Path
 def test_a_package_that_apt_does_not_know(calls: Path, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=naming("cow", "cat", "--from")):
         fetch_packages(["cat", "cow"], tmp_path)
+
+
+def test_packages_that_apt_does_not_know_are_left_out_unless_each_is_needed(calls: Path, tmp_path: Path) -> None:
+    told: list[str] = []
+    names = ["cow", "cat", "dog", "sow"]
+    assert list(fetch_packages(names, tmp_path, needs_all=False, log=told.append)) == ["cat", "dog"]
+    assert sum(says(line, "cow", "sow") and not says(line, "cat") for line in told) == 1
+    assert calls.read_text().splitlines()[-1].endswith(" download cat dog")
+    with pytest.raises(DataError, match=naming("cow")):
+        fetch_packages(["cow", "sow"], tmp_path, needs_all=False)
 
 
 def test_no_apt_get(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,8 @@ import re
 import shutil
 import tarfile
 import threading
-from collections.abc import Callable, Iterator, Mapping
+import zipfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,12 +25,14 @@ from hypothesis import strategies as st
 from sacrebleu.dataset import DATASETS
 from sacrebleu.dataset.fake_sgml import FakeSGMLDataset
 
-from said import naming
-from transduce.corpora import getting
-from transduce.corpora.catalogue import CATALOGUE, Corpus, RemoteFile, Text
+from said import naming, says
+from transduce.corpora import getting, libreoffice_help
+from transduce.corpora.catalogue import CATALOGUE
+from transduce.corpora.corpus import Builder, Corpus, Log, RemoteFile, Text
 from transduce.corpora.download import checksum_of_file
+from transduce.corpora.free_texts import FREE_TEXTS
 from transduce.corpora.getting import get_corpus
-from transduce.corpora.layout import find_text
+from transduce.corpora.layout import available_directions, find_text
 from transduce.corpora.unpacking import segments, unpack
 from transduce.errors import ConfigError, DataError
 
@@ -397,8 +400,8 @@ def packages(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Replace making texts from packages by writing two lines; return the names of files used."""
     used: list[str] = []
 
-    def fetch(names: list[str], folder: Path, *, log: Callable[[str], None]) -> list[Path]:
-        return [folder / f"{name}_7.4_all.deb" for name in names]
+    def fetch(names: list[str], folder: Path, *, needs_all: bool, log: Callable[[str], None]) -> dict[str, Path]:
+        return {name: folder / f"{name}_7.4_all.deb" for name in names}
 
     def write(folder: Path, files: Mapping[str, Path], *, log: Callable[[str], None]) -> None:
         folder.mkdir()
@@ -409,7 +412,7 @@ def packages(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         (folder / "README.md").write_text("from packages")
 
     monkeypatch.setattr(getting, "fetch_packages", fetch)
-    monkeypatch.setattr(getting, "write_libreoffice_help", write)
+    monkeypatch.setattr(libreoffice_help, "write_libreoffice_help", write)
     return used
 
 
@@ -433,6 +436,124 @@ def test_packages_from_a_copy(packages: list[str], tmp_path: Path) -> None:
     expected_names = "libreoffice-help-en-us_*.deb", "libreoffice-help-fr_*.deb", re.compile("libreoffice_help/train")
     with pytest.raises(DataError, match=naming(copies, "libreoffice-help", *expected_names)):
         get_corpus(help_pages, tmp_path / "data", direction="en-fr", from_folder=copies)
+
+
+def test_packages_that_a_copy_lacks_are_left_out_unless_each_is_needed(tmp_path: Path) -> None:
+    used: list[tuple[list[str], list[str]]] = []
+
+    def write(folder: Path, files: Mapping[str, Path], others: Sequence[str], log: Log) -> None:
+        used.append((list(files), list(others)))
+        for other in others:
+            for language in ("en", other):
+                folder.mkdir(exist_ok=True)
+                (folder / f"train.en-{other}.{language}").write_text("one\n")
+
+    def made(*, needs_all: bool) -> Corpus:
+        builder = Builder({"dogs": ["de", "fr"], "hunde": ["de"], "chiens": ["fr"], "cats": ["de"]}, write, needs_all)
+        train = (Text("pets", "train", ("en", "de", "fr"), pivot="en"),)
+        return Corpus("pets", ("en", "de", "fr"), "", "", "a test", train=train, made_from=lambda: builder)
+
+    copies, lines = tmp_path / "copies", list[str]()
+    copies.mkdir()
+    with pytest.raises(DataError, match=naming(copies, "pets", "dogs_*.deb", "hunde_*.deb")):
+        get_corpus(made(needs_all=False), tmp_path / "data", from_folder=copies)
+    for name in ("dogs", "cats"):
+        (copies / f"{name}_1_all.deb").touch()
+    with pytest.raises(DataError, match=naming(copies, "pets", "hunde_*.deb")):
+        get_corpus(made(needs_all=True), tmp_path / "data", direction="en-de", from_folder=copies)
+    counts = get_corpus(
+        made(needs_all=False), tmp_path / "data", direction="de-en", from_folder=copies, log=lines.append
+    )
+    assert (counts, used) == ({"train.en-de": 1}, [(["dogs", "cats"], ["de"])])
+    assert [line for line in lines if says(line, "hunde") and not says(line, "chiens")] == lines[:1]
+
+
+# Columns of a zip
+
+
+def _zip(files: Mapping[str, str]) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+    return buffer.getvalue()
+
+
+SENTENCES = {
+    "deu.txt": "Run!\tLauf!\tCC-BY 2.0 (France) #1 & #2\nRun!\tRenn!\t#1 & #3\nRun!\tLauf!\t#4 & #2\nHi.\tHallo.\n",
+    "_about.txt": "About these files",
+}
+
+
+def _tatoeba(site: Site, files: Mapping[str, str] = SENTENCES) -> Corpus:
+    """The corpus of the catalogue, with the German archive on the server."""
+    corpus = CATALOGUE["tatoeba-sentences"]
+    german = next(remote for remote in corpus.remote if remote.name == "deu-eng.zip")
+    address, _ = site.has("a/deu-eng.zip", _zip(files))
+    return replace(corpus, remote=(replace(german, address=address),))
+
+
+def test_sentences_are_the_columns_of_a_zip_each_pair_once(site: Site, tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    assert get_corpus(_tatoeba(site), folder, direction="de-en") == {"train.en-de": 3}
+    assert (folder / "tatoeba_sentences/train.en-de.en").read_text() == "Run!\nRun!\nHi.\n"
+    assert (folder / "tatoeba_sentences/train.en-de.de").read_text() == "Lauf!\nRenn!\nHallo.\n"
+    assert available_directions(CATALOGUE["tatoeba-sentences"], [folder]) == ["en-de"]
+
+    copies = tmp_path / "copies"
+    copies.mkdir()
+    (copies / "deu-eng.zip").write_bytes(_zip(SENTENCES))
+    assert get_corpus(_tatoeba(site), tmp_path / "again", from_folder=copies) == {"train.en-de": 3}
+
+
+@pytest.mark.parametrize(
+    ("files", "facts"),
+    [
+        ({"_about.txt": "none"}, ["deu.txt"]),
+        ({"deu.txt": "Run!\tLauf!\nHi.\n"}, ["deu.txt:2", "tab"]),
+        ({"deu.txt": "Run!\tLauf!\n" * 20_000_000}, ["deu.txt", "bytes"]),
+    ],
+    ids=["no file", "one column", "a bomb"],
+)
+def test_a_zip_that_has_no_columns(site: Site, tmp_path: Path, files: Mapping[str, str], facts: list[str]) -> None:
+    with pytest.raises(DataError, match=naming(re.compile("deu-eng.zip"), *facts)):
+        get_corpus(_tatoeba(site, files), tmp_path / "data", direction="en-de")
+    assert not list((tmp_path / "data").rglob("train*"))
+
+
+def test_a_damaged_zip(site: Site, tmp_path: Path) -> None:
+    whole = bytearray(_zip(SENTENCES))
+    whole[45] ^= 0xFF  # in the compressed text
+    for content in (whole, b"no zip"):
+        corpus = _tatoeba(site)
+        (site.folder / "a/deu-eng.zip").write_bytes(content)
+        with pytest.raises(DataError, match=naming(re.compile("deu-eng.zip"))):
+            get_corpus(corpus, tmp_path / "data", direction="en-de")
+        shutil.rmtree(tmp_path / "data", ignore_errors=True)
+
+
+# Free texts
+
+
+@pytest.mark.parametrize("corpus", FREE_TEXTS, ids=lambda corpus: corpus.name)
+def test_a_free_text_is_read_as_the_folder_of_its_name(corpus: Corpus) -> None:
+    name = corpus.name
+    assert (corpus.train, corpus.dev, corpus.test) == tuple((Text(name, each),) for each in ("train", "dev", "test"))
+    assert (corpus.is_only_copied, corpus.is_tokenised) == (True, False)
+
+
+def test_a_free_text_from_a_copy_needs_no_dev_and_no_test(tmp_path: Path) -> None:
+    copies = tmp_path / "copies"
+    (copies / "rust_book").mkdir(parents=True)
+    for language, text in (("en", EN), ("de", DE)):
+        (copies / f"rust_book/train.en-de.{language}.xz").write_bytes(lzma.compress(text.encode()))
+    corpus, lines = CATALOGUE["rust_book"], list[str]()
+    assert get_corpus(corpus, tmp_path / "data", direction="en-de", from_folder=copies, log=lines.append) == {
+        "train.en-de": 3
+    }
+    assert lines == ["missing: dev en-de", "missing: test en-de"]
+    with pytest.raises(DataError, match=naming("rust_book", "--from", "FOLDER")):
+        get_corpus(corpus, tmp_path / "none", direction="en-de")
 
 
 # Test sets and real text

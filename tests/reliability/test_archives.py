@@ -23,7 +23,7 @@ from fuzzing.damage import BYTES
 
 from said import naming, says
 from transduce.corpora import debian_packages, unpacking
-from transduce.corpora.catalogue import Corpus, RemoteFile, Text
+from transduce.corpora.corpus import Corpus, RemoteFile, Text
 from transduce.corpora.debian_packages import read_control_field, unpack_package
 from transduce.corpora.getting import get_corpus
 from transduce.corpora.unpacking import regular_files, unpack

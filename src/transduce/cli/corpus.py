@@ -47,10 +47,17 @@ def list_corpora(data: options.Data = None, json: options.Json = False) -> None:
     if json:
         print_json({"corpora": rows, "treebanks": treebanks, "folders": list(map(str, folders))})
         return
+    copies = {name for name, corpus in CATALOGUE.items() if corpus.is_only_copied}
     for row in rows:
-        where = f"; here: {', '.join(row['here'])}" if row["here"] else ""
-        print_line(f"{row['name']}  ({', '.join(row['languages'])}{where})")
-        _print_about(row)
+        if row["name"] not in copies:
+            print_line(f"{row['name']}  ({_languages_in(row)})")
+            _print_about(row)
+    print_line()
+    print_line("Text from a local copy: transduce corpus get NAME --from FOLDER, or in a data folder")
+    for row in rows:
+        if row["name"] in copies:
+            print_line(f"{row['name']}  ({_languages_in(row)})  {row['size']}")
+            print_line(f"    {row['licence']}; {row['source']}")
     print_line()
     print_line('Treebanks, for data.task = "parsing"; a data folder holds them as trees/NAME/train.ptb')
     for row in treebanks:
@@ -63,6 +70,10 @@ def list_corpora(data: options.Data = None, json: options.Json = False) -> None:
 
 def _about(entry: object, *names: str) -> dict[str, Any]:
     return {name: getattr(entry, name) for name in names}
+
+
+def _languages_in(row: Mapping[str, Any]) -> str:
+    return ", ".join(row["languages"]) + (f"; here: {', '.join(row['here'])}" if row["here"] else "")
 
 
 def _print_about(row: Mapping[str, Any]) -> None:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from transduce.imports import imported_on_use
 
 if TYPE_CHECKING:
-    from transduce.corpora.catalogue import BUILT_IN, CATALOGUE, OWN_FILES, Corpus, Text, corpus_named, text_named
+    from transduce.corpora.catalogue import BUILT_IN, CATALOGUE, OWN_FILES, corpus_named, text_named
     from transduce.corpora.cleaning import CleaningReport, CleaningRules, clean
+    from transduce.corpora.corpus import Corpus, Text
     from transduce.corpora.digits import DIGIT_CLASSES, DIGIT_LEVELS, DIGIT_PIXELS, DIGIT_SIDE, digit_images
     from transduce.corpora.download import Progress
     from transduce.corpora.generated import GENERATED

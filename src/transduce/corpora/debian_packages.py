@@ -13,7 +13,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
@@ -23,7 +23,7 @@ from transduce.corpora.unpacking import allowance, regular_files
 from transduce.errors import DataError, shown
 from transduce.files import remove
 
-__all__ = ["fetch_packages", "read_control_field", "unpack_package"]
+__all__ = ["fetch_packages", "log_left_out", "read_control_field", "read_files", "unpack_package"]
 
 # Hooks configured on the machine (cache cleaning, notifications) must not run for the private package lists.
 _NO_HOOKS = """\
@@ -38,19 +38,28 @@ _PRINTED_URI = re.compile(
     re.MULTILINE,
 )
 
+N_NAMES_SHOWN = 3  # of packages in an error message
 MAX_CONTROL_BYTES = 1 << 20  # of a control file are read
 MAX_STDERR_BYTES = 1 << 16
 READ_TIMEOUT_S = 60  # without output of dpkg-deb, which writes some MB a second even on a slow disk
 
 
-def fetch_packages(names: Sequence[str], folder: Path, *, log: Callable[[str], None] = lambda line: None) -> list[Path]:
-    """Download the newest version of each package into ``folder``; return the .deb files in the order of ``names``.
+def fetch_packages(
+    names: Sequence[str],
+    folder: Path,
+    *,
+    needs_all: bool = True,
+    log: Callable[[str], None] = lambda line: None,
+) -> dict[str, Path]:
+    """Download the newest version of each package into ``folder``; return the .deb files by name.
 
     Root is not needed and the system is not changed: package lists are in ``folder/lists``, apt's cache in
     ``folder/cache``; of a call that fails they are removed. A complete file is not downloaded again, but every file is
-    verified against the lists. ``log`` gets a line before each slow step.
+    verified against the lists. ``log`` gets a line before each slow step, and one with the packages that this release
+    of Debian lacks.
 
-    Raises DataError if apt-get is missing or fails, or if a file has another checksum than in the lists.
+    Raises DataError if apt-get is missing or fails, if a file has another checksum than in the lists, or if the release
+    lacks a package, without ``needs_all`` if it lacks all of them.
     """
     folder = folder.resolve()  # apt resolves relative paths differently
     lists, cache, settings = folder / "lists", folder / "cache", folder / "apt.conf"
@@ -58,7 +67,8 @@ def fetch_packages(names: Sequence[str], folder: Path, *, log: Callable[[str], N
         private.mkdir(parents=True, exist_ok=True)
     settings.write_text(_NO_HOOKS, encoding="utf-8")
     try:
-        return _fetch(names, folder, lists=lists, cache=cache, settings=settings, log=log)
+        options = [f"--config-file={settings}", "-o", f"Dir::State::Lists={lists}", "-o", f"Dir::Cache={cache}"]
+        return _fetch(names, folder, cache=cache, options=options, needs_all=needs_all, log=log)
     except BaseException:
         for private in (lists, cache, settings):
             remove(private)
@@ -66,38 +76,57 @@ def fetch_packages(names: Sequence[str], folder: Path, *, log: Callable[[str], N
 
 
 def _fetch(
-    names: Sequence[str], folder: Path, *, lists: Path, cache: Path, settings: Path, log: Callable[[str], None]
-) -> list[Path]:
+    names: Sequence[str],
+    folder: Path,
+    *,
+    cache: Path,
+    options: Sequence[str],
+    needs_all: bool,
+    log: Callable[[str], None],
+) -> dict[str, Path]:
     """Update the package lists, then download the packages."""
-    private_options = [f"--config-file={settings}", "-o", f"Dir::State::Lists={lists}", "-o", f"Dir::Cache={cache}"]
-    apt_get = ["apt-get", *private_options, "-o", "Acquire::Languages=none"]  # do not download descriptions
-    remedy = f"fetch {', '.join(names)} on another machine and use --from DIR with the .deb files"
+    apt_get = ["apt-get", *options, "-o", "Acquire::Languages=none"]  # do not download descriptions
+    more = f" and {len(names) - N_NAMES_SHOWN} more" if len(names) > N_NAMES_SHOWN else ""
+    wanted = ", ".join(names[:N_NAMES_SHOWN]) + more
+    remedy = f"fetch {wanted} on another machine and use --from DIR with the .deb files"
 
     log("apt-get update: package lists, some 10 to 20 MB")
     update = _run([*apt_get, "update"], folder=folder, remedy=remedy)
     if update.returncode != 0:
         raise DataError(f"apt-get update failed: {_last_error(update.stderr)}; {remedy}")
 
-    def download(*options: str, cwd: Path) -> str:
-        done = _run([*apt_get, *options, "download", *names], folder=cwd, remedy=remedy)
-        if done.returncode != 0:  # an update that reaches no mirror exits with 0, and its warning has the reason
-            errors = [_last_error(done.stderr), *_first_warning(update.stderr)]
-            raise DataError(f"apt-get download failed: {'; '.join(errors)}; {remedy}")
-        return done.stdout
+    def failed(done: subprocess.CompletedProcess[str]) -> DataError:
+        # An update that reaches no mirror exits with 0, and its warning has the reason.
+        errors = [_last_error(done.stderr), *_first_warning(update.stderr)]
+        return DataError(f"apt-get download failed: {'; '.join(errors)}; {remedy}")
 
-    # apt-get does not print packages that are in the working folder, so run it in one without packages.
-    printed = list(_PRINTED_URI.finditer(download("--print-uris", cwd=cache)))
-    paths = {match["package"]: folder / match["file"] for match in printed}
-    missing = [name for name in names if name not in paths]
-    if missing:
+    # apt-get does not print packages that are in the working folder, so run it in one without packages. It prints those
+    # that it knows, also if it fails because of others.
+    asked = _run([*apt_get, "--print-uris", "download", *names], folder=cache, remedy=remedy)
+    printed = {match["package"]: match for match in _PRINTED_URI.finditer(asked.stdout)}
+    known = [name for name in names if name in printed]
+    if asked.returncode != 0 and (needs_all or not known):
+        raise failed(asked)
+    missing = [name for name in names if name not in printed]
+    if missing and (needs_all or not known):
         raise DataError(f"apt-get has no file for the package {missing[0]}; {remedy}")
-    for match in printed:
+    log_left_out(known, names, log)
+    for match in printed.values():
         if not (folder / match["file"]).exists():
             log(f"apt-get download: {match['file']}, {int(match['bytes']) / 1e6:.1f} MB")
-    download(cwd=folder)
-    for match in printed:
+    done = _run([*apt_get, "download", *known], folder=folder, remedy=remedy)
+    if done.returncode != 0:
+        raise failed(done)
+    for match in printed.values():
         _require_checksum(folder / match["file"], match["algorithm"], match["digest"])
-    return [paths[name] for name in names]
+    return {name: folder / printed[name]["file"] for name in known}
+
+
+def log_left_out(known: Collection[str], names: Sequence[str], log: Callable[[str], None]) -> None:
+    """Log the packages that cannot be had, in one line."""
+    left_out = [name for name in names if name not in known]
+    if left_out:
+        log(f"left out, since they are not there: {', '.join(left_out)}")
 
 
 def _require_checksum(path: Path, algorithm: str | None, digest: str | None) -> None:
@@ -131,6 +160,24 @@ def unpack_package(deb: Path, folder: Path) -> None:
             raise DataError(f"{deb} has {shown(name)} twice, or as file and folder; fetch it again") from error
 
     _each_file(deb, "--fsys-tarfile", write)
+
+
+def read_files(deb: Path, is_wanted: Callable[[str], bool]) -> dict[str, bytes]:
+    """Return the contents of some regular files of a package, by the path that they have when installed.
+
+    Raises DataError as ``unpack_package`` does.
+    """
+    contents = dict[str, bytes]()
+
+    def read(name: str, content: IO[bytes]) -> None:
+        path = str(PurePosixPath(name))
+        if is_wanted(path):
+            copy = io.BytesIO()
+            shutil.copyfileobj(content, copy)  # in pieces, since the sizes in headers are not trusted
+            contents[path] = copy.getvalue()
+
+    _each_file(deb, "--fsys-tarfile", read)
+    return contents
 
 
 def read_control_field(deb: Path, field: str) -> str:

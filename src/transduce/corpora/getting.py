@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
@@ -19,22 +19,20 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from transduce.config import canonical_direction, split_direction
-from transduce.corpora.catalogue import MADE_FROM_PACKAGES, Corpus, RemoteFile, Text
-from transduce.corpora.debian_packages import fetch_packages
+from transduce.corpora.corpus import Builder, Corpus, Log, RemoteFile, Text
+from transduce.corpora.debian_packages import fetch_packages, log_left_out
 from transduce.corpora.download import ChecksumLedger, Progress, checksum_of_file, download
 from transduce.corpora.layout import existing_file, find_text, stems
-from transduce.corpora.libreoffice_help import PACKAGES, write_libreoffice_help
 from transduce.corpora.parallel_files import read_aligned_files
-from transduce.corpora.unpacking import check_compressed, copy_whole, unpack
+from transduce.corpora.unpacking import check_compressed, copy_whole, unpack, unpack_columns
 from transduce.errors import ConfigError, DataError
 from transduce.files import READ_ERRORS, created_folder, open_binary, sha256_of_file
 
 __all__ = ["get_corpus"]
 
-Log = Callable[[str], None]
-
 DOWNLOADS = "downloads"  # in a data folder: archives, packages and the checksum ledger
 CHUNK_BYTES = 1 << 20
+N_NAMES_SHOWN = 3  # of packages in an error message
 
 
 def get_corpus(
@@ -82,10 +80,11 @@ def _get_texts(
     missing = [text for text in requested if text.files_in(folder) is None]
     if missing and from_folder is not None:
         _copy_missing(corpus, missing, from_folder, folder, count_lines=count_lines, log=log)
-    elif missing and corpus.name == MADE_FROM_PACKAGES:
-        packages = _languages_of(missing)
-        paths = fetch_packages([PACKAGES[language] for language in packages], folder / DOWNLOADS, log=log)
-        _make_from_packages(dict(zip(packages, paths, strict=True)), missing, folder, log=log)
+    elif missing and corpus.made_from:
+        builder = corpus.made_from()
+        names = builder.needed(_languages_of(missing))
+        packages = fetch_packages(names, folder / DOWNLOADS, needs_all=builder.needs_all, log=log)
+        _make_from_packages(builder, packages, missing, folder, log=log)
     elif missing and corpus.remote:
         _download_missing(corpus, missing, folder, progress=progress, log=log)
     elif missing:
@@ -164,9 +163,9 @@ def _requested_texts(corpus: Corpus, direction: str | None) -> list[_PairText]:
 
 def _nothing_found(corpus: Corpus, requested: list[_PairText], searched: Path) -> DataError:
     archives = [remote.name for remote in corpus.remote if _is_archive(remote)]
-    is_made = corpus.name == MADE_FROM_PACKAGES
-    packages = [f"{PACKAGES[language]}_*.deb" for language in _languages_of(requested)] if is_made else []
-    names = ", ".join(dict.fromkeys([*archives, *packages, requested[0].expected_name]))
+    packages = corpus.made_from().needed(_languages_of(requested))[:N_NAMES_SHOWN] if corpus.made_from else []
+    debs = [f"{name}_*.deb" for name in packages]
+    names = ", ".join(dict.fromkeys([*archives, *debs, requested[0].expected_name]))
     return DataError(f"{searched} has no file of {corpus.name}; searched for {names} etc., plain, .gz or .xz")
 
 
@@ -199,11 +198,15 @@ def _download_missing(
             ledger.compare(remote.address, path, sha256)
         if is_archive:
             log(f"unpacking {path} ({path.stat().st_size / 1e6:,.1f} MB), which is not deleted")
-            unpack(path, needed, folder)
+            _unpack(path, needed, folder)
         else:
             check_compressed(path)
         if remote.checksum is None:  # recorded only after the file was read completely
             ledger.record(remote.address, path, sha256)
+
+
+def _unpack(archive: Path, needed: Mapping[str, str], folder: Path) -> None:
+    (unpack_columns if archive.suffix == ".zip" else unpack)(archive, needed, folder)
 
 
 def _needed_members(remote: RemoteFile, missing: Iterable[_PairText], folder: Path) -> dict[str, str]:
@@ -242,18 +245,19 @@ def _ledger(folder: Path) -> ChecksumLedger:
 
 
 def _languages_of(texts: Iterable[_PairText]) -> list[str]:
-    """Return the languages of the needed packages, always with English, the pivot of the alignment."""
-    languages = {"en"} | {language for text in texts for language in (text.src, text.tgt)}
-    return [language for language in PACKAGES if language in languages]
+    """Return the languages of some texts, English first: all others are aligned with it."""
+    return ["en", *dict.fromkeys(each for text in texts for each in (text.src, text.tgt) if each != "en")]
 
 
-def _make_from_packages(packages: Mapping[str, Path], missing: list[_PairText], folder: Path, *, log: Log) -> None:
+def _make_from_packages(
+    builder: Builder, packages: Mapping[str, Path], missing: list[_PairText], folder: Path, *, log: Log
+) -> None:
     """Make the texts in a temporary folder, then move those that do not exist yet."""
     target = folder / missing[0].text.folder
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder) as temporary:
         output = Path(temporary) / target.name
-        write_libreoffice_help(output, packages, log=log)
+        builder.write(output, packages, _languages_of(missing)[1:], log)
         for path in sorted(output.iterdir()):
             if not _exists(target, path.name):
                 path.replace(target / path.name)
@@ -277,10 +281,11 @@ def _copy_missing(
         archive = _copied_archive(remote, corpus, from_folder) if needed else None
         if archive:
             _unpack_copy(archive, remote, needed, folder, log=log)
-    if corpus.name == MADE_FROM_PACKAGES:
-        packages = _copied_packages(_languages_of(missing), from_folder)
+    if corpus.made_from:
+        builder = corpus.made_from()
+        packages = _copied_packages(builder, _languages_of(missing), from_folder, log=log)
         if packages:
-            _make_from_packages(packages, missing, folder, log=log)
+            _make_from_packages(builder, packages, missing, folder, log=log)
     for text in missing:
         copies = None if text.files_in(folder) else text.copy_in(from_folder)
         if copies:
@@ -298,7 +303,7 @@ def _unpack_copy(archive: Path, remote: RemoteFile, needed: Mapping[str, str], f
     if sha256 is not None:
         ledger.compare(remote.address, archive, sha256)
     log(f"unpacking {archive}")
-    unpack(archive, needed, folder)
+    _unpack(archive, needed, folder)
     if sha256 is not None:
         ledger.record(remote.address, archive, sha256)
 
@@ -325,14 +330,18 @@ def _copied_archive(remote: RemoteFile, corpus: Corpus, from_folder: Path) -> Pa
     return None
 
 
-def _copied_packages(languages: Iterable[str], from_folder: Path) -> dict[str, Path] | None:
-    """Find the package of each language; None unless all are present."""
+def _copied_packages(
+    builder: Builder, languages: Sequence[str], from_folder: Path, *, log: Log
+) -> dict[str, Path] | None:
+    """Find the newest file of each package; None if there are none, or too few."""
+    names = builder.needed(languages)
     folders = from_folder, from_folder / DOWNLOADS
-    found = {
-        language: sorted(path for folder in folders for path in folder.glob(f"{PACKAGES[language]}_*.deb"))
-        for language in languages
-    }
-    return {language: paths[-1] for language, paths in found.items()} if all(found.values()) else None
+    found = {name: sorted(path for folder in folders for path in folder.glob(f"{name}_*.deb")) for name in names}
+    packages = {name: paths[-1] for name, paths in found.items() if paths}
+    if builder.needs_all and len(packages) < len(names):
+        return None
+    log_left_out(packages, names, log)
+    return packages
 
 
 # Counts

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from transduce.config import split_direction
-from transduce.corpora.catalogue import Corpus, Text
+from transduce.corpora.corpus import Corpus, Text
 from transduce.errors import ConfigError
 
 __all__ = [

@@ -7,31 +7,27 @@ Real prose by technical writers and translators, under a free licence (MPL-2.0),
 
 from __future__ import annotations
 
-import hashlib
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
 
-from transduce.config import Split
+from transduce.corpora.corpus import Builder, Log
 from transduce.corpora.debian_packages import read_control_field, unpack_package
+from transduce.corpora.splitting import is_translation, readme, split_by_document, write_direction
 from transduce.errors import DataError
-from transduce.files import atomic_folder, read_lines, write_lines, write_text
+from transduce.files import atomic_folder, read_lines, write_text
 
-__all__ = ["PACKAGES", "aligned_paragraphs", "write_libreoffice_help"]
+__all__ = ["BUILDER", "PACKAGES", "aligned_paragraphs", "write_libreoffice_help"]
 
 PACKAGES: Mapping[str, str] = {"en": "libreoffice-help-en-us", "de": "libreoffice-help-de", "fr": "libreoffice-help-fr"}
 
 MIN_ENGLISH_WORDS = 3
-MAX_LENGTH_RATIO = 2.5
-RATIO_FLOOR = 20  # characters; shorter sides count as this long, so that headings may be translated freely
 
 # For dev, and as many for test; about 1,000 and 900 pairs remain without the lines that are also in train.
 HELD_OUT_PAGES_PER_1000 = 45
-
-Pair = tuple[str, str]
 
 
 def aligned_paragraphs(english: Path, other: Path) -> Iterator[tuple[str, str, str]]:
@@ -89,11 +85,9 @@ def write_libreoffice_help(
         sizes = {}
         for language in others:
             log(f"reading the pages of en-{language}")
-            splits = _split(aligned_paragraphs(pages["en"], pages[language]))
-            sizes[f"en-{language}"] = {str(split): len(pairs) for split, pairs in splits.items()}
-            for split, pairs in splits.items():
-                for side, suffix in enumerate(("en", language)):
-                    write_lines(temporary / f"{split}.en-{language}.{suffix}", (pair[side] for pair in pairs))
+            paragraphs = aligned_paragraphs(pages["en"], pages[language])
+            splits = split_by_document(paragraphs, held_out_per_1000=HELD_OUT_PAGES_PER_1000)
+            sizes[f"en-{language}"] = write_direction(temporary, language, splits)
         write_text(temporary / "README.md", _readme(versions, sizes))
     return sizes
 
@@ -115,73 +109,21 @@ def _unpack_pages(deb: Path, folder: Path) -> Path:
     return found[0]
 
 
-def _split(paragraphs: Iterable[tuple[str, str, str]]) -> dict[Split, list[Pair]]:
-    """Return the unique pairs of each split; no English text is in two splits."""
-    pairs: dict[Split, dict[Pair, None]] = {"train": {}, "dev": {}, "test": {}}  # dicts as ordered sets
-    for page, english, other in paragraphs:
-        pairs[_split_of_page(page)][english, other] = None
-    seen: set[str] = set()
-    result: dict[Split, list[Pair]] = {}
-    for split, candidates in pairs.items():
-        result[split] = [pair for pair in candidates if pair[0] not in seen]
-        seen.update(english for english, _ in result[split])
-    return result
-
-
-def _split_of_page(page: str) -> Split:
-    """Return the split of a page, a function of its path alone."""
-    bucket = int.from_bytes(hashlib.sha256(page.encode()).digest()[:8], "big") % 1000
-    if bucket < HELD_OUT_PAGES_PER_1000:
-        return "dev"
-    return "test" if bucket < 2 * HELD_OUT_PAGES_PER_1000 else "train"
-
-
 def _readme(versions: Mapping[str, str], sizes: Mapping[str, Mapping[str, int]]) -> str:
-    rows = [f"| {direction} | {' | '.join(f'{n:,}' for n in row.values())} |" for direction, row in sizes.items()]
-    sources = [f"- {PACKAGES[language]} {version}" for language, version in versions.items()]
-    return "\n".join(
-        [
-            "# libreoffice-help",
-            "",
-            "Paragraphs of the help pages of LibreOffice, aligned by their ids; line N of one file of a pair is the",
-            "translation of line N of the other. Split by page: no English line of dev or test is in train.",
-            "",
-            "| pairs | train | dev | test |",
-            "| --- | --- | --- | --- |",
-            *rows,
-            "",
-            "Taken from the Debian packages",
-            "",
-            *sources,
-            "",
-            "Copyright: the LibreOffice contributors. Licence: Mozilla Public License 2.0,",
-            "<https://www.mozilla.org/MPL/2.0/>; the source of the text is at <https://www.libreoffice.org>.",
-            "",
-        ]
+    return readme(
+        "libreoffice-help",
+        "Paragraphs of the help pages of LibreOffice, aligned by their ids; line N of one file of a pair is the\n"
+        "translation of line N of the other. Split by page: no English line of dev or test is in train.",
+        sizes,
+        [f"- {PACKAGES[language]} {version}" for language, version in versions.items()],
+        "Copyright: the LibreOffice contributors. Licence: Mozilla Public License 2.0,\n"
+        "<https://www.mozilla.org/MPL/2.0/>; the source of the text is at <https://www.libreoffice.org>.",
     )
 
 
 def _is_prose(english: str, other: str) -> bool:
     """Whether a pair passes the filters of ``aligned_paragraphs``."""
-    shorter, longer = sorted((len(english), len(other)))
-    return (
-        shorter > 0
-        and len(english.split()) >= MIN_ENGLISH_WORDS
-        and longer <= MAX_LENGTH_RATIO * max(shorter, RATIO_FLOOR)
-        and _letters_and_digits(english) != _letters_and_digits(other)
-        and _is_mostly_letters(english)
-        and _is_mostly_letters(other)
-        and "not found]" not in english
-    )
-
-
-def _letters_and_digits(text: str) -> str:
-    return "".join(filter(str.isalnum, text.casefold()))
-
-
-def _is_mostly_letters(text: str) -> bool:
-    n_letters, n_spaces = sum(map(str.isalpha, text)), text.count(" ")
-    return n_letters >= len(text) - n_spaces - n_letters
+    return len(english.split()) >= MIN_ENGLISH_WORDS and is_translation(english, other) and "not found]" not in english
 
 
 def _paragraphs(page: Path) -> dict[tuple[str, int], str]:
@@ -261,3 +203,10 @@ class _PageReader(HTMLParser):
         """Append text to the innermost open span."""
         if self._name is not None:
             self._spans[-1].parts.append(data)
+
+
+def _write(folder: Path, packages: Mapping[str, Path], others: Sequence[str], log: Log) -> None:
+    write_libreoffice_help(folder, {language: packages[PACKAGES[language]] for language in ("en", *others)}, log=log)
+
+
+BUILDER = Builder({name: [language] for language, name in PACKAGES.items()}, _write)

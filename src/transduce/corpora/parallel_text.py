@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from transduce.config import SPLITS, DataConfig, ParallelCorpora, Split, nearest_name
-from transduce.corpora.catalogue import CATALOGUE, OWN_FILES, Text, corpus_named
+from transduce.corpora.catalogue import CATALOGUE, OWN_FILES, corpus_named
 from transduce.corpora.cleaning import CleaningReport, CleaningRules, clean
+from transduce.corpora.corpus import Text
 from transduce.corpora.detokenising import detokenised
 from transduce.corpora.formats import foreign_format
 from transduce.corpora.generated import GENERATED

@@ -1,4 +1,4 @@
-"""Unpack the listed members of a .tar or .tgz as a stream; SGML becomes plain lines.
+"""Unpack the listed members of a .tar or .tgz as a stream; SGML becomes plain lines. Columns of tables in a .zip.
 
 An archive is always read to its last byte, because compressed data ends with the checksum that reveals damage. Only
 then are the texts moved to their final paths.
@@ -13,15 +13,25 @@ import io
 import os
 import shutil
 import tarfile
+import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
 from transduce.errors import DataError, shown
-from transduce.files import READ_ERRORS, XzStreams, atomic_write, open_binary, remove, remove_leftovers, write_lines
+from transduce.files import (
+    READ_ERRORS,
+    XzStreams,
+    atomic_write,
+    decoded_lines,
+    open_binary,
+    remove,
+    remove_leftovers,
+    write_lines,
+)
 
-__all__ = ["allowance", "check_compressed", "copy_whole", "regular_files", "segments", "unpack"]
+__all__ = ["allowance", "check_compressed", "copy_whole", "regular_files", "segments", "unpack", "unpack_columns"]
 
 # Limit of the unpacked bytes: text compresses 3 to 10 times, archives made to fill a disk 1,000 times and more.
 MAX_EXPANSION = 100
@@ -69,9 +79,51 @@ def unpack(archive: Path, members: Mapping[str, str], folder: Path) -> None:
             raise DataError(f"{archive} has no {', '.join(missing)}; it is incomplete or of another version")
         for name in members:
             check_compressed(stage / name, named=f"{archive}: {members[name]}")
-        for name in members:
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (stage / name).replace(folder / name)
+        _move(stage, folder, members)
+
+
+def _move(stage: Path, folder: Path, names: Iterable[str]) -> None:
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (stage / name).replace(folder / name)
+
+
+def unpack_columns(archive: Path, members: Mapping[str, str], folder: Path) -> None:
+    """Write columns of the tab-separated files in a .zip (path below ``folder`` -> FILE:N, column N): all or none.
+
+    A row whose first two columns occurred before is left out; further ones, such as attributions, do not count.
+
+    Raises DataError, and writes nothing, if the archive is damaged, exceeds ``allowance`` or lacks a file, or if a row
+    has fewer than two columns or is not UTF-8.
+    """
+    with _stage(folder) as stage:
+        for name, member in members.items():
+            file, _, column = member.rpartition(":")
+            (stage / name).parent.mkdir(parents=True, exist_ok=True)
+            write_lines(stage / name, (row[int(column) - 1] for row in _unique_rows(archive, file)))
+        _move(stage, folder, members)
+
+
+def _unique_rows(archive: Path, file: str) -> Iterator[list[str]]:
+    seen = set[tuple[str, ...]]()
+    try:
+        with zipfile.ZipFile(archive) as entries:
+            if file not in entries.namelist():
+                raise DataError(f"{archive} has no {file}; it is incomplete or of another version")
+            if entries.getinfo(file).file_size > allowance(archive):
+                raise DataError(f"{archive}: {file} has more than {allowance(archive):,} bytes, too many for its size")
+            with entries.open(file) as content:
+                for number, line in enumerate(decoded_lines(content, f"{archive}: {file}"), start=1):
+                    row = line.split("\t")
+                    if len(row) < 2:
+                        raise DataError(
+                            f"{archive}: {file}:{number} has no tab; expected a sentence TAB its translation"
+                        )
+                    if (key := tuple(row[:2])) not in seen:
+                        seen.add(key)
+                        yield row
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, *READ_ERRORS) as error:  # also an encrypted one
+        raise DataError(f"{archive} cannot be unpacked: {shown(str(error))}; remove it and get it again") from error
 
 
 def allowance(archive: Path) -> int:

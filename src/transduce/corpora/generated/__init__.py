@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from pkgutil import iter_modules
 
-from transduce.corpora.catalogue import Corpus
+from transduce.corpora.corpus import Corpus
 from transduce.corpora.source import Pair
 
 __all__ = ["GENERATED", "Generated"]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from transduce.config import Split
-from transduce.corpora.catalogue import BUILT_IN, Corpus
+from transduce.corpora.catalogue import BUILT_IN
+from transduce.corpora.corpus import Corpus
 from transduce.corpora.generated import Generated
 from transduce.corpora.grammar import generate_pairs
 from transduce.corpora.source import Pair
