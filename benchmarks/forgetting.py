@@ -55,7 +55,7 @@ def main() -> None:
                     data_folder=arguments.data,
                     minutes=None if arguments.updates else arguments.minutes,
                 )
-                n_updates = arguments.updates or plan.config.training.max_updates
+                n_updates = arguments.updates or plan.n_updates
                 config = planned(plan.config, n_updates, rate)
                 started, run = time.process_time(), Path(folder) / "run"
                 result = train(config, run, extra_bleus=[])
@@ -65,7 +65,7 @@ def main() -> None:
                     "rate": rate,
                     "bleu": scores(result.model_folder, tests),
                     "updates": result.updates,
-                    "epochs": round(plan.n_epochs * n_updates / plan.config.training.max_updates, 1),
+                    "epochs": round(plan.n_epochs * n_updates / plan.n_updates, 1),
                     "cpu_minutes": round((time.process_time() - started) / 60, 1),
                     "best": best_update(run / "checkpoints"),
                 }

@@ -95,7 +95,10 @@ def test_columns_and_languages_that_only_the_text_tells(transduce: CommandLine, 
         "recipe", "text", "train_pairs", "dev_pairs", "test_pairs", "left_out_pairs", "updates", "expected_minutes"
     }  # fmt: skip
     assert told["train_pairs"] + told["dev_pairs"] + told["test_pairs"] + told["left_out_pairs"] == 400
-    assert read_recipe(text / "new" / "both.toml").data.dev_tgt == "new/both-text/dev.de"
+    recipe = read_recipe(text / "new" / "both.toml")
+    assert recipe.data.dev_tgt == "new/both-text/dev.de"
+    # A machine that turns out to be quicker goes on until the clock ends the run.
+    assert (recipe.training.max_updates, recipe.training.max_minutes) == (int(1.5 * told["updates"]), 0.05)
 
 
 def test_nothing_is_written_over_and_nothing_is_left(transduce: CommandLine, text: Path) -> None:

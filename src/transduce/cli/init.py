@@ -121,7 +121,7 @@ def init(
                 "dev_pairs": result.n_dev,
                 "test_pairs": result.n_test,
                 "left_out_pairs": result.n_left_out,
-                "updates": result.config.training.max_updates,
+                "updates": result.n_updates,
                 "expected_minutes": round(result.minutes, 2),
             }
         )
@@ -130,7 +130,7 @@ def init(
     print_line(f"recipe: {result.recipe}, its text: {result.text}")
     print_line(
         f"{model.layers_in_words()} of {model.d_model}, "
-        f"{result.config.training.max_updates:,} updates, {result.n_epochs:.1f} epochs: about "
+        f"{result.n_updates:,} updates, {result.n_epochs:.1f} epochs: about "
         f"{result.minutes:.0f} minutes on this machine"
     )
     uses = uses_of(result.run / "model", given.get("tmx", ()), first="then")

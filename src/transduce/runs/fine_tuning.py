@@ -25,7 +25,7 @@ from transduce.runs.folder import store_of
 from transduce.runs.old_text import OLD, dev_of_run, old_text_of_run, text_to_mix, write_old_text
 from transduce.runs.own_text import Log, OwnText, data_of_splits, write_splits
 from transduce.runs.starting_weights import gentle_rate
-from transduce.runs.update_timing import UPDATE_TIME_FRACTION, seconds_per_update
+from transduce.runs.update_timing import HEADROOM, UPDATE_TIME_FRACTION, seconds_per_update
 from transduce.tasks.preparation import prepare
 from transduce.tasks.prepared import open_prepared
 from transduce.tasks.registry import task_of
@@ -69,6 +69,7 @@ class FineTuningPlan:
     n_dev: int
     n_test: int
     n_left_out: int  # training pairs left out because they are too similar to dev or test
+    n_updates: int  # expected; with minutes the configuration has more, since the clock ends the run
     n_epochs: float  # of the new text
     seconds_per_update: float | None  # None if no update was timed
 
@@ -114,8 +115,10 @@ def fine_tuning(
     n_updates = max(MIN_UPDATES, n_updates)
     config = planned(_run(model, saved, text, folder, numbers[0], n_old, device), n_updates)
     if minutes is not None:
-        config = config.model_copy(update={"training": config.training.model_copy(update={"max_minutes": minutes})})
-    return FineTuningPlan(config, *numbers, n_updates / n_batches, seconds)
+        most = max(n_updates, min(int(HEADROOM * n_updates), MAX_EPOCHS * n_batches))
+        by_clock = config.training.model_copy(update={"max_minutes": minutes, "max_updates": most})
+        config = config.model_copy(update={"training": by_clock})
+    return FineTuningPlan(config, *numbers, n_updates, n_updates / n_batches, seconds)
 
 
 def _write_old(

@@ -28,7 +28,7 @@ from transduce.errors import ConfigError
 from transduce.files import atomic_folder, write_lines, write_text
 from transduce.model import cost_of, fast_precision
 from transduce.runs.own_text import Log, OwnText, data_config, data_of_splits, write_splits
-from transduce.runs.update_timing import UPDATE_TIME_FRACTION, seconds_per_update
+from transduce.runs.update_timing import HEADROOM, UPDATE_TIME_FRACTION, seconds_per_update
 from transduce.tasks.preparation import prepare
 from transduce.tasks.prepared import Prepared
 from transduce.tasks.registry import task_of
@@ -51,13 +51,14 @@ class NewRecipe:
     n_dev: int
     n_test: int
     n_left_out: int  # training pairs left out because they are too similar to dev or test
+    n_updates: int  # expected; the configuration has more, since the clock ends the run
     seconds_per_update: float
     n_epochs: float
 
     @property
     def minutes(self) -> float:
         """Expected training time on this machine."""
-        return self.config.training.max_updates * self.seconds_per_update / 60 / UPDATE_TIME_FRACTION
+        return self.n_updates * self.seconds_per_update / 60 / UPDATE_TIME_FRACTION
 
     @property
     def command(self) -> str:
@@ -94,19 +95,21 @@ def new_recipe(text: OwnText, out: Path, *, minutes: float, device: torch.device
     with atomic_folder(folder) as temporary:
         n_train, n_dev, n_test, n_left_out = write_splits(text, temporary, log)
         with tempfile.TemporaryDirectory() as work_folder:
-            config, seconds, n_epochs = _plan_run(text, temporary, Path(work_folder), n_train, minutes, device, log)
+            config, n_updates, seconds, n_epochs = _plan_run(
+                text, temporary, Path(work_folder), n_train, minutes, device, log
+            )
     config = config.model_copy(
         update={"data": data_of_splits(text, folder, vocab_size=config.data.vocab_size, masks=True)}
     )
-    recipe = NewRecipe(out, folder, config, n_train, n_dev, n_test, n_left_out, seconds, n_epochs)
+    recipe = NewRecipe(out, folder, config, n_train, n_dev, n_test, n_left_out, n_updates, seconds, n_epochs)
     write_text(out, _toml(recipe))
     return recipe
 
 
 def _plan_run(
     text: OwnText, folder: Path, work_folder: Path, n_train: int, minutes: float, device: torch.device, log: Log
-) -> tuple[RunConfig, float, float]:
-    """Choose model and run length. Returns the configuration, seconds per update, and the number of epochs."""
+) -> tuple[RunConfig, int, float, float]:
+    """Choose model and run length. Returns the configuration, and expected updates, seconds of each, and epochs."""
     vocab_size = 4000 if n_train < 10_000 else 8000 if n_train < 100_000 else 16_000 if n_train < 1_000_000 else 32_000
     sample, n_sampled = _sample(text, folder, work_folder, n_train, vocab_size)
     is_gpu = device.type == "cuda"
@@ -142,7 +145,7 @@ def _plan_run(
             f"warning: {minutes:g} minutes are {n_epochs:.1f} epochs on this machine, as busy as it is: a model learns "
             f"next to nothing in fewer than {FEW_EPOCHS}; about --minutes {math.ceil(enough)} are enough for these"
         )
-    return _with_length(runs[best], n_updates, n_epochs), seconds, n_epochs
+    return _with_length(runs[best], n_updates, n_epochs), n_updates, seconds, n_epochs
 
 
 def _sample(text: OwnText, folder: Path, work_folder: Path, n_train: int, vocab_size: int) -> tuple[Prepared, int]:
@@ -162,7 +165,7 @@ def _with_length(run: RunConfig, n_updates: int, n_epochs: float) -> RunConfig:
     p_drop = 0.1 if n_epochs < 12 else 0.2 if n_epochs < 30 else 0.3
     training = run.training.model_copy(
         update={
-            "max_updates": n_updates,
+            "max_updates": int(HEADROOM * n_updates),
             "warmup_steps": max(10, min(300, n_updates // 5)),
             "validate_every_updates": max(10, n_updates // 6),
             "validation_sentences": 200,
@@ -188,11 +191,11 @@ def _toml(recipe: NewRecipe) -> str:
     head = [
         f"{what}, {recipe.n_train:,} sentence pairs.",
         f"  {recipe.command}",
-        f"Expected training time on the machine where this was written: {recipe.minutes:.0f} minutes, "
-        f"{training.max_updates:,} updates of",
+        f"Expected on the machine where this was written: {recipe.n_updates:,} updates of "
         f"{recipe.seconds_per_update:.2f} s, {recipe.n_epochs:.1f} epochs.",
-        "A busier machine makes fewer updates in this time, and the learning rate falls by the clock. With more time,",
-        "raise max_minutes and max_updates, and p_drop to 0.2 from 12 epochs on, to 0.3 from 30 epochs on.",
+        "The clock ends the run, and the learning rate falls by it: a busier machine makes fewer updates, a quicker",
+        "one more, at most max_updates. With more time, raise both, and p_drop to 0.2 from 12 epochs on, to 0.3",
+        "from 30 epochs on.",
         "src/transduce/config/ documents all settings.",
     ]
     unchanged = "" if data.drop_identical else "drop_identical = false   # lines that need no correction\n"

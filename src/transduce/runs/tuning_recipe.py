@@ -42,7 +42,7 @@ def tuning_recipe(
     plan = fine_tuning(model, text, folder, device=device, log=log, mix=mix, data_folder=data_folder, minutes=minutes)
     assert plan.seconds_per_update is not None
     numbers = plan.n_train, plan.n_dev, plan.n_test, plan.n_left_out
-    recipe = NewRecipe(out, folder, plan.config, *numbers, plan.seconds_per_update, plan.n_epochs)
+    recipe = NewRecipe(out, folder, plan.config, *numbers, plan.n_updates, plan.seconds_per_update, plan.n_epochs)
     write_text(out, _toml(recipe, model))
     return recipe
 
@@ -54,10 +54,9 @@ def _toml(recipe: NewRecipe, model: Path) -> str:
     head = [
         f"{model} learns from {recipe.n_train:,} sentence pairs more.",
         f"  {recipe.command}",
-        f"Expected training time on the machine where this was written: {recipe.minutes:.0f} minutes, "
-        f"{config.training.max_updates:,} updates of",
-        f"{recipe.seconds_per_update:.2f} s, {recipe.n_epochs:.1f} epochs. The learning rate is at most {rate:.1e}: a "
-        "higher one overwrites",
+        f"Expected on the machine where this was written: {recipe.minutes:.0f} minutes, {recipe.n_updates:,} updates",
+        f"of {recipe.seconds_per_update:.2f} s, {recipe.n_epochs:.1f} epochs. The learning rate is at most {rate:.1e}: "
+        "a higher one overwrites",
         "what the model knows. The weight of old text is how often an epoch reads each of its pairs.",
         "src/transduce/config/ documents all settings.",
     ]

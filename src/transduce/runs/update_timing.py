@@ -16,9 +16,10 @@ from transduce.tasks.prepared import Prepared
 from transduce.tasks.registry import task_of
 from transduce.training import Record, Trainer, UpdateRecord, learning_rate
 
-__all__ = ["UPDATE_TIME_FRACTION", "seconds_per_update"]
+__all__ = ["HEADROOM", "UPDATE_TIME_FRACTION", "seconds_per_update"]
 
 UPDATE_TIME_FRACTION = 0.93  # of the training time; the rest is for validation and checkpoints
+HEADROOM = 1.5  # times the expected updates: as many does a machine that is quicker than it was when it was timed
 N_UPDATES, N_WARM_UP = 14, 4  # the first updates are slower: kernel selection, memory allocation
 
 
