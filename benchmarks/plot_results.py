@@ -101,6 +101,7 @@ def _colour(system: str) -> str:
 
 PLOTS: dict[str, Callable[[Sequence[Row]], list[Panel]]] = {
     "own-text": _own_text,
+    "start": _own_text,
     "multi30k": _multi30k,
     "demo": _demo,
     "parsing": _parsing,

@@ -31,6 +31,7 @@ MEASURED = (
     "own-text",
     "parsing",
     "speed",
+    "starter",
 )
 KEYS = {"command", "seed", "commit", "reported_in", "machine", "versions", "settings", "values"}
 FURTHER_KEYS = {"signatures", "note", "superseded_by"}
@@ -41,6 +42,7 @@ OF_CSV = {
     "own-text": ("own-text", "multi30k-en-de", "other-texts"),
     "parsing": ("parsing",),
     "speed": ("speed",),
+    "start": ("starter",),
 }
 
 # What need not be in a record: code, addresses, dates, years, versions and section numbers, integers below 100, and
