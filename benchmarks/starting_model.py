@@ -54,6 +54,7 @@ def main() -> None:
     parser.add_argument("--domain", action="append", required=True)
     parser.add_argument("--pairs", type=int, nargs="+", default=[1000, 5000, 20000])
     parser.add_argument("--minutes", type=float, default=20.0)
+    parser.add_argument("--direction", default="en-de")
     parser.add_argument("--old", action="append", default=[])
     parser.add_argument("--way", choices=WAYS)
     parser.add_argument("--out", type=Path, required=True)
@@ -63,13 +64,16 @@ def main() -> None:
     if arguments.starter is not None and not (before := arguments.out / "before.json").exists():
         tests = {**old, **{name: files[2:] for name, files in domains.items()}}
         write_json(before, _scores(arguments.starter, tests))
+    if arguments.way == "start" and arguments.starter is None:
+        parser.error("--way start needs a STARTER")
     ways = [arguments.way] if arguments.way else WAYS if arguments.starter else WAYS[:1]
     for name, files in domains.items():
         for n_pairs in arguments.pairs:
             for way in ways:
                 plan = Plan(name, n_pairs, way, arguments.out)
                 if not plan.result.exists():
-                    _run(plan, files, arguments.minutes, arguments.starter, old)
+                    start = ["--from", str(arguments.starter)] if way == "start" else []
+                    _run(plan, files, ["--direction", arguments.direction, *start], arguments.minutes, old)
                 print(json.dumps(read_json(plan.result)), flush=True)
 
 
@@ -78,16 +82,15 @@ def _named_files(named: list[str]) -> dict[str, list[Path]]:
     return {name: [Path(file) for file in files.split(",")] for name, _, files in parts}
 
 
-def _run(plan: Plan, files: list[Path], minutes: float, starter: Path | None, old: dict[str, list[Path]]) -> None:
+def _run(plan: Plan, files: list[Path], options: list[str], minutes: float, old: dict[str, list[Path]]) -> None:
     """Plan, train and score one run."""
     run, recipe = plan.stem, plan.stem.with_suffix(".toml")
     if not recipe.exists():
         sides = [plan.stem.with_suffix(f".text.{side}") for side in ("src", "tgt")]
         for side, file in zip(sides, files[:2], strict=True):
             write_lines(side, list(read_lines(file))[: plan.n_pairs])
-        start = ["--from", str(starter)] if plan.way == "start" else ["--direction", "en-de"]
         sources = ["--src", str(sides[0]), "--tgt", str(sides[1])]
-        _transduce("init", *sources, *start, "--minutes", str(minutes), "--out", str(recipe))
+        _transduce("init", *sources, *options, "--minutes", str(minutes), "--out", str(recipe))
     started = time.time()
     if (run / "run.json").exists():
         _transduce("train", "--resume", "--out", str(run))
