@@ -92,7 +92,7 @@ def test_claims_of_table_3_follow_from_the_effects() -> None:
     records = {
         name: [replace(each, last_fall=0.0) for each in of_row] for name, of_row in records_of_table_3("gpu").items()
     }
-    table = _effects(records, records["base"])
+    table = _effects(records, list(records))
     effects = dict(zip(table.column("row"), table.column("PPL's effect"), strict=True))
     claims = {claim.sentence: claim.verdict for claim in claims_on_rows(records, deciding_rows(records))}
     assert len(claims) == len(TESTED_BY) + 3

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from statistics import mean, stdev
@@ -17,10 +19,13 @@ from transduce.errors import ConfigError
 from transduce.model import cost_of
 from transduce.recipes import TABLE_3
 from transduce_paper import ARTEFACTS, Experiments, Request, Scale, write_report
+from transduce_paper.intervals import Interval, interval_of_difference
 from transduce_paper.printed import PRINTED
-from transduce_paper.table3 import vocabularies_that_fit
-from transduce_paper.table3_effects import verdict
-from transduce_paper.table3_rows import row_at_scale
+from transduce_paper.table3 import _caption, _margins, vocabularies_that_fit
+from transduce_paper.table3_effects import change_of, perplexity_of, verdict
+from transduce_paper.table3_rows import N_SEEDS, row_at_scale, row_records
+
+COMMITTED = Path(__file__).parents[1] / "reports"
 
 
 def experiments_in(folder: Path, scale: Scale = "test") -> Experiments:
@@ -82,7 +87,7 @@ def test_rows_of_table_3_use_the_records_of_the_full_table(folder: Path) -> None
 
 def test_every_row_keeps_the_papers_ratios() -> None:
     paper_base = TABLE_3["base"]().model
-    for (name, row), scale in product(TABLE_3.items(), ("cpu", "gpu")):
+    for (name, row), scale in product(TABLE_3.items(), ("cpu", "hours", "gpu")):
         theirs, ours, base = row().model, row_at_scale(name, scale).model, row_at_scale("base", scale).model
         for field in ("d_model", "d_ff", "n_heads", "n_encoder_layers", "n_decoder_layers", "d_k", "d_v"):
             ratio = getattr(theirs, field) / getattr(paper_base, field)
@@ -123,8 +128,40 @@ def test_fitting_vocabularies_round_to_the_printed_counts() -> None:
 )
 def test_a_difference_within_the_interval_of_seeds_is_no_effect(printed: float, ours: float, expected: str) -> None:
     base = [24.95, 25.05, 25.0, 25.0]  # standard deviation 0.041, so the margin is 3.18 x 0.041 x 1.118 = 0.145
-    assert verdict(printed, ours, base) == expected
-    assert verdict(0.4, 25.14, base) == "paper only"
-    assert verdict(0.4, 25.15, base) == "as in the paper"
-    assert verdict(-0.1, 25.02, base, negligible=0.1) == "none in either"
-    assert verdict(0.4, 25.4, base[:2]) == "paper only"  # two seeds give a wide interval
+
+    def change(to: float, seeds: Sequence[float] = base) -> Interval:
+        return interval_of_difference([to], seeds, [seeds])
+
+    assert verdict(printed, change(ours)) == expected
+    assert verdict(0.4, change(25.14)) == "paper only"
+    assert verdict(0.4, change(25.15)) == "as in the paper"
+    assert verdict(-0.1, change(25.02), negligible=0.1) == "none in either"
+    assert verdict(0.4, change(25.4, base[:2])) == "paper only"  # two seeds give a wide interval
+
+
+def test_rows_of_several_seeds_share_their_noise() -> None:
+    """With hours of training seven rows have three seeds, whose spread is pooled: 14 degrees of freedom."""
+    several = [name for name in TABLE_3 if N_SEEDS["hours"].get(name, 1) == 3]
+    assert len(several) == 7
+    assert "base" in several
+    [record] = row_records(Experiments(COMMITTED / "runs", COMMITTED / "work", scale="cpu"), ["C-N2"], jobs=1)["C-N2"]
+    rows = {
+        name: [replace(record, dev_perplexity=10.0 + 0.1 * seed) for seed in range(3 if name in several else 1)]
+        for name in TABLE_3
+    }
+    one, three = (change_of(name, rows, perplexity_of) for name in ("C-N2", "big"))
+    deviation, t = 0.1, 2.145
+    assert one.half_width == pytest.approx(t * deviation * math.sqrt(1 + 1 / 3), rel=1e-3)
+    assert three.half_width == pytest.approx(t * deviation * math.sqrt(2 / 3), rel=1e-3)
+    assert _margins(rows, perplexity_of) == [three.half_width, one.half_width]
+    assert "(rows of several seeds the first, of one the second)" in _caption(rows)
+    assert "Student's t over 7 rows of several seeds, pooled" in _caption(rows)
+
+
+def test_runs_of_hours_end_when_they_no_longer_learn() -> None:
+    for name, row in TABLE_3.items():
+        training = row_at_scale(name, "hours").training
+        assert training.patience is not None
+        assert training.averages_around_best
+        assert (training.warmup_steps, training.decay, training.lr_factor) == (2_000, "inverse_sqrt", 1.0)
+        assert training.optimiser == row().training.optimiser == "adam"

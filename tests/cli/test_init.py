@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from said import says
-from transduce.config import DataConfig, ParallelData
+from transduce.config import DataConfig, ParallelData, RunConfig
 from transduce.corpora import generate_pairs
 from transduce.documents.tmx import tmx_lines
 from transduce.inference import Translator
@@ -99,6 +99,25 @@ def test_columns_and_languages_that_only_the_text_tells(transduce: CommandLine, 
     assert recipe.data.dev_tgt == "new/both-text/dev.de"
     # A machine that turns out to be quicker goes on until the clock ends the run.
     assert (recipe.training.max_updates, recipe.training.max_minutes) == (int(1.5 * told["updates"]), 0.05)
+
+
+@pytest.mark.parametrize(("minutes", "r_drop"), [(12, 0.0), (48, 2.0)])
+def test_r_drop_is_for_runs_of_many_updates(
+    transduce: CommandLine, text: Path, monkeypatch: pytest.MonkeyPatch, minutes: float, r_drop: float
+) -> None:
+    """With 2 layers 1,674 updates in 12 minutes are too few; with 4 layers 3,348 in 48 minutes are enough for two."""
+
+    def seconds(config: RunConfig, *_: object) -> float:
+        layers, _ = config.model.layer_counts
+        return 0.2 * layers * (2 if config.training.r_drop else 1)
+
+    monkeypatch.setattr(import_module("transduce.runs.new_recipe"), "seconds_per_update", seconds)
+    outcome = transduce("init", "--src", "my.en", "--tgt", "my.de", "--minutes", minutes, "--json")
+    assert outcome.code == 0, outcome.err
+    recipe = read_recipe(text / "my.toml")
+    assert (recipe.training.r_drop, recipe.model.p_drop) == (r_drop, 0.3)
+    assert ("r_drop" in (text / "my.toml").read_text(encoding="utf-8")) is bool(r_drop)
+    assert json.loads(outcome.out)["updates"] == 1674
 
 
 def test_nothing_is_written_over_and_nothing_is_left(transduce: CommandLine, text: Path) -> None:

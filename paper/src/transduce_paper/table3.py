@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections import Counter
+from collections.abc import Callable, Sequence, Set
 from math import ceil, floor
 from pathlib import Path
 from statistics import mean
@@ -24,11 +25,13 @@ from transduce_paper.table3_claims import claims_on_rows, deciding_rows
 from transduce_paper.table3_effects import (
     NEGLIGIBLE_BLEU,
     NEGLIGIBLE_PPL,
+    Rows,
     bleu_of,
+    change_of,
     effect_on_bleu,
     effect_on_perplexity,
-    margin_of,
-    perplexities_of,
+    mean_of,
+    perplexity_of,
 )
 from transduce_paper.table3_rows import (
     ROWS,
@@ -51,31 +54,31 @@ def make_table3(experiments: Experiments, request: Request) -> Report:
     """Train every row, or those of the request, and compare them with the paper's."""
     if request.rows:
         return _report_of_rows(experiments, request)
-    records = row_records(experiments, experiments.pick(list(ROWS), test=["base", "C-N2"]), jobs=request.jobs)
-    deciding = deciding_rows(records)
+    rows = row_records(experiments, experiments.pick(list(ROWS), test=["base", "C-N2"]), jobs=request.jobs)
+    deciding = deciding_rows(rows)
     return Report(
         "Table 3: variations on the Transformer",
         (
-            _sizes({"base": records["base"]}),
-            about_training(records),
-            _effects(records, records["base"]),
+            _sizes({"base": rows["base"]}),
+            about_training(rows),
+            _effects(rows, list(rows)),
             picture("table3", "Perplexity of each row against base: ours with the interval of seeds, the paper's"),
             how_to_reproduce(
                 "table3",
                 scale=experiments.scale,
-                seeds=f"seed 1, base with seeds 1 to {len(records['base'])}",
-                hardware=machines(records["base"]),
+                seeds=_seeds(rows),
+                hardware=machines(rows["base"]),
                 note="One row alone: `transduce paper table3 --row NAME`.",
             ),
-            _details(experiments.scale, records["base"]),
+            _details(experiments.scale, rows),
             "## Parameters of the paper's sizes\n\nMillions of parameters by formula for vocabularies of V tokens,"
             " beside the printed ones.",
             _parameters(),
             _about_vocabularies(),
         ),
-        drawings={"table3": lambda path: _draw(records, path)},
-        claims=() if experiments.scale == "test" else claims_on_rows(records, deciding),
-        finding=_summary(records, deciding),
+        drawings={"table3": lambda path: _draw(rows, path)},
+        claims=() if experiments.scale == "test" else claims_on_rows(rows, deciding),
+        finding=_summary(rows, deciding),
         name="table3",
     )
 
@@ -89,50 +92,58 @@ def _report_of_rows(experiments: Experiments, request: Request) -> Report:
     """Report some rows alone. They are compared with base only if all its seeds have been trained."""
     require_rows(request.rows)
     names = tuple(dict.fromkeys(request.rows))
-    records = row_records(experiments, names, jobs=request.jobs)
-    seeds = row_experiments(experiments, "base")
-    has_base = all(experiments.record_path(each).exists() for each in seeds)
-    base = [experiments.run(each) for each in seeds] if has_base else None
-    sections: list[str | Table] = [_sizes(records), about_training(records), _effects(records, base)]
-    if base is None:
+    rows = row_records(experiments, names, jobs=request.jobs)
+    of_base = row_experiments(experiments, "base")
+    has_base = all(experiments.record_path(each).exists() for each in of_base)
+    compared = {"base": [experiments.run(each) for each in of_base], **rows} if has_base else rows
+    sections: list[str | Table] = [_sizes(rows), about_training(rows), _effects(compared, names)]
+    if not has_base:
         sections.append(
             f"Base has not been trained here, so effects are unknown: `transduce paper table3 --row base` trains its"
-            f" {len(seeds)} seeds."
+            f" {len(of_base)} seeds."
         )
     options = " ".join(f"--row {name}" for name in names)
     sections.append(
         how_to_reproduce(
             f"table3 {options}",
             scale=experiments.scale,
-            seeds=f"seeds 1 to {len(seeds)} of base, seed 1 of other rows" if "base" in names else "seed 1",
-            hardware=machines(record for row in records.values() for record in row),
+            seeds=_seeds(rows),
+            hardware=machines(record for row in rows.values() for record in row),
         )
     )
     return Report(f"Table 3, rows {', '.join(names)}", tuple(sections), name="table3-rows")
 
 
-def _summary(records: Mapping[str, Sequence[RunRecord]], deciding: Set[str]) -> str:
-    """Count the rows whose effect on perplexity is, and is not, that of the paper; only trained rows count."""
-    base = perplexities_of(records["base"])
-    effects = {name: effect_on_perplexity(name, row[0], base) for name, row in records.items() if name != "base"}
-    counting = [name for name in effects if name in deciding]
-    n_same, n_opposite, n_ours = (
-        sum(effect == each for effect in effects.values()) for each in ("as in the paper", "opposite", "ours only")
-    )
-    n_noise = len(effects) - n_same - n_opposite - n_ours
+def _seeds(rows: Rows) -> str:
+    """Say which seeds the rows have."""
+    several = {name: len(runs) for name, runs in rows.items() if len(runs) > 1}
+    listed = ", ".join(f"{name} with seeds 1 to {n}" for name, n in several.items())
+    return f"seed 1, {listed}" if listed else "seed 1"
+
+
+def _summary(rows: Rows, deciding: Set[str]) -> str:
+    """Count the rows whose effect is, and is not, that of the paper; only trained rows count."""
+    others = [name for name in rows if name != "base"]
+    of_perplexity = {name: effect_on_perplexity(name, rows) for name in others}
+    counts = Counter(of_perplexity.values())
+    n_same, n_opposite, n_ours = (counts[each] for each in ("as in the paper", "opposite", "ours only"))
+    n_noise = len(others) - n_same - n_opposite - n_ours
     only_ours = f", {n_ours} where the paper has no effect" if n_ours else ""
+    as_printed = {"as in the paper", "none in either"}
+    by_both = sum({of_perplexity[name], effect_on_bleu(name, rows)} <= as_printed for name in others)
     return (
-        f"{len(counting)} of {len(effects)} comparisons with base are of models trained far enough to decide. As they"
-        f" are, {n_same} rows change the perplexity as in the paper by more than another seed does"
-        f" ({margin_of(base):.2f}), {n_opposite} in the opposite direction{only_ours}, and {n_noise} by less."
+        f"{len(deciding - {'base'})} of {len(others)} comparisons with base are of models trained far enough to decide."
+        f" As they are, {n_same} rows change the perplexity as in the paper by more than another seed does,"
+        f" {n_opposite} in the opposite direction{only_ours}, and {n_noise} by less. By perplexity and BLEU, {by_both}"
+        " rows are as in the paper."
     )
 
 
-def _sizes(records: Mapping[str, Sequence[RunRecord]]) -> str:
+def _sizes(rows: Rows) -> str:
     """Describe the paper's and our model and text of each row."""
     sizes = (
-        f"Row {name}: paper {size_description(row_at_scale(name, 'paper'))}; ours {size_description(row[0].config)}."
-        for name, row in records.items()
+        f"Row {name}: paper {size_description(row_at_scale(name, 'paper'))}; ours {size_description(runs[0].config)}."
+        for name, runs in rows.items()
     )
     return " ".join(
         (
@@ -143,40 +154,40 @@ def _sizes(records: Mapping[str, Sequence[RunRecord]]) -> str:
     )
 
 
-def _draw(records: Mapping[str, Sequence[RunRecord]], path: Path) -> None:
-    base, first = perplexities_of(records["base"]), records["base"][0]
-    margin = margin_of(base)
-    rows = [
+def _draw(rows: Rows, path: Path) -> None:
+    base, first = mean_of(perplexity_of, rows["base"]), rows["base"][0]
+    margin = max(_margins(rows, perplexity_of))
+    points = [
         RowPoint(
             name=name,
             change=ROWS[name].change if name != "big" else "d_model 1024, h 16, P_drop 0.3",
             group=name.partition("-")[0],
-            perplexity=row[0].dev_perplexity,
+            perplexity=mean_of(perplexity_of, runs),
             paper_perplexity=ROWS[name].perplexity,
-            effect=effect_on_perplexity(name, row[0], base),
+            effect=effect_on_perplexity(name, rows),
         )
-        for name, row in records.items()
+        for name, runs in rows.items()
         if name != "base"
     ]
     draw_perplexities(
-        rows,
-        base=(mean(base), mean(base) - margin, mean(base) + margin),
+        points,
+        base=(base, base - margin, base + margin),
         paper_base=ROWS["base"].perplexity,
         titles=(
             f"Ours: base {size_description(first.config)}",
             f"Paper: base {size_description(row_at_scale('base', 'paper'))}",
         ),
         labels=(
-            f"perplexity, {first.dev_text}; line: base, {mean(base):.2f}",
+            f"perplexity, {first.dev_text}; line: base, {base:.2f}",
             f"perplexity, newstest2013; line: base, {ROWS['base'].perplexity:.2f}",
         ),
         path=path,
     )
 
 
-def _details(scale: Scale, base: Sequence[RunRecord]) -> str:
+def _details(scale: Scale, rows: Rows) -> str:
     """Describe the runs: model, training, scores."""
-    first = base[0]
+    first = rows["base"][0]
     model, training, data, search = (first.config[table] for table in ("model", "training", "data", "search"))
     corpora = data["corpus"] if isinstance(data["corpus"], str) else ", ".join(data["corpus"])
     return "\n".join(
@@ -193,7 +204,7 @@ def _details(scale: Scale, base: Sequence[RunRecord]) -> str:
             f"- BLEU: `{first.dev_scores['sacrebleu']['signature']}`. Tokenised BLEU with compounds split, like the"
             f" paper's: `{first.dev_scores['paper_bleu']['signature']}`. Beam {search['beam_size']}, alpha"
             f" {search['alpha']}.",
-            f"- Base has seeds 1 to {len(base)}; its numbers are their means. The other rows have seed 1.",
+            f"- Seeds: {_seeds(rows)}; the numbers of rows with several are their means.",
         )
     )
 
@@ -202,27 +213,27 @@ def _beside(n_others: int) -> str:
     return f", beside {n_others} other runs, so minutes say little about speed" if n_others else ""
 
 
-def _effects(records: Mapping[str, Sequence[RunRecord]], base: Sequence[RunRecord] | None) -> Table:
-    """Make the table of rows; without the seeds of ``base``, effects are left empty."""
-    perplexities, bleus = perplexities_of(base or []), [bleu_of(record) for record in base or []]
-    rows: list[tuple[Cell, ...]] = []
-    for name, of_row in records.items():
-        printed, record, is_compared = ROWS[name], of_row[0], base is not None and name != "base"
-        rows.append(
+def _effects(rows: Rows, names: Sequence[str]) -> Table:
+    """Make the table of those rows; if base is not among all ``rows``, effects are left empty."""
+    cells: list[tuple[Cell, ...]] = []
+    for name in names:
+        printed, runs, is_compared = ROWS[name], rows[name], "base" in rows and name != "base"
+        first, n_trained = runs[0], sum(run.is_trained_to_the_end for run in runs)
+        cells.append(
             (
                 name,
                 printed.change,
                 printed.perplexity,
-                mean(perplexities_of(of_row)),
-                effect_on_perplexity(name, record, perplexities) if is_compared else None,
+                mean_of(perplexity_of, runs),
+                effect_on_perplexity(name, rows) if is_compared else None,
                 printed.bleu,
-                mean(map(bleu_of, of_row)),
-                effect_on_bleu(name, record, bleus) if is_compared else None,
-                mean(bleu_of(each, "paper_bleu") for each in of_row),
-                record.parameters / 1e6,
-                record.updates,
-                "not known" if record.last_fall is None else "yes" if record.is_trained_to_the_end else "no",
-                record.minutes,
+                mean_of(bleu_of, runs),
+                effect_on_bleu(name, rows) if is_compared else None,
+                mean(bleu_of(run, "paper_bleu") for run in runs),
+                first.parameters / 1e6,
+                round(mean(run.updates for run in runs)),
+                "not known" if first.last_fall is None else "yes" if n_trained == len(runs) else "no",
+                mean(run.minutes for run in runs),
             )
         )
     formats = {
@@ -239,17 +250,25 @@ def _effects(records: Mapping[str, Sequence[RunRecord]], base: Sequence[RunRecor
         "row", "change", "paper PPL", "PPL", "PPL's effect", "paper BLEU", "BLEU", "BLEU's effect", "tokenised BLEU",
         "million parameters", "updates", "trained to the end", "minutes",
     )  # fmt: skip
-    n_comparisons = 2 * len(records.keys() - {"base"})
-    caption = "" if base is None else _caption(perplexities, bleus, n_comparisons=n_comparisons)
-    return Table("", columns, tuple(rows), caption, formats)
+    return Table("", columns, tuple(cells), _caption(rows) if "base" in rows else "", formats)
 
 
-def _caption(perplexities: Sequence[float], bleus: Sequence[float], *, n_comparisons: int) -> str:
+def _margins(rows: Rows, score: Callable[[RunRecord], float]) -> list[float]:
+    """Return half of the interval of seeds for each number of seeds that a row has, the largest number first."""
+    widths = {len(runs): change_of(name, rows, score).half_width for name, runs in rows.items() if name != "base"}
+    return [width for _, width in sorted(widths.items(), reverse=True)]
+
+
+def _caption(rows: Rows) -> str:
+    n_comparisons, several = 2 * (len(rows) - 1), [len(runs) for runs in rows.values() if len(runs) > 1]
+    perplexities = " or ".join(f"{margin:.3f}" for margin in _margins(rows, perplexity_of))
+    bleus = " or ".join(f"{margin:.2f}" for margin in _margins(rows, bleu_of))
+    pooled = f"the {several[0]} seeds of base" if len(several) == 1 else f"{len(several)} rows of several seeds, pooled"
+    of_several = " (rows of several seeds the first, of one the second)" if len(several) > 1 else ""
     return " ".join(
         (
-            f"An effect is a difference from base above {margin_of(perplexities):.3f} PPL or {margin_of(bleus):.2f}",
-            "BLEU, the 95 % prediction interval of another seed (Student's t over the"
-            f" {len(perplexities)} seeds of base).",
+            f"An effect is a difference from base above {perplexities} PPL or {bleus}",
+            f"BLEU{of_several}, the 95 % interval of seeds (Student's t over {pooled}).",
             '"as in the paper": same direction; "opposite": the other direction; "paper only" and "ours only": only',
             f"one of the two has an effect. Differences in the paper up to {NEGLIGIBLE_PPL} PPL or {NEGLIGIBLE_BLEU}",
             "BLEU count as none.",

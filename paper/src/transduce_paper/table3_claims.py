@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
-from statistics import mean
+from collections.abc import Sequence, Set
 
-from transduce_paper.intervals import NEARLY_IDENTICAL, Interval
+from transduce_paper.intervals import NEARLY_IDENTICAL
 from transduce_paper.report import Claim, Verdict, agreement
-from transduce_paper.run_records import RunRecord
-from transduce_paper.table3_effects import bleu_of, effect_on_perplexity, margin_of, perplexities_of, perplexity_of
+from transduce_paper.table3_effects import Rows, bleu_of, change_of, effect_on_perplexity, mean_of, perplexity_of
 
 __all__ = ["TESTED_BY", "claims_on_rows", "deciding_rows"]
 
@@ -24,34 +22,31 @@ TESTED_BY: tuple[tuple[str, str, tuple[str, ...]], ...] = (
 )  # fmt: skip
 
 
-def claims_on_rows(records: Mapping[str, Sequence[RunRecord]], deciding: Set[str]) -> tuple[Claim, ...]:
+def claims_on_rows(rows: Rows, deciding: Set[str]) -> tuple[Claim, ...]:
     """Return the sentences about the rows, by their effect on perplexity, and those that need more than an effect."""
-    base = perplexities_of(records["base"])
     claims = []
     for sentence, where, names in TESTED_BY:
-        effects = {name: effect_on_perplexity(name, records[name][0], base) for name in names}
+        effects = {name: effect_on_perplexity(name, rows) for name in names}
         found = "; ".join(
-            f"{name} {records[name][0].dev_perplexity - mean(base):+.2f} PPL ({effect})"
-            for name, effect in effects.items()
+            f"{name} {change_of(name, rows, perplexity_of)} PPL ({effect})" for name, effect in effects.items()
         )
-        interval = f"another seed of base changes it by up to {margin_of(base):.2f}"
         counting = [effect for name, effect in effects.items() if name in deciding]
-        claims.append(Claim(sentence, where, _verdict_on(counting, n_rows=len(names)), f"{found}; {interval}."))
-    return (*claims, _claim_on_positions(records, deciding), *_claims_on_smoothing(records, deciding))
+        claims.append(Claim(sentence, where, _verdict_on(counting, n_rows=len(names)), f"{found}."))
+    return (*claims, _claim_on_positions(rows, deciding), *_claims_on_smoothing(rows, deciding))
 
 
-def deciding_rows(records: Mapping[str, Sequence[RunRecord]]) -> set[str]:
+def deciding_rows(rows: Rows) -> set[str]:
     """Return the rows whose comparison with base further training would not turn.
 
     Both are trained to the end; or the one that is not is better already, and can only gain.
     """
-    base = records["base"]
-    mean_of_base, is_base_trained = mean(perplexities_of(base)), base[0].is_trained_to_the_end
+    perplexities = {name: mean_of(perplexity_of, runs) for name, runs in rows.items()}
+    trained = {name for name, runs in rows.items() if all(run.is_trained_to_the_end for run in runs)}
     return {
         name
-        for name, (record, *_) in records.items()
-        if (record.is_trained_to_the_end or record.dev_perplexity < mean_of_base)
-        and (is_base_trained or mean_of_base < record.dev_perplexity)
+        for name, perplexity in perplexities.items()
+        if (name in trained or perplexity < perplexities["base"])
+        and ("base" in trained or perplexities["base"] < perplexity)
     }
 
 
@@ -66,24 +61,21 @@ def _verdict_on(effects: Sequence[str], *, n_rows: int) -> Verdict:
     return agreement(True if is_as_in_the_paper else None, is_trained=len(effects) == n_rows)
 
 
-def _claim_on_positions(records: Mapping[str, Sequence[RunRecord]], deciding: Set[str]) -> Claim:
+def _claim_on_positions(rows: Rows, deciding: Set[str]) -> Claim:
     """Return the sentence on learned positions: equal only if no difference above the bound is probable."""
-    base = perplexities_of(records["base"])
-    effect = Interval(records["E-learned"][0].dev_perplexity - mean(base), margin_of(base))
-    bound = NEARLY_IDENTICAL * mean(base)
+    change = change_of("E-learned", rows, perplexity_of)
+    bound = NEARLY_IDENTICAL * mean_of(perplexity_of, rows["base"])
     return Claim(
         "we replace our sinusoidal positional encoding with learned positional embeddings, and observe nearly identical"
         " results to the base model",
         "section 6.2 (E)",
-        agreement(effect.is_within(bound), is_trained="E-learned" in deciding),
-        f"{effect.difference:+.2f} PPL; another seed of base changes it by up to {effect.half_width:.2f}. Nearly"
-        f" identical: within {bound:.2f} ({NEARLY_IDENTICAL:.0%} of base) with that interval.",
+        agreement(change.is_within(bound), is_trained="E-learned" in deciding),
+        f"{change} PPL. Nearly identical: within {bound:.2f} ({NEARLY_IDENTICAL:.0%} of base) with that interval.",
     )
 
 
-def _claims_on_smoothing(records: Mapping[str, Sequence[RunRecord]], deciding: Set[str]) -> tuple[Claim, ...]:
+def _claims_on_smoothing(rows: Rows, deciding: Set[str]) -> tuple[Claim, ...]:
     """Return both halves of the sentence on label smoothing."""
-    none, base = records["D-smooth0"][0], records["base"]
     is_trained = "D-smooth0" in deciding
     halves = (
         ("[label smoothing] hurts perplexity, as the model learns to be more unsure", "PPL", perplexity_of),
@@ -91,9 +83,8 @@ def _claims_on_smoothing(records: Mapping[str, Sequence[RunRecord]], deciding: S
     )
     claims = []
     for sentence, unit, score in halves:
-        of_base = list(map(score, base))
-        without, margin = score(none) - mean(of_base), margin_of(of_base)
-        is_so = without < 0 if abs(without) > margin else None
-        found = f"Without it {without:+.2f} {unit}; another seed changes it by up to {margin:.2f}."
-        claims.append(Claim(sentence, "section 5.4", agreement(is_so, is_trained=is_trained), found))
+        without = change_of("D-smooth0", rows, score)
+        is_worse = None if without.is_above_zero is None else not without.is_above_zero
+        found = f"Without it {without} {unit}."
+        claims.append(Claim(sentence, "section 5.4", agreement(is_worse, is_trained=is_trained), found))
     return tuple(claims)

@@ -1,19 +1,20 @@
-"""What a row of Table 3 changes, beside what another seed of base changes."""
+"""What a row of Table 3 changes, beside what another seed changes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import sqrt
-from statistics import mean, stdev
+from collections.abc import Callable, Mapping, Sequence
+from statistics import mean
 
-from transduce_paper.intervals import student_t
+from transduce_paper.intervals import Interval, interval_of_difference
 from transduce_paper.run_records import RunRecord
 from transduce_paper.table3_rows import ROWS
 
 __all__ = [
-    "NEGLIGIBLE_BLEU", "NEGLIGIBLE_PPL", "bleu_of", "effect_on_bleu", "effect_on_perplexity", "margin_of",
-    "perplexities_of", "perplexity_of", "verdict",
+    "NEGLIGIBLE_BLEU", "NEGLIGIBLE_PPL", "Rows", "bleu_of", "change_of", "effect_on_bleu", "effect_on_perplexity",
+    "mean_of", "perplexity_of", "verdict",
 ]  # fmt: skip
+
+Rows = Mapping[str, Sequence[RunRecord]]  # the runs of each row, one for each seed
 
 # Differences in the paper up to these count as no effect: it has one run per row and calls E "nearly identical".
 NEGLIGIBLE_PPL, NEGLIGIBLE_BLEU = 0.02, 0.1
@@ -29,37 +30,37 @@ def perplexity_of(record: RunRecord) -> float:
     return record.dev_perplexity
 
 
-def perplexities_of(records: Sequence[RunRecord]) -> list[float]:
-    """Return the perplexity of each run."""
-    return list(map(perplexity_of, records))
+def mean_of(score: Callable[[RunRecord], float], runs: Sequence[RunRecord]) -> float:
+    """Return the mean score of the runs of a row."""
+    return mean(map(score, runs))
 
 
-def effect_on_perplexity(name: str, record: RunRecord, base: Sequence[float]) -> str:
+def change_of(name: str, rows: Rows, score: Callable[[RunRecord], float]) -> Interval:
+    """Return how much a row changes a score of base, with the interval of seeds pooled over all rows that have some."""
+    scores = {each: list(map(score, runs)) for each, runs in rows.items()}
+    return interval_of_difference(scores[name], scores["base"], scores.values())
+
+
+def effect_on_perplexity(name: str, rows: Rows) -> str:
     """Compare the change of the perplexity with the paper's."""
     printed = ROWS[name].perplexity - ROWS["base"].perplexity
-    return verdict(printed, record.dev_perplexity, base, negligible=NEGLIGIBLE_PPL)
+    return verdict(printed, change_of(name, rows, perplexity_of), negligible=NEGLIGIBLE_PPL)
 
 
-def effect_on_bleu(name: str, record: RunRecord, base: Sequence[float]) -> str:
+def effect_on_bleu(name: str, rows: Rows) -> str:
     """Compare the change of the BLEU with the paper's."""
-    return verdict(ROWS[name].bleu - ROWS["base"].bleu, bleu_of(record), base, negligible=NEGLIGIBLE_BLEU)
+    return verdict(ROWS[name].bleu - ROWS["base"].bleu, change_of(name, rows, bleu_of), negligible=NEGLIGIBLE_BLEU)
 
 
-def verdict(printed_effect: float, ours: float, base: Sequence[float], *, negligible: float = 0.0) -> str:
-    """Compare a difference from the base runs with the paper's: is it beyond seed noise, and in the same direction?
+def verdict(printed: float, ours: Interval, *, negligible: float = 0.0) -> str:
+    """Compare a change with the paper's: is it beyond seed noise, and in the same direction?
 
-    >>> verdict(-0.5, 20.0, [25.0, 25.2, 24.9, 25.1]), verdict(-0.5, 25.1, [25.0, 25.2, 24.9, 25.1])
+    >>> verdict(-0.5, Interval(-5.0, 0.3)), verdict(-0.5, Interval(-0.2, 0.3))
     ('as in the paper', 'paper only')
     """
-    effect = ours - mean(base)
-    is_effect, is_printed = abs(effect) > margin_of(base), abs(printed_effect) > negligible + 1e-9
-    if not is_effect:
+    is_printed = abs(printed) > negligible + 1e-9
+    if ours.is_above_zero is None:
         return "paper only" if is_printed else "none in either"
     if not is_printed:
         return "ours only"
-    return "as in the paper" if effect * printed_effect > 0 else "opposite"
-
-
-def margin_of(base: Sequence[float]) -> float:
-    """Return the half width of the 95 % prediction interval of one more run around the mean of these."""
-    return student_t(len(base) - 1) * stdev(base) * sqrt(1 + 1 / len(base))
+    return "as in the paper" if ours.difference * printed > 0 else "opposite"

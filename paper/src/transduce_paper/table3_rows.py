@@ -25,11 +25,18 @@ ROWS = PRINTED.table3
 # Section 6.2: no checkpoint averaging. Validation BLEU is off, so the minutes measure training alone.
 AS_IN_SECTION_6_2 = ("training.average_last=1", "training.validation_bleu=false")
 
-# Only base has several seeds; they give the interval of seed noise. With 4 seeds an effect would have to exceed 3.6
-# standard deviations, with 8 it is 2.5.
-N_BASE_SEEDS: Mapping[Scale, int] = {"test": 2, "cpu": 8, "gpu": 5, "paper": 8}
+# Rows with several seeds give the interval of seed noise. With 4 seeds of one row an effect would have to exceed 3.6
+# standard deviations, with 8 it is 2.5; with 3 of each of 7 rows it is 2.5 of single runs.
+N_SEEDS: Mapping[Scale, Mapping[str, int]] = {
+    "test": {"base": 2},
+    "cpu": {"base": 8},
+    "hours": dict.fromkeys(("base", "A-h1", "C-d256", "C-d1024", "D-drop0", "D-smooth0", "big"), 3),
+    "gpu": {"base": 5},
+    "paper": {"base": 8},
+}
 N_FIRST_SEEDS = 3  # of several runs at once, those of other seeds of base come last
 UPDATES_AT_CPU_SCALE, UPDATES_AT_GPU_SCALE = 1_500, 1_500
+UPDATES_AT_HOURS_SCALE = 8_000  # at most: a run ends when its dev perplexity no longer falls
 # With so short a warm-up the paper's schedule would go up to 0.0031; this part of it is the paper's own peak, 0.0007.
 LR_FACTOR_AT_GPU_SCALE = 0.224
 N_VALIDATIONS_AT_GPU_SCALE = 20
@@ -43,7 +50,7 @@ def require_rows(names: Sequence[str]) -> None:
 
 
 def row_records(experiments: Experiments, names: Sequence[str], *, jobs: int) -> dict[str, list[RunRecord]]:
-    """Train or read rows: every seed of base, one of the others."""
+    """Train or read rows, every seed of each."""
     wanted = {name: row_experiments(experiments, name) for name in names}
     if jobs > 1:
         train_at_once(experiments, sorted(chain(*wanted.values()), key=_turn), jobs=jobs)
@@ -58,16 +65,16 @@ def _turn(experiment: Experiment) -> tuple[bool, float]:
 
 
 def row_experiments(experiments: Experiments, name: str) -> list[Experiment]:
-    """Return the runs of a row: all seeds of base, one of the others."""
-    n_seeds = N_BASE_SEEDS[experiments.scale] if name == "base" else 1
+    """Return the runs of a row, one for each of its seeds."""
+    n_seeds = N_SEEDS[experiments.scale].get(name, 1)
     return [row_experiment(experiments, name, seed=seed) for seed in range(1, 1 + n_seeds)]
 
 
 def row_at_scale(name: str, scale: Scale, *, seed: int = 1) -> RunConfig:
     """Return the run of a row at a scale.
 
-    paper: the paper's own run; gpu: half its sizes on captions; cpu: the same ratios of sizes, trained in minutes;
-    test: as cpu, to be shortened.
+    paper: the paper's own run; gpu: half its sizes on captions; hours: a quarter of its widths, with its schedule; cpu:
+    an eighth, trained in minutes; test: as cpu, to be shortened.
     """
     row = with_settings(TABLE_3[name](), [f"training.seed={seed}", *AS_IN_SECTION_6_2])
     match scale:
@@ -75,6 +82,8 @@ def row_at_scale(name: str, scale: Scale, *, seed: int = 1) -> RunConfig:
             return with_settings(row, ['data.corpus="wmt14-en-de"', "training.checkpoint_every_updates=1400"])
         case "gpu":
             return with_settings(row, _at_gpu_scale(row))
+        case "hours":
+            return with_settings(row, _at_hours_scale(row))
         case "cpu" | "test":
             return with_settings(row, _at_cpu_scale(row))
         case _:
@@ -89,6 +98,20 @@ def _at_gpu_scale(row: RunConfig) -> list[str]:
         "training.max_tokens_per_batch=8000", f"training.lr_factor={LR_FACTOR_AT_GPU_SCALE}",
         f"training.validate_every_updates={interval}", f"training.checkpoint_every_updates={interval}",
         "training.averaging=best", "training.keep_checkpoints=1",
+    ]  # fmt: skip
+
+
+def _at_hours_scale(row: RunConfig) -> list[str]:
+    """Use half the layers and a quarter of each width, on captions, and equation 3 with half of its warm-up.
+
+    A run ends when the perplexity on dev has not fallen for four validations, and its best checkpoint counts.
+    """
+    return [
+        *_smaller(row, layers=2, widths=4), "data.corpus=multi30k", "data.vocab_size=4000",
+        f"training.max_updates={UPDATES_AT_HOURS_SCALE}", "training.max_tokens_per_batch=2048",
+        "training.warmup_steps=2000", "training.precision=bf16", "training.validate_every_updates=250",
+        "training.checkpoint_every_updates=250", "training.patience=4", "training.averaging=best",
+        "training.keep_checkpoints=1",
     ]  # fmt: skip
 
 
@@ -147,9 +170,11 @@ def about_training(records: Mapping[str, Sequence[RunRecord]]) -> str:
     first = {name: of_row[0] for name, of_row in records.items()}
     record = next(iter(first.values()))
     training = TABLE_3["base"]().training
+    fewest, most = (end(run.updates for run in first.values()) for end in (min, max))
     updates = (
-        f"Each row has {record.updates:,} updates of {record.tgt_tokens / record.updates:,.0f} target tokens (the"
-        f" paper: {training.max_updates:,} of about {training.max_tokens_per_batch:,})"
+        f"Each row has {f'{fewest:,}' if fewest == most else f'{fewest:,} to {most:,}'} updates of"
+        f" {record.tgt_tokens / record.updates:,.0f} target tokens (the paper: {training.max_updates:,} of about"
+        f" {training.max_tokens_per_batch:,})"
     )
     falls = {name: each.last_fall for name, each in first.items() if each.last_fall is not None}
     if not falls:
@@ -158,10 +183,10 @@ def about_training(records: Mapping[str, Sequence[RunRecord]]) -> str:
         )
     learning = {name: fall for name, fall in falls.items() if not first[name].is_trained_to_the_end}
     slowest = [f"{name} ({100 * fall:.1f} %)" for name, fall in sorted(learning.items(), key=itemgetter(1))[:-3:-1]]
-    most = f", most in {' and '.join(slowest)}: these are not trained to the end, and what is slow to train looks worse"
+    slow = f", most in {' and '.join(slowest)}: these are not trained to the end, and what is slow to train looks worse"
     overfitted = [name for name, fall in falls.items() if fall < -CONVERGED]
     return (
-        f"{updates}; big has no more. In {len(learning)} of {len(first)} rows, the dev perplexity still fell by"
-        f" {100 * CONVERGED:g} % or more over the last tenth of the updates{most + ' than it is' if learning else ''}."
+        f"{updates}. In {len(learning)} of {len(first)} rows, the dev perplexity still fell by"
+        f" {100 * CONVERGED:g} % or more over the last tenth of the updates{slow + ' than it is' if learning else ''}."
         + (f" The best checkpoint counts, and {', '.join(overfitted)} had it before the end." if overfitted else "")
     )

@@ -38,6 +38,8 @@ __all__ = ["NewRecipe", "new_recipe"]
 N_SAMPLED = 20_000  # pairs of the sample on which tokens are counted and updates timed
 FEW_EPOCHS = 5  # fewer cause a warning
 MIN_EPOCHS, MIN_UPDATES = 12.0, 3000  # a model that is too slow for these is not chosen, except the smallest
+# R-Drop takes twice the time. It is used if these are left: shorter runs lose by it (notebook/translation.md).
+R_DROP, R_DROP_EPOCHS, R_DROP_UPDATES = 2.0, 12.0, 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +138,10 @@ def _plan_run(
     n_updates_of = [int(UPDATE_TIME_FRACTION * 60 * minutes / estimate) for estimate in estimates]
     min_updates = max(MIN_UPDATES, MIN_EPOCHS * n_batches)
     best = max(index for index, n_updates in enumerate(n_updates_of) if index == 0 or n_updates >= min_updates)
-    seconds = seconds if best == 0 else seconds_per_update(runs[best], sample, device)
+    run, seconds = runs[best], seconds if best == 0 else seconds_per_update(runs[best], sample, device)
+    if UPDATE_TIME_FRACTION * 60 * minutes / seconds >= 2 * max(R_DROP_UPDATES, R_DROP_EPOCHS * n_batches):
+        run = run.model_copy(update={"training": training.model_copy(update={"r_drop": R_DROP})})
+        seconds = seconds_per_update(run, sample, device)
     n_updates = max(20, int(UPDATE_TIME_FRACTION * 60 * minutes / seconds))
     n_epochs = n_updates / n_batches
     if n_epochs < FEW_EPOCHS:
@@ -145,7 +150,7 @@ def _plan_run(
             f"warning: {minutes:g} minutes are {n_epochs:.1f} epochs on this machine, as busy as it is: a model learns "
             f"next to nothing in fewer than {FEW_EPOCHS}; about --minutes {math.ceil(enough)} are enough for these"
         )
-    return _with_length(runs[best], n_updates, n_epochs), n_updates, seconds, n_epochs
+    return _with_length(run, n_updates, n_epochs), n_updates, seconds, n_epochs
 
 
 def _sample(text: OwnText, folder: Path, work_folder: Path, n_train: int, vocab_size: int) -> tuple[Prepared, int]:
@@ -161,8 +166,8 @@ def _sample(text: OwnText, folder: Path, work_folder: Path, n_train: int, vocab_
 
 
 def _with_length(run: RunConfig, n_updates: int, n_epochs: float) -> RunConfig:
-    """Set the number of updates and what depends on it: the more epochs, the more dropout."""
-    p_drop = 0.1 if n_epochs < 12 else 0.2 if n_epochs < 30 else 0.3
+    """Set the number of updates and what depends on it: the more epochs, the more dropout, with R-Drop the most."""
+    p_drop = 0.1 if n_epochs < 12 else 0.2 if n_epochs < 30 and not run.training.r_drop else 0.3
     training = run.training.model_copy(
         update={
             "max_updates": int(HEADROOM * n_updates),
@@ -201,6 +206,7 @@ def _toml(recipe: NewRecipe) -> str:
     unchanged = "" if data.drop_identical else "drop_identical = false   # lines that need no correction\n"
     if data.terms:
         unchanged += "terms = true         # uses the terms of translate --terms\n"
+    r_drop = f"r_drop = {training.r_drop}         # two passes of each batch: slower, better from 12 epochs on\n"
     comment = "\n".join(f"# {line}" for line in "\n".join(head).splitlines())
     return f"""\
 {comment}
@@ -231,7 +237,7 @@ optimiser = "muon"
 warmup_steps = {training.warmup_steps}
 decay = "linear"     # the learning rate ends at 0; train --more MINUTES raises it again
 weight_decay = {training.weight_decay}
-precision = "{training.precision}"
+{r_drop if training.r_drop else ""}precision = "{training.precision}"
 log_every_updates = {training.log_every_updates}
 validate_every_updates = {training.validate_every_updates}
 validation_sentences = {training.validation_sentences}
