@@ -82,6 +82,8 @@ def test_rows_of_table_3_use_the_records_of_the_full_table(folder: Path) -> None
     full = ARTEFACTS["table3"](experiments_in(folder), Request()).table()
     among = ARTEFACTS["table3"](experiments_in(folder), Request(rows=("C-N2",))).table()
     assert among.rows == full.rows[1:]
+    base = ARTEFACTS["table3"](experiments_in(folder), Request(rows=("base",))).table()
+    assert (base.rows, base.caption) == (full.rows[:1], "")  # nothing is compared
     assert row[:4] == among.rows[0][:4]
 
 

@@ -217,7 +217,7 @@ def _effects(rows: Rows, names: Sequence[str]) -> Table:
     """Make the table of those rows; if base is not among all ``rows``, effects are left empty."""
     cells: list[tuple[Cell, ...]] = []
     for name in names:
-        printed, runs, is_compared = ROWS[name], rows[name], "base" in rows and name != "base"
+        printed, runs, has_effect = ROWS[name], rows[name], "base" in rows and name != "base"
         first, n_trained = runs[0], sum(run.is_trained_to_the_end for run in runs)
         cells.append(
             (
@@ -225,10 +225,10 @@ def _effects(rows: Rows, names: Sequence[str]) -> Table:
                 printed.change,
                 printed.perplexity,
                 mean_of(perplexity_of, runs),
-                effect_on_perplexity(name, rows) if is_compared else None,
+                effect_on_perplexity(name, rows) if has_effect else None,
                 printed.bleu,
                 mean_of(bleu_of, runs),
-                effect_on_bleu(name, rows) if is_compared else None,
+                effect_on_bleu(name, rows) if has_effect else None,
                 mean(bleu_of(run, "paper_bleu") for run in runs),
                 first.parameters / 1e6,
                 round(mean(run.updates for run in runs)),
@@ -250,7 +250,8 @@ def _effects(rows: Rows, names: Sequence[str]) -> Table:
         "row", "change", "paper PPL", "PPL", "PPL's effect", "paper BLEU", "BLEU", "BLEU's effect", "tokenised BLEU",
         "million parameters", "updates", "trained to the end", "minutes",
     )  # fmt: skip
-    return Table("", columns, tuple(cells), _caption(rows) if "base" in rows else "", formats)
+    is_compared = "base" in rows and len(rows) > 1
+    return Table("", columns, tuple(cells), _caption(rows) if is_compared else "", formats)
 
 
 def _margins(rows: Rows, score: Callable[[RunRecord], float]) -> list[float]:

@@ -50,10 +50,12 @@ def require_rows(names: Sequence[str]) -> None:
 
 
 def row_records(experiments: Experiments, names: Sequence[str], *, jobs: int) -> dict[str, list[RunRecord]]:
-    """Train or read rows, every seed of each."""
+    """Train or read rows, every seed of each; the first seed of all rows before the second of any."""
     wanted = {name: row_experiments(experiments, name) for name in names}
     if jobs > 1:
         train_at_once(experiments, sorted(chain(*wanted.values()), key=_turn), jobs=jobs)
+    for each in sorted(chain(*wanted.values()), key=lambda each: each.config.training.seed):
+        experiments.run(each)
     return {name: list(map(experiments.run, of_row)) for name, of_row in wanted.items()}
 
 
