@@ -38,8 +38,9 @@ __all__ = ["NewRecipe", "new_recipe"]
 N_SAMPLED = 20_000  # pairs of the sample on which tokens are counted and updates timed
 FEW_EPOCHS = 5  # fewer cause a warning
 MIN_EPOCHS, MIN_UPDATES = 12.0, 3000  # a model that is too slow for these is not chosen, except the smallest
-# R-Drop takes twice the time. It is used if these are left: shorter runs lose by it (notebook/translation.md).
-R_DROP, R_DROP_EPOCHS, R_DROP_UPDATES = 2.0, 12.0, 1000
+# R-Drop takes twice the time, and its gain comes late: it is used where one of these lengths (updates, epochs) is left.
+# Measured in notebook/own-text.md.
+R_DROP, R_DROP_LENGTHS = 2.0, ((1000, 20.0), (3500, 12.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,16 +140,17 @@ def _plan_run(
     min_updates = max(MIN_UPDATES, MIN_EPOCHS * n_batches)
     best = max(index for index, n_updates in enumerate(n_updates_of) if index == 0 or n_updates >= min_updates)
     run, seconds = runs[best], seconds if best == 0 else seconds_per_update(runs[best], sample, device)
-    if UPDATE_TIME_FRACTION * 60 * minutes / seconds >= 2 * max(R_DROP_UPDATES, R_DROP_EPOCHS * n_batches):
+    enough = min(max(n_updates, n_epochs * n_batches) for n_updates, n_epochs in R_DROP_LENGTHS)
+    if UPDATE_TIME_FRACTION * 60 * minutes / seconds >= 2 * enough:
         run = run.model_copy(update={"training": training.model_copy(update={"r_drop": R_DROP})})
         seconds = seconds_per_update(run, sample, device)
     n_updates = max(20, int(UPDATE_TIME_FRACTION * 60 * minutes / seconds))
     n_epochs = n_updates / n_batches
     if n_epochs < FEW_EPOCHS:
-        enough = FEW_EPOCHS * n_batches * seconds / 60 / UPDATE_TIME_FRACTION
+        few = FEW_EPOCHS * n_batches * seconds / 60 / UPDATE_TIME_FRACTION
         log(
             f"warning: {minutes:g} minutes are {n_epochs:.1f} epochs on this machine, as busy as it is: a model learns "
-            f"next to nothing in fewer than {FEW_EPOCHS}; about --minutes {math.ceil(enough)} are enough for these"
+            f"next to nothing in fewer than {FEW_EPOCHS}; about --minutes {math.ceil(few)} are enough for these"
         )
     return _with_length(run, n_updates, n_epochs), n_updates, seconds, n_epochs
 
@@ -206,7 +208,7 @@ def _toml(recipe: NewRecipe) -> str:
     unchanged = "" if data.drop_identical else "drop_identical = false   # lines that need no correction\n"
     if data.terms:
         unchanged += "terms = true         # uses the terms of translate --terms\n"
-    r_drop = f"r_drop = {training.r_drop}         # two passes of each batch: slower, better from 12 epochs on\n"
+    r_drop = f"r_drop = {training.r_drop}         # two passes of each batch: slower, better in long runs\n"
     comment = "\n".join(f"# {line}" for line in "\n".join(head).splitlines())
     return f"""\
 {comment}
