@@ -165,7 +165,7 @@ def _with_larger_table3(made: dict[str, Report], records: Path, work: Path) -> d
     from transduce_paper import ARTEFACTS, Experiments, Request
     from transduce_paper.table3 import is_recorded
 
-    larger_scales: tuple[Scale, ...] = ("hours", "gpu")  # those that are trained to the end first
+    larger_scales: tuple[Scale, ...] = ("hours", "gpu")  # the longer trained first
     for scale in larger_scales:
         larger = Experiments(records, work, scale=scale)
         if is_recorded(larger):

@@ -47,7 +47,7 @@ from transduce_paper.training_curves import last_fall
 __all__ = ["SCALES", "Experiments", "Follower", "Scale", "Stopped"]
 
 # test: cpu shortened to seconds, its numbers mean nothing; cpu: small models in minutes; hours: larger ones of
-# Table 3, trained to the end; gpu: larger still, on a GPU; paper: its own runs.
+# Table 3, trained longer; gpu: larger still, on a GPU; paper: its own runs.
 Scale = Literal["test", "cpu", "hours", "gpu", "paper"]
 SCALES: tuple[Scale, ...] = get_args(Scale)
 MeasuredT = TypeVar("MeasuredT")

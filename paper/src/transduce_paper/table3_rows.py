@@ -36,7 +36,9 @@ N_SEEDS: Mapping[Scale, Mapping[str, int]] = {
 }
 N_FIRST_SEEDS = 3  # of several runs at once, those of other seeds of base come last
 UPDATES_AT_CPU_SCALE, UPDATES_AT_GPU_SCALE = 1_500, 1_500
-UPDATES_AT_HOURS_SCALE = 8_000  # at most: a run ends when its dev perplexity no longer falls
+# With the paper's schedule and a warm-up of 2,000 updates, base has 5.21 PPL and 36.5 BLEU after 8,000 of them, and had
+# 3 % more PPL after 7,000: it would take far longer to the end.
+UPDATES_AT_HOURS_SCALE = 5_000
 # With so short a warm-up the paper's schedule would go up to 0.0031; this part of it is the paper's own peak, 0.0007.
 LR_FACTOR_AT_GPU_SCALE = 0.224
 N_VALIDATIONS_AT_GPU_SCALE = 20
@@ -75,8 +77,8 @@ def row_experiments(experiments: Experiments, name: str) -> list[Experiment]:
 def row_at_scale(name: str, scale: Scale, *, seed: int = 1) -> RunConfig:
     """Return the run of a row at a scale.
 
-    paper: the paper's own run; gpu: half its sizes on captions; hours: a quarter of its widths, with its schedule; cpu:
-    an eighth, trained in minutes; test: as cpu, to be shortened.
+    paper: the paper's own run; gpu: half its sizes on captions; hours: a quarter of its widths; cpu: an eighth,
+    trained in minutes; test: as cpu, to be shortened.
     """
     row = with_settings(TABLE_3[name](), [f"training.seed={seed}", *AS_IN_SECTION_6_2])
     match scale:
@@ -104,16 +106,12 @@ def _at_gpu_scale(row: RunConfig) -> list[str]:
 
 
 def _at_hours_scale(row: RunConfig) -> list[str]:
-    """Use half the layers and a quarter of each width, on captions, and equation 3 with half of its warm-up.
-
-    A run ends when the perplexity on dev has not fallen for four validations, and its best checkpoint counts.
-    """
+    """Use half the layers and a quarter of each width, on captions; of a model that overfits, the best checkpoint."""
     return [
-        *_smaller(row, layers=2, widths=4), "data.corpus=multi30k", "data.vocab_size=4000",
-        f"training.max_updates={UPDATES_AT_HOURS_SCALE}", "training.max_tokens_per_batch=2048",
-        "training.warmup_steps=2000", "training.precision=bf16", "training.validate_every_updates=250",
-        "training.checkpoint_every_updates=250", "training.patience=4", "training.averaging=best",
-        "training.keep_checkpoints=1",
+        *_smaller(row, layers=2, widths=4), *_on_captions(UPDATES_AT_HOURS_SCALE), "data.vocab_size=4000",
+        "training.max_tokens_per_batch=2048", "training.warmup_steps=1000", "training.lr_factor=0.5",
+        "training.validate_every_updates=250", "training.checkpoint_every_updates=250",
+        "training.averaging=best", "training.keep_checkpoints=1",
     ]  # fmt: skip
 
 
