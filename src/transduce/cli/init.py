@@ -126,11 +126,11 @@ def init(
             }
         )
         return
-    model = result.config.model
+    model, r_drop = result.config.model, " with R-Drop" if result.config.training.r_drop else ""
     print_line(f"recipe: {result.recipe}, its text: {result.text}")
     print_line(
         f"{model.layers_in_words()} of {model.d_model}, "
-        f"{result.n_updates:,} updates, {result.n_epochs:.1f} epochs: about "
+        f"{result.n_updates:,} updates{r_drop}, {result.n_epochs:.1f} epochs: about "
         f"{result.minutes:.0f} minutes on this machine"
     )
     uses = uses_of(result.run / "model", given.get("tmx", ()), first="then")
