@@ -15,10 +15,16 @@ from typing import TYPE_CHECKING, Any
 
 from transduce.errors import ConfigError
 
-__all__ = ["imported_on_use", "needing_train_extra", "numpy", "without_collection"]
+__all__ = ["INSTALL_TORCH", "imported_on_use", "needing_train_extra", "numpy", "without_collection"]
 
 
-# Its packages, by the names of their modules.
+INSTALL_TRAIN = "pip install 'transduce[train]'"
+# On Linux the PyTorch of PyPI comes with gigabytes of CUDA.
+INSTALL_TORCH = (
+    f"{INSTALL_TRAIN}; without an NVIDIA GPU, before it: pip install torch --index-url"
+    " https://download.pytorch.org/whl/cpu"
+)
+# The packages of the extra, by the names of their modules.
 TRAIN_EXTRA = {"torch": "PyTorch", "sacrebleu": "sacrebleu", "sacremoses": "sacremoses", "py3langid": "py3langid"}
 
 
@@ -93,7 +99,8 @@ def needing_train_extra(what: str) -> Iterator[None]:
     except ModuleNotFoundError as error:
         if error.name not in TRAIN_EXTRA:
             raise
-        raise ConfigError(f"{what} needs {TRAIN_EXTRA[error.name]}: pip install 'transduce[train]'") from error
+        how = INSTALL_TORCH if error.name == "torch" else INSTALL_TRAIN
+        raise ConfigError(f"{what} needs {TRAIN_EXTRA[error.name]}: {how}") from error
 
 
 @contextmanager

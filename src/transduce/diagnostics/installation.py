@@ -18,6 +18,7 @@ from transduce.corpora import CATALOGUE, available_directions, data_folders
 from transduce.diagnostics.corpora import corpora_in
 from transduce.diagnostics.resources import examine_disks, examine_memory
 from transduce.findings.finding import Finding, good, guard, note, problem
+from transduce.imports import INSTALL_TORCH
 from transduce.inference.native.binding import kernels, library
 
 __all__ = ["examine_installation"]
@@ -143,7 +144,7 @@ def _examine_machine() -> Iterator[Finding]:
     else:
         yield good("engine in C", f"with kernels for {found}")
     if _version("torch") is None:
-        yield note("PyTorch", "is not installed, so only the engine in C runs: pip install 'transduce[train]'")
+        yield note("PyTorch", f"is not installed, so only the engine in C runs: {INSTALL_TORCH}")
     else:
         from transduce.diagnostics import machine  # late: the import of torch may fail
 
