@@ -40,7 +40,9 @@ def test_a_report_is_written_and_told(transduce: CommandLine, tmp_path: Path) ->
     ("arguments", "facts"),
     [
         (["table5"], ["'table5'"]),
-        (["table1", "--scale", "big"], ["--scale", "test", "cpu", "gpu", "paper", "'big'"]),
+        (["table1", "--scale", "big"], ["--scale", "test", "cpu", "hours", "gpu", "paper", "'big'"]),
+        (["figure1", "--scale", "hours"], ["--scale hours", "table3", "'figure1'"]),
+        (["all", "--scale", "hours"], ["--scale hours", "table3", "'all'"]),
         (["all", "--scale", "paper"], ["--treebank"]),
         (["figure3", "--sentence", " "], ["--sentence"]),
         (["table3", "--row", "A-h2"], ["'A-h2'", "A-h32"]),
