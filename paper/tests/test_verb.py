@@ -13,8 +13,9 @@ import typer
 
 from messages import says
 from transduce.errors import DataError
-from transduce_paper import Report, Stopped
-from transduce_paper.cli import paper
+from transduce_paper import ARTEFACTS, Experiments, Report, Scale, Stopped
+from transduce_paper.cli import _with_larger_table3, paper
+from transduce_paper.table3_rows import ROWS, row_experiments
 
 CommandLine = Callable[..., Any]
 
@@ -111,3 +112,24 @@ def test_its_options_are_known() -> None:
         "--data", "--device", "--jobs", "--json", "--model", "--out", "--row", "--scale", "--sentence", "--treebank",
         "--work",
     ]  # fmt: skip
+
+
+def test_claims_on_table_3_are_tested_by_the_largest_models_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The page links the report of that scale, in the place of the small one."""
+    monkeypatch.setitem(ARTEFACTS, "table3", lambda experiments, _: Report(experiments.scale, (), name="table3"))
+    made = {name: Report(name, (), name=name) for name in ("table2", "table3", "table4")}
+    assert _with_larger_table3(made, tmp_path, tmp_path) is made
+    scales: tuple[Scale, ...] = ("gpu", "hours")
+    for scale in scales:
+        experiments = Experiments(tmp_path, tmp_path, scale=scale)
+        (tmp_path / scale).mkdir()
+        paths = [experiments.record_path(run) for name in ROWS for run in row_experiments(experiments, name)]
+        for path in paths[1:]:
+            path.write_text("{}")
+        assert f"{scale}/table3" not in _with_larger_table3(made, tmp_path, tmp_path)  # a run is missing
+        paths[0].write_text("{}")
+        larger = _with_larger_table3(made, tmp_path, tmp_path)
+        assert list(larger) == ["table2", f"{scale}/table3", "table4"]
+        assert larger[f"{scale}/table3"].title == scale

@@ -56,9 +56,9 @@ def row_records(experiments: Experiments, names: Sequence[str], *, jobs: int) ->
     wanted = {name: row_experiments(experiments, name) for name in names}
     if jobs > 1:
         train_at_once(experiments, sorted(chain(*wanted.values()), key=_turn), jobs=jobs)
-    for each in sorted(chain(*wanted.values()), key=lambda each: each.config.training.seed):
-        experiments.run(each)
-    return {name: list(map(experiments.run, of_row)) for name, of_row in wanted.items()}
+    by_seed = sorted(chain(*wanted.values()), key=lambda each: each.config.training.seed)
+    records = {each.name: experiments.run(each) for each in by_seed}
+    return {name: [records[each.name] for each in of_row] for name, of_row in wanted.items()}
 
 
 def _turn(experiment: Experiment) -> tuple[bool, float]:
