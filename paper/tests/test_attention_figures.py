@@ -505,7 +505,7 @@ def test_attention_experiment_at_each_scale(tmp_path: Path) -> None:
     model, training = config.model, config.training
     assert (model.n_encoder_layers, model.n_decoder_layers) == (6, 6)
     assert (model.d_model, model.d_ff, model.n_heads, model.d_k, model.norm) == (256, 512, 8, 32, "pre")
-    assert (training.max_updates, training.max_tokens_per_batch) == (3200, 2048)
+    assert (training.max_updates, training.max_tokens_per_batch) == (5500, 2048)
     assert (training.optimiser, training.precision, training.decay) == ("muon", "bf16", "linear")
     assert config.data.weights.keys() == {"multi30k", "tatoeba"}
     for scale in ("gpu", "paper"):  # the same run as Table 3
