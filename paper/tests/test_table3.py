@@ -22,8 +22,9 @@ from transduce_paper import ARTEFACTS, Experiments, Request, Scale, write_report
 from transduce_paper.intervals import Interval, interval_of_difference
 from transduce_paper.printed import PRINTED
 from transduce_paper.table3 import _caption, _margins, vocabularies_that_fit
-from transduce_paper.table3_effects import change_of, perplexity_of, verdict
+from transduce_paper.table3_effects import change_of, effect_on_perplexity, half_way, perplexity_of, verdict
 from transduce_paper.table3_rows import N_SEEDS, row_at_scale, row_records
+from transduce_paper.training_curves import ValidationPoint
 
 COMMITTED = Path(__file__).parents[1] / "reports"
 
@@ -158,6 +159,21 @@ def test_rows_of_several_seeds_share_their_noise() -> None:
     assert _margins(rows, perplexity_of) == [three.half_width, one.half_width]
     assert "(rows of several seeds the first, of one the second)" in _caption(rows)
     assert "Student's t over 7 rows of several seeds, pooled" in _caption(rows)
+
+
+def test_effects_after_half_of_the_updates_are_those_of_the_validations() -> None:
+    [record] = row_records(Experiments(COMMITTED / "runs", COMMITTED / "work", scale="cpu"), ["C-N2"], jobs=1)["C-N2"]
+
+    def curve(*perplexities: float) -> list[ValidationPoint]:
+        return [ValidationPoint(100 * n, 0, 0.0, each, None) for n, each in enumerate(perplexities, start=1)]
+
+    rows = {"base": [replace(record, dev_perplexity=each) for each in (5.0, 5.1)], "C-N2": [record]}
+    of_base = [curve(30.0, 12.0, 8.0, 5.0), curve(30.0, 12.2, 8.0, 5.1)]
+    before = half_way(rows, {"base": of_base, "C-N2": [curve(30.0, 8.0, 7.0)]})  # its third validation is past the half
+    assert [perplexity_of(run) for run in before["base"]] == [12.0, 12.2]
+    assert [perplexity_of(run) for run in before["C-N2"]] == [8.0]
+    assert effect_on_perplexity("C-N2", before) == "opposite"  # smaller, yet quicker to learn
+    assert effect_on_perplexity("C-N2", {**rows, "C-N2": [replace(record, dev_perplexity=7.0)]}) == "as in the paper"
 
 
 def test_runs_of_hours_count_by_their_best_checkpoint() -> None:

@@ -42,7 +42,7 @@ from transduce_paper.run_records import (
     without_paths,
 )
 from transduce_paper.short_runs import shortened, write_few
-from transduce_paper.training_curves import last_fall
+from transduce_paper.training_curves import ValidationPoint, last_fall, validations
 
 __all__ = ["SCALES", "Experiments", "Follower", "Scale", "Stopped"]
 
@@ -166,6 +166,11 @@ class Experiments:
             experiment, what, measure, settings,
             lambda key: read_tables(path, what, key), lambda key, tables: write_tables(path, what, key, tables),
         )  # fmt: skip
+
+    def curve(self, experiment: Experiment) -> list[ValidationPoint]:
+        """Return the validations of a run, in order; they are read from its metrics once and cached."""
+        cached = self.cached_measurement(experiment, "curve", validations, settings={})
+        return [ValidationPoint(**values) for values in cached]
 
     def cached_arrays(
         self,

@@ -30,6 +30,7 @@ from transduce_paper.table3_effects import (
     change_of,
     effect_on_bleu,
     effect_on_perplexity,
+    half_way,
     mean_of,
     perplexity_of,
 )
@@ -61,6 +62,7 @@ def make_table3(experiments: Experiments, request: Request) -> Report:
         (
             _sizes({"base": rows["base"]}),
             about_training(rows),
+            *_half_way(experiments, rows),
             _effects(rows, list(rows)),
             picture("table3", "Perplexity of each row against base: ours with the interval of seeds, the paper's"),
             how_to_reproduce(
@@ -137,6 +139,21 @@ def _summary(rows: Rows, deciding: Set[str]) -> str:
         f" {n_opposite} in the opposite direction{only_ours}, and {n_noise} by less. By perplexity and BLEU, {by_both}"
         " rows are as in the paper."
     )
+
+
+def _half_way(experiments: Experiments, rows: Rows) -> list[str]:
+    """Say which effects on perplexity were others after half of the updates: of runs with validations only."""
+    if experiments.scale != "hours":
+        return []
+    curves = {name: [experiments.curve(run) for run in row_experiments(experiments, name)] for name in rows}
+    before, others = half_way(rows, curves), [name for name in rows if name != "base"]
+    effects = {name: effect_on_perplexity(name, before) for name in others}
+    turned = [f"{name} ({effect})" for name, effect in effects.items() if effect != effect_on_perplexity(name, rows)]
+    return [
+        f"Would more training turn an effect? After half of the updates, that on perplexity was the same in"
+        f" {len(others) - len(turned)} of {len(others)} rows{'; it was another in ' if turned else ''}"
+        f"{', '.join(turned)}."
+    ]
 
 
 def _sizes(rows: Rows) -> str:

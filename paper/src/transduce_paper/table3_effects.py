@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from statistics import mean
 
 from transduce_paper.intervals import Interval, interval_of_difference
 from transduce_paper.run_records import RunRecord
 from transduce_paper.table3_rows import ROWS
+from transduce_paper.training_curves import ValidationPoint
 
 __all__ = [
     "NEGLIGIBLE_BLEU", "NEGLIGIBLE_PPL", "Rows", "bleu_of", "change_of", "effect_on_bleu", "effect_on_perplexity",
-    "mean_of", "perplexity_of", "verdict",
+    "half_way", "mean_of", "perplexity_of", "verdict",
 ]  # fmt: skip
 
 Rows = Mapping[str, Sequence[RunRecord]]  # the runs of each row, one for each seed
@@ -39,6 +41,20 @@ def change_of(name: str, rows: Rows, score: Callable[[RunRecord], float]) -> Int
     """Return how much a row changes a score of base, with the interval of seeds pooled over all rows that have some."""
     scores = {each: list(map(score, runs)) for each, runs in rows.items()}
     return interval_of_difference(scores[name], scores["base"], scores.values())
+
+
+def half_way(rows: Rows, curves: Mapping[str, Sequence[Sequence[ValidationPoint]]]) -> Rows:
+    """Return the rows with the perplexities that their runs had after half of the updates, by their validations."""
+    return {
+        name: [replace(run, dev_perplexity=_half_way(curve)) for run, curve in zip(runs, curves[name], strict=True)]
+        for name, runs in rows.items()
+    }
+
+
+def _half_way(curve: Sequence[ValidationPoint]) -> float:
+    perplexity = next(point.perplexity for point in curve if 2 * point.update >= curve[-1].update)
+    assert perplexity is not None
+    return perplexity
 
 
 def effect_on_perplexity(name: str, rows: Rows) -> str:

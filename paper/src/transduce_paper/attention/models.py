@@ -39,7 +39,7 @@ TEST = (
 def attention_experiment(experiments: Experiments) -> Experiment:
     """Return the experiment whose heads are probed; above the scale of a CPU it is the base row of Table 3.
 
-    On a CPU: 6 + 6 layers of 8 heads on captions and everyday sentences, an hour and a half; the best checkpoint counts.
+    On a CPU: 6 + 6 layers of 8 heads on captions and everyday sentences, an hour and a half; the best one counts.
     The text has first persons, questions and subordinate clauses, which captions lack.
     """
     if experiments.scale in ("gpu", "paper"):

@@ -14,13 +14,13 @@ from transduce_paper.intervals import half_width_of_mean
 from transduce_paper.printed import PRINTED, PrintedSystem
 from transduce_paper.report import Cell, Claim, Report, Table, agreement, how_to_reproduce, picture
 from transduce_paper.request import Request
-from transduce_paper.run_records import CONVERGED, Experiment, RunRecord, machines
+from transduce_paper.run_records import CONVERGED, RunRecord, machines
 from transduce_paper.sizes import size_description
 from transduce_paper.table2.papers_table import capacities_table, claims_of_the_paper, printed_table
 from transduce_paper.table2.systems import SYSTEMS, system_experiment, systems_at_scale
 from transduce_paper.table3_rows import learning_rate_description, row_at_scale
 from transduce_paper.table_plots import FlopsPoint, draw_bleu_over_flops
-from transduce_paper.training_curves import ValidationPoint, validations
+from transduce_paper.training_curves import ValidationPoint
 
 __all__ = ["make_table2"]
 
@@ -93,16 +93,10 @@ def _trained(experiments: Experiments) -> dict[str, Trained]:
                 record,
                 *(experiments.run(system_experiment(experiments, name, seed=n)) for n in more if name in leading),
             ],
-            _curve(experiments, system_experiment(experiments, name)),
+            experiments.curve(system_experiment(experiments, name)),
         )
         for name, record in first.items()
     }
-
-
-def _curve(experiments: Experiments, experiment: Experiment) -> list[ValidationPoint]:
-    """Return the validations of a run, in order; they are read from its metrics once and cached beside its record."""
-    cached = experiments.cached_measurement(experiment, "curve", validations, settings={})
-    return [ValidationPoint(**values) for values in cached]
 
 
 def _margin(systems: Mapping[str, Trained]) -> float | None:
