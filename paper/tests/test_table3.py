@@ -179,5 +179,5 @@ def test_runs_of_hours_count_by_their_best_checkpoint() -> None:
     for name, row in TABLE_3.items():
         training = row_at_scale(name, "hours").training
         assert training.averages_around_best
-        assert training.max_updates == 20 * training.validate_every_updates
+        assert training.max_updates == 30 * training.validate_every_updates
         assert training.optimiser == row().training.optimiser == "adam"
