@@ -21,8 +21,10 @@ from transduce.recipes import TABLE_3
 from transduce_paper import ARTEFACTS, Experiments, Request, Scale, write_report
 from transduce_paper.intervals import Interval, interval_of_difference
 from transduce_paper.printed import PRINTED
+from transduce_paper.run_records import RunRecord
 from transduce_paper.table3 import _caption, _margins, vocabularies_that_fit
-from transduce_paper.table3_effects import change_of, effect_on_perplexity, half_way, perplexity_of, verdict
+from transduce_paper.table3_dropout import dropout_experiments, dropout_table
+from transduce_paper.table3_effects import bleu_of, change_of, effect_on_perplexity, half_way, perplexity_of, verdict
 from transduce_paper.table3_rows import N_SEEDS, row_at_scale, row_records
 from transduce_paper.training_curves import ValidationPoint
 
@@ -173,6 +175,28 @@ def test_effects_after_half_of_the_updates_are_those_of_the_validations() -> Non
     assert [perplexity_of(run) for run in before["C-N2"]] == [8.0]
     assert effect_on_perplexity("C-N2", before) == "opposite"  # smaller, yet quicker to learn
     assert effect_on_perplexity("C-N2", {**rows, "C-N2": [replace(record, dev_perplexity=7.0)]}) == "as in the paper"
+
+
+def test_dropout_is_compared_on_less_text(tmp_path: Path) -> None:
+    experiments = Experiments(tmp_path / "runs", tmp_path / "work", scale="hours")
+    runs = {each.name: each.config for each in dropout_experiments(experiments)}
+    assert len(runs) == 6
+    for name, config in runs.items():
+        assert f"-{config.data.max_pairs}-pairs-" in name
+        assert config.model.p_drop == (0.0 if "drop0" in name else 0.2 if "drop2" in name else 0.1)
+        assert config.training.max_updates == 15 * config.training.validate_every_updates
+    [record] = row_records(Experiments(COMMITTED / "runs", COMMITTED / "work", scale="cpu"), ["C-N2"], jobs=1)["C-N2"]
+
+    def of(perplexity: float) -> dict[str, RunRecord]:
+        of_rates = {"D-drop0": 2.0, "base": 1.0, "D-drop2": 1.5}
+        return {name: replace(record, dev_perplexity=perplexity * rate) for name, rate in of_rates.items()}
+
+    rows = {name: [run, replace(run, dev_perplexity=run.dev_perplexity + 1)] for name, run in of(4.0).items()}
+    table = dropout_table({2_000: of(20.0), 8_000: of(10.0)}, rows)
+    assert table.column("pairs") == ["2,000", "8,000", "all"]
+    assert table.column("PPL, P_drop 0") == [40.0, 20.0, 8.5]
+    assert table.column("PPL, P_drop 0.1") == [20.0, 10.0, 4.5]
+    assert table.column("BLEU, P_drop 0.2") == [pytest.approx(bleu_of(record))] * 3
 
 
 def test_runs_of_hours_count_by_their_best_checkpoint() -> None:

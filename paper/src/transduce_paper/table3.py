@@ -22,6 +22,7 @@ from transduce_paper.request import Request
 from transduce_paper.run_records import RunRecord, machines
 from transduce_paper.sizes import size_description
 from transduce_paper.table3_claims import claims_on_rows, deciding_rows
+from transduce_paper.table3_dropout import dropout_by_pairs, dropout_experiments, dropout_table
 from transduce_paper.table3_effects import (
     NEGLIGIBLE_BLEU,
     NEGLIGIBLE_PPL,
@@ -73,6 +74,7 @@ def make_table3(experiments: Experiments, request: Request) -> Report:
                 note="One row alone: `transduce paper table3 --row NAME`.",
             ),
             _details(experiments.scale, rows),
+            *_on_less_text(experiments, rows),
             "## Parameters of the paper's sizes\n\nMillions of parameters by formula for vocabularies of V tokens,"
             " beside the printed ones.",
             _parameters(),
@@ -87,7 +89,10 @@ def make_table3(experiments: Experiments, request: Request) -> Report:
 
 def is_recorded(experiments: Experiments) -> bool:
     """Whether every run of the table has a record."""
-    return all(experiments.record_path(run).exists() for name in ROWS for run in row_experiments(experiments, name))
+    runs = [run for name in ROWS for run in row_experiments(experiments, name)]
+    if experiments.scale == "hours":
+        runs += dropout_experiments(experiments)
+    return all(experiments.record_path(run).exists() for run in runs)
 
 
 def _report_of_rows(experiments: Experiments, request: Request) -> Report:
@@ -154,6 +159,13 @@ def _half_way(experiments: Experiments, rows: Rows) -> list[str]:
         f" {len(others) - len(turned)} of {len(others)} rows{'; it was another in ' if turned else ''}"
         f"{', '.join(turned)}."
     ]
+
+
+def _on_less_text(experiments: Experiments, rows: Rows) -> list[str | Table]:
+    """Return the section on dropout and the amount of text, of runs that were trained to the end only."""
+    if experiments.scale != "hours":
+        return []
+    return ["## Dropout by the amount of text", dropout_table(dropout_by_pairs(experiments), rows)]
 
 
 def _sizes(rows: Rows) -> str:
