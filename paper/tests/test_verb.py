@@ -15,7 +15,7 @@ from messages import says
 from transduce.errors import DataError
 from transduce_paper import ARTEFACTS, Experiments, Report, Scale, Stopped
 from transduce_paper.cli import _with_larger_table3, paper
-from transduce_paper.table3_rows import ROWS, row_experiments
+from transduce_paper.table3 import runs_of_table
 
 CommandLine = Callable[..., Any]
 
@@ -125,7 +125,7 @@ def test_claims_on_table_3_are_tested_by_the_largest_models_recorded(
     for scale in scales:
         experiments = Experiments(tmp_path, tmp_path, scale=scale)
         (tmp_path / scale).mkdir()
-        paths = [experiments.record_path(run) for name in ROWS for run in row_experiments(experiments, name)]
+        paths = [experiments.record_path(run) for run in runs_of_table(experiments)]
         for path in paths[1:]:
             path.write_text("{}")
         assert f"{scale}/table3" not in _with_larger_table3(made, tmp_path, tmp_path)  # a run is missing

@@ -19,7 +19,7 @@ from transduce_paper.report import (
     picture,
 )  # fmt: skip
 from transduce_paper.request import Request
-from transduce_paper.run_records import RunRecord, machines
+from transduce_paper.run_records import Experiment, RunRecord, machines
 from transduce_paper.sizes import size_description
 from transduce_paper.table3_claims import claims_on_rows, deciding_rows
 from transduce_paper.table3_dropout import dropout_by_pairs, dropout_experiments, dropout_table
@@ -46,7 +46,7 @@ from transduce_paper.table3_rows import (
 )  # fmt: skip
 from transduce_paper.table_plots import RowPoint, draw_perplexities
 
-__all__ = ["is_recorded", "make_table3", "vocabularies_that_fit"]
+__all__ = ["is_recorded", "make_table3", "runs_of_table", "vocabularies_that_fit"]
 
 # Vocabulary sizes for which the parameter formula gives the printed counts: one for big, another for the other rows.
 VOCABULARIES = (37_000, 41_100, 36_000)
@@ -89,10 +89,13 @@ def make_table3(experiments: Experiments, request: Request) -> Report:
 
 def is_recorded(experiments: Experiments) -> bool:
     """Whether every run of the table has a record."""
-    runs = [run for name in ROWS for run in row_experiments(experiments, name)]
-    if experiments.scale == "hours":
-        runs += dropout_experiments(experiments)
-    return all(experiments.record_path(run).exists() for run in runs)
+    return all(experiments.record_path(run).exists() for run in runs_of_table(experiments))
+
+
+def runs_of_table(experiments: Experiments) -> list[Experiment]:
+    """Return every run that the report reads: those of the rows, and at scale hours those of dropout on less text."""
+    of_rows = [run for name in ROWS for run in row_experiments(experiments, name)]
+    return of_rows + (dropout_experiments(experiments) if experiments.scale == "hours" else [])
 
 
 def _report_of_rows(experiments: Experiments, request: Request) -> Report:
