@@ -14,7 +14,7 @@ from transduce_paper.table3_rows import row_at_scale
 __all__ = ["dropout_by_pairs", "dropout_experiments", "dropout_table"]
 
 ROWS_OF_DROPOUT = ("D-drop0", "base", "D-drop2")  # P_drop 0, 0.1 and 0.2
-UPDATES = {2_000: 4_500, 8_000: 9_000}  # by training pairs: more than any of these runs needs for its best checkpoint
+UPDATES = {2_000: 4_500, 8_000: 9_000}  # by training pairs; the best checkpoint counts
 N_VALIDATIONS = 15
 
 

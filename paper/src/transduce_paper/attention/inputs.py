@@ -63,7 +63,7 @@ class FigureInputs:
                 f"{model['n_encoder_layers']} + {model['n_decoder_layers']} layers of {model['n_heads']} heads,",
                 f"d_model {model['d_model']}, {model['norm']}-norm,",
                 f"trained on {corpus_description(record.config['data'])}, for {record.updates:,} updates"
-                f" ({training['optimiser']})."
+                f" ({training['optimiser']}{_end_of(record)})."
                 if record.updates
                 else f"and was trained elsewhere ({record.name}).",
                 f"Its BLEU on {record.dev_text} is {score['score']:.1f} (`{score['signature']}`).",
@@ -130,3 +130,10 @@ def figure_inputs(experiments: Experiments, experiment: Experiment, request: Req
         translator = Translator.load(experiments.model_folder(experiment), device=experiments.device)
         own = sentence_of_user(translator, request.sentence)
     return FigureInputs(experiments.run(experiment), experiments.scale, own, governments, law)
+
+
+def _end_of(record: RunRecord) -> str:
+    """Say how far the model is trained, where it is known."""
+    best = "; the best checkpoints count" if record.config["training"].get("averaging") == "best" else ""
+    fall = record.last_fall
+    return best if fall is None else f"{best}; dev perplexity fell by {100 * fall:.1f} % over the last tenth"
