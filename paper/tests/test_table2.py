@@ -14,7 +14,7 @@ from transduce.recipes import RECIPES, read_recipe
 from transduce_paper import Experiments, Request, Scale, write_report
 from transduce_paper.printed import PRINTED
 from transduce_paper.run_records import RunRecord
-from transduce_paper.table2 import Trained, _margin, _verdict, make_table2
+from transduce_paper.table2 import _verdict, make_table2
 from transduce_paper.table2.systems import (
     SYSTEMS,
     config_at_scale,
@@ -22,6 +22,7 @@ from transduce_paper.table2.systems import (
     system_experiment,
     systems_at_scale,
 )
+from transduce_paper.table2.training import Trained, margin_of
 
 RECORD = Path(__file__).parents[2] / "paper" / "reports" / "runs" / "cpu" / "table3-base-seed1.json"
 
@@ -151,14 +152,14 @@ def with_bleu(score: float) -> RunRecord:
 
 
 def trained(*scores: float) -> Trained:
-    return Trained([with_bleu(score) for score in scores], [])
+    return Trained([with_bleu(score) for score in scores], [], {})
 
 
 def test_the_margin_is_that_of_means_with_pooled_variance() -> None:
     # Variances 1 and 3, pooled 2 with 4 degrees of freedom: 2.776 sqrt(2 (1/3 + 1/3)).
     systems = {"a": trained(29, 30, 31), "b": trained(20 - 3**0.5, 20, 20 + 3**0.5), "c": trained(5)}
-    assert _margin(systems) == pytest.approx(2.776445 * (2 * 2 / 3) ** 0.5)
-    assert _margin({"a": trained(3)}) is None
+    assert margin_of(systems) == pytest.approx(2.776445 * (2 * 2 / 3) ** 0.5)
+    assert margin_of({"a": trained(3)}) is None
 
 
 def test_the_verdict_says_whether_seeds_explain_it() -> None:

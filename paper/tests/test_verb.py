@@ -14,7 +14,7 @@ import typer
 from messages import says
 from transduce.errors import DataError
 from transduce_paper import ARTEFACTS, Experiments, Report, Scale, Stopped
-from transduce_paper.cli import _with_larger_table3, paper
+from transduce_paper.cli import _with_larger_models, paper
 from transduce_paper.table3 import runs_of_table
 
 CommandLine = Callable[..., Any]
@@ -50,7 +50,7 @@ def test_a_report_is_written_and_told(transduce: CommandLine, tmp_path: Path) ->
         (["table3", "--row", "base", "--row", "B-dk61"], ["'B-dk61'", "B-dk16"]),
         (["table2", "--row", "base"], ["--row", "table3", "'table2'", "'base'"]),
         (["all", "--row", "base"], ["--row", "table3", "'all'"]),
-        (["table2", "--jobs", "3"], ["--jobs", 3, "table3", "'table2'"]),
+        (["table4", "--jobs", "3"], ["--jobs", 3, "table2 and table3", "'table4'"]),
     ],
 )
 def test_what_cannot_be_made_is_refused_before_the_work(
@@ -120,7 +120,7 @@ def test_claims_on_table_3_are_tested_by_the_largest_models_recorded(
     """The page links the report of that scale, in the place of the small one."""
     monkeypatch.setitem(ARTEFACTS, "table3", lambda experiments, _: Report(experiments.scale, (), name="table3"))
     made = {name: Report(name, (), name=name) for name in ("table2", "table3", "table4")}
-    assert _with_larger_table3(made, tmp_path, tmp_path) is made
+    assert _with_larger_models(made, tmp_path, tmp_path) == made
     scales: tuple[Scale, ...] = ("gpu", "hours")
     for scale in scales:
         experiments = Experiments(tmp_path, tmp_path, scale=scale)
@@ -128,8 +128,8 @@ def test_claims_on_table_3_are_tested_by_the_largest_models_recorded(
         paths = [experiments.record_path(run) for run in runs_of_table(experiments)]
         for path in paths[1:]:
             path.write_text("{}")
-        assert f"{scale}/table3" not in _with_larger_table3(made, tmp_path, tmp_path)  # a run is missing
+        assert f"{scale}/table3" not in _with_larger_models(made, tmp_path, tmp_path)  # a run is missing
         paths[0].write_text("{}")
-        larger = _with_larger_table3(made, tmp_path, tmp_path)
+        larger = _with_larger_models(made, tmp_path, tmp_path)
         assert list(larger) == ["table2", f"{scale}/table3", "table4"]
         assert larger[f"{scale}/table3"].title == scale

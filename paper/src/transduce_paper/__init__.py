@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from transduce.imports import imported_on_use
 
 if TYPE_CHECKING:
-    from transduce_paper.artefacts import ARTEFACTS, ON_REQUEST
+    from transduce_paper.artefacts import ARTEFACTS, LARGER, ON_REQUEST
     from transduce_paper.claims import write_claims
     from transduce_paper.experiments import Experiments, Scale, Stopped
     from transduce_paper.report import Report, Table, write_report
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ARTEFACTS",
+    "LARGER",
     "ON_REQUEST",
     "Experiment",
     "Experiments",

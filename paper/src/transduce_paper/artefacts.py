@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
+from transduce_paper import table2, table3
 from transduce_paper.attention.figure3 import make_figure3
 from transduce_paper.attention.figure4 import make_figure4
 from transduce_paper.attention.figure5 import make_figure5
 from transduce_paper.compatibility import make_compatibility_report
 from transduce_paper.curves import make_curves
-from transduce_paper.experiments import Experiments
+from transduce_paper.experiments import Experiments, Scale
 from transduce_paper.figure1 import make_figure1
 from transduce_paper.figure2 import make_figure2
 from transduce_paper.future import make_future
@@ -21,7 +23,7 @@ from transduce_paper.table2 import make_table2
 from transduce_paper.table3 import make_table3
 from transduce_paper.table4 import make_table4
 
-__all__ = ["ARTEFACTS", "ON_REQUEST", "Maker"]
+__all__ = ["ARTEFACTS", "LARGER", "ON_REQUEST", "Larger", "Maker"]
 
 Maker = Callable[[Experiments, Request], Report]
 
@@ -43,3 +45,17 @@ ARTEFACTS: Mapping[str, Maker] = {
 }
 
 ON_REQUEST = ("future",)  # hours of training: not made by "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Larger:
+    """The scales of larger models whose report, once it is recorded, tests the claims in place of the small one's."""
+
+    scales: tuple[Scale, ...]  # the longer trained first
+    is_recorded: Callable[[Experiments], bool]
+
+
+LARGER: Mapping[str, Larger] = {
+    "table2": Larger(("hours",), table2.is_recorded),
+    "table3": Larger(("hours", "gpu"), table3.is_recorded),
+}

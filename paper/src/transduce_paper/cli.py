@@ -41,8 +41,9 @@ def paper(
     scale: Annotated[
         str,
         Option(
-            help="Size of the runs: cpu for small models in minutes, hours for larger ones of table3, gpu for still"
-            " larger ones on a GPU, paper for its own runs, test for a version in seconds whose numbers mean nothing."
+            help="Size of the runs: cpu for small models in minutes, hours for larger ones of table2 and table3, gpu"
+            " for still larger ones on a GPU, paper for its own runs, test for a version in seconds whose numbers mean"
+            " nothing."
         ),
     ] = "cpu",
     out: Annotated[
@@ -66,7 +67,7 @@ def paper(
         Option(
             metavar="N",
             min=1,
-            help="Train up to N runs of table3 at once: one model with small batches does not fill a GPU.",
+            help="Train up to N runs of table2 or table3 at once: one model with small batches does not fill a GPU.",
         ),
     ] = 1,
     sentence: Annotated[
@@ -96,7 +97,16 @@ def paper(
     """
     from transduce.cli import StopRequest, TrainingProgress
     from transduce.config import nearest_name
-    from transduce_paper import ARTEFACTS, ON_REQUEST, Experiments, Request, Stopped, write_claims, write_report
+    from transduce_paper import (
+        ARTEFACTS,
+        LARGER,
+        ON_REQUEST,
+        Experiments,
+        Request,
+        Stopped,
+        write_claims,
+        write_report,
+    )
     from transduce_paper.experiments import SCALES
 
     names = [each for each in ARTEFACTS if each not in ON_REQUEST] if name == "all" else [name]
@@ -107,10 +117,12 @@ def paper(
     rows = tuple(row or ())
     if rows:
         _require_table3_rows(name, rows)
-    if jobs > 1 and "table3" not in names:
-        raise ConfigError(f"--jobs {jobs} is for the runs of table3, got it with {quoted(name)}")
-    if scale == "hours" and name != "table3":
-        raise ConfigError(f"--scale hours is for table3, got it with {quoted(name)}; the others have --scale cpu")
+    if jobs > 1 and not LARGER.keys() & set(names):
+        raise ConfigError(f"--jobs {jobs} is for the runs of {' and '.join(LARGER)}, got it with {quoted(name)}")
+    if scale == "hours" and name not in LARGER:
+        raise ConfigError(
+            f"--scale hours is for {' and '.join(LARGER)}, got it with {quoted(name)}; the others have --scale cpu"
+        )
     if model is not None and name not in FIGURES_OF_ATTENTION:
         raise ConfigError(f"--model is shown in figures 3 to 5, got it with {quoted(name)}")
     _require_inputs(names, scale, treebank, sentence)
@@ -153,26 +165,25 @@ def paper(
             print(paths[0].read_text(encoding="utf-8"))
     if name == "all":
         if scale == "cpu":
-            made = _with_larger_table3(made, out / "runs", work or out / "work")
+            made = _with_larger_models(made, out / "runs", work or out / "work")
         written["claims"] = [str(write_claims(made, reports, scale=scale))]
     if json:
         print_json({"scale": scale, "written": written})
     return 1 if n_failed else 0
 
 
-def _with_larger_table3(made: dict[str, Report], records: Path, work: Path) -> dict[str, Report]:
-    """Put the larger models of Table 3, which test its claims, in place of the small ones if they are recorded."""
-    from transduce_paper import ARTEFACTS, Experiments, Request
-    from transduce_paper.table3 import is_recorded
+def _with_larger_models(made: dict[str, Report], records: Path, work: Path) -> dict[str, Report]:
+    """Put the reports of larger models, which test the claims, in place of those of small ones if they are recorded."""
+    from transduce_paper import ARTEFACTS, LARGER, Experiments, Request
 
-    larger_scales: tuple[Scale, ...] = ("hours", "gpu")  # the longer trained first
-    for scale in larger_scales:
-        larger = Experiments(records, work, scale=scale)
-        if is_recorded(larger):
-            name = f"{scale}/table3"
-            made = {name if each == "table3" else each: report for each, report in made.items()}
-            return {**made, name: ARTEFACTS["table3"](larger, Request())}
-    return made
+    def larger(name: str) -> tuple[str, Report] | None:
+        for scale in LARGER[name].scales if name in LARGER else ():
+            experiments = Experiments(records, work, scale=scale)
+            if LARGER[name].is_recorded(experiments):
+                return f"{scale}/{name}", ARTEFACTS[name](experiments, Request())
+        return None
+
+    return dict(larger(name) or (name, report) for name, report in made.items())
 
 
 def _require_table3_rows(name: str, rows: tuple[str, ...]) -> None:

@@ -23,7 +23,7 @@ import torch
 from transduce.config import DataConfig, Precision, RunConfig, Split
 from transduce.corpora import data_folders
 from transduce.errors import DataError, TrainingError
-from transduce.files import sha256_of_file, write_json
+from transduce.files import atomic_folder, sha256_of_file, write_json
 from transduce.inference import WEIGHTS_FILE, read_model_folder
 from transduce.metrics import TOKENISED_BLEUS
 from transduce.model import cost_of
@@ -293,6 +293,16 @@ class Experiments:
     def run_folder(self, experiment: Experiment) -> Path:
         """Return the run folder of an experiment."""
         return self.work / self.scale / experiment.name
+
+    def made_once(self, name: str, make: Callable[[Path], None]) -> Path:
+        """Return a folder of the work folder that ``make`` fills unless it exists; another process waits for it."""
+        folder = self.work / name
+        if not folder.exists():
+            with self._locked(name):
+                if not folder.exists():
+                    with atomic_folder(folder) as made:
+                        make(made)
+        return folder
 
     def store_with_tokenizer_of(self, model_folder: Path, data: DataConfig) -> Path:
         """Return the token store of a text, encoded by the tokenizer of a model; prepare it if missing."""

@@ -16,4 +16,4 @@ class Request:
     treebank: Path | None = None  # folder of the Penn Treebank, for Table 4 at the paper's scale
     rows: tuple[str, ...] = ()  # of Table 3; empty: all
     model: Path | None = None  # the model folder that figures 3 to 5 show, in place of one of their own
-    jobs: int = 1  # runs of Table 3 that are trained at once
+    jobs: int = 1  # runs of Tables 2 and 3 that are trained at once

@@ -12,6 +12,7 @@ from transduce.model import cost_of
 from transduce.recipes import TABLE_3, with_settings
 from transduce_paper.experiments import Experiments, Scale
 from transduce_paper.run_records import Experiment
+from transduce_paper.table2.text import text_settings
 from transduce_paper.table3_rows import row_at_scale
 
 __all__ = [
@@ -24,9 +25,37 @@ __all__ = [
     "systems_at_scale",
 ]
 
-# Below the paper's scale: six times the updates of Table 3. With a quarter of them (at cpu scale, 2,250) the order was
+# At scales cpu and gpu: six times the updates of Table 3. With a quarter of them (at cpu scale, 2,250) the order was
 # another one.
 N_TIMES_TABLE_3 = N_VALIDATIONS = 6
+# At scale hours: half of the paper's widths and layers, on a text of several kinds.
+N_VALIDATIONS_AT_HOURS_SCALE = 10
+AT_HOURS_SCALE = (
+    "model.d_model=256", "model.d_ff=1024", "model.d_k=32", "model.d_v=32", "data.vocab_size=8000",
+    "training.max_tokens_per_batch=2048", "training.averaging=best",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """Settings of training that every system is tried with at scale hours."""
+
+    lr_factor: float
+    p_drop: float
+
+    def __str__(self) -> str:
+        return f"rates times {self.lr_factor:g}, P_drop {self.p_drop:g}"
+
+    @property
+    def settings(self) -> list[str]:
+        """As settings of a configuration."""
+        return [f"training.lr_factor={self.lr_factor}", f"model.p_drop={self.p_drop}"]
+
+
+TRIED = (Tried(1.0, 0.1), Tried(0.5, 0.1), Tried(1.0, 0.2))
+# Updates by number of training pairs; None: all. Each system is tried on the text of N_TRIED_PAIRS.
+UPDATES_BY_PAIRS: Mapping[int | None, int] = {10_000: 1_500, 40_000: 3_000, None: 6_000}
+N_TRIED_PAIRS, N_TRIED_UPDATES = 40_000, 1_200
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,32 +96,62 @@ def systems_at_scale(scale: Scale) -> list[str]:
 
 
 def system_experiment(experiments: Experiments, name: str, *, seed: int = 1) -> Experiment:
-    """Return the run of a system under the name of its record."""
+    """Return the run of a system under the name of its record, at other scales than hours."""
     config = config_at_scale(name, experiments.scale, seed=seed)
     small = ("model.n_encoder_layers=1", "model.n_decoder_layers=1", "training.log_every_updates=3")
     return experiments.experiment(f"table2-9000-{SYSTEMS[name].slug}-seed{seed}", config, test=small)
+
+
+def tried_experiment(experiments: Experiments, name: str, tried: Tried) -> Experiment:
+    """Return the short run by which settings of a system are chosen, at scale hours."""
+    config = _at_hours_scale(experiments, name, tried, n_pairs=N_TRIED_PAIRS, n_updates=N_TRIED_UPDATES)
+    return experiments.experiment(f"table2-{SYSTEMS[name].slug}-tried{1 + TRIED.index(tried)}", config)
+
+
+def experiment_on_pairs(
+    experiments: Experiments, name: str, tried: Tried, *, n_pairs: int | None = None, seed: int = 1
+) -> Experiment:
+    """Return the run of a system with its settings on so many pairs, or on all, at scale hours."""
+    n_updates = UPDATES_BY_PAIRS[n_pairs]
+    config = _at_hours_scale(experiments, name, tried, n_pairs=n_pairs, n_updates=n_updates, seed=seed)
+    amount = "all" if n_pairs is None else f"{n_pairs}"
+    return experiments.experiment(f"table2-{SYSTEMS[name].slug}-{amount}-seed{seed}", config)
+
+
+def _at_hours_scale(
+    experiments: Experiments, name: str, tried: Tried, *, n_pairs: int | None, n_updates: int, seed: int = 1
+) -> RunConfig:
+    interval = n_updates // N_VALIDATIONS_AT_HOURS_SCALE
+    settings = [
+        *tried.settings, *text_settings(experiments), f"training.max_updates={n_updates}",
+        f"training.warmup_steps={n_updates // 10}", f"training.validate_every_updates={interval}",
+        f"training.checkpoint_every_updates={n_updates // 60}",
+    ]  # fmt: skip
+    settings += [] if n_pairs is None else [f"data.max_pairs={n_pairs}"]
+    return with_settings(config_at_scale(name, "hours", seed=seed), settings)
 
 
 def config_at_scale(name: str, scale: Scale, *, seed: int = 1) -> RunConfig:
     """Return the run of Table 3's base (or big) with another system, of about the Transformer's FLOPs per token."""
     system = SYSTEMS[name]
     row = "big" if system.is_big else "base"
-    config = row_at_scale(row, scale, seed=seed)
+    config = with_settings(row_at_scale(row, scale, seed=seed), AT_HOURS_SCALE if scale == "hours" else ())
     settings = [f"model.{key}={value}" for key, value in system.changes.items()]
     training = TABLE_3[row]().training
     settings += [f"training.{each}={getattr(training, each)}" for each in ("keep_checkpoints", "average_last")]
-    if config.training.averages_around_best:
+    if config.training.averages_around_best and scale != "hours":
         settings.append("training.averaging=last")  # as in section 6.1
     if "n_experts" in system.changes and isinstance(
         config.model, TransformerConfig
     ):  # two experts are active per token
         settings.append(f"model.d_ff={config.model.d_ff // config.model.n_active_experts}")
     if scale != "paper":
+        settings.append("training.validation_bleu=true")
+    if scale not in ("paper", "hours"):
         max_updates = N_TIMES_TABLE_3 * config.training.max_updates
         settings += [
             f"training.max_updates={max_updates}",
             f"training.validate_every_updates={max_updates // N_VALIDATIONS}",
-            "training.validation_bleu=true",
             "training.checkpoint_every_updates=100",
         ]
     if scale == "paper" and system.direction == "en-fr":

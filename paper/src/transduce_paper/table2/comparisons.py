@@ -1,0 +1,51 @@
+"""What Table 2 has at scale hours besides its systems: the settings each was tried with, and the amounts of text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from transduce_paper.report import Cell, Table
+from transduce_paper.run_records import RunRecord
+from transduce_paper.table2.systems import N_TRIED_PAIRS, N_TRIED_UPDATES, TRIED, Tried
+from transduce_paper.table2.training import TRANSFORMER, Trained
+
+__all__ = ["about_amounts", "amounts_table", "settings_table"]
+
+
+def settings_table(tries: Mapping[str, Mapping[Tried, RunRecord]]) -> Table:
+    """Make the table of dev perplexities by system and settings."""
+    rows: list[tuple[Cell, ...]] = []
+    for name, records in tries.items():
+        perplexities = [records[tried].dev_perplexity for tried in TRIED]
+        rows.append((name, *perplexities, str(TRIED[perplexities.index(min(perplexities))])))
+    columns = ("system", *map(str, TRIED), "chosen")
+    caption = (
+        f"Dev perplexity of each system with each of {len(TRIED)} settings, after {N_TRIED_UPDATES:,} updates on"
+        f" {N_TRIED_PAIRS:,} pairs. The best are those of all its other runs."
+    )
+    return Table("-settings", columns, tuple(rows), caption, dict.fromkeys(columns[1:-1], ".2f"))
+
+
+def amounts_table(systems: Mapping[str, Trained], n_all: int) -> Table:
+    """Make the table of BLEU by system and number of training pairs."""
+    amounts = list(next(iter(systems.values())).on_fewer)
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (name, *(each.on_fewer[n_pairs].bleu for n_pairs in amounts), each.bleu) for name, each in systems.items()
+    )
+    columns = ("system", *(f"{n_pairs:,} pairs" for n_pairs in (*amounts, n_all)))
+    updates = ", ".join(f"{systems[TRANSFORMER].on_fewer[n_pairs].updates:,}" for n_pairs in amounts)
+    caption = (
+        f"BLEU on the test text by the number of training pairs: {updates} and"
+        f" {systems[TRANSFORMER].records[0].updates:,} updates, seed 1 but for the last column, which is that above."
+    )
+    return Table("-amounts", columns, rows, caption, dict.fromkeys(columns[1:], ".2f"))
+
+
+def about_amounts(systems: Mapping[str, Trained], n_all: int) -> str:
+    """Say how far the Transformer is before or behind the best other system at each number of pairs."""
+    places: list[str] = []
+    for n_pairs in (*systems[TRANSFORMER].on_fewer, n_all):
+        bleus = {name: each.bleu if n_pairs == n_all else each.on_fewer[n_pairs].bleu for name, each in systems.items()}
+        best = max((name for name in bleus if name != TRANSFORMER), key=lambda name: bleus[name])
+        places.append(f"with {n_pairs:,} pairs {bleus[TRANSFORMER] - bleus[best]:+.1f} BLEU ({best})")
+    return f"The Transformer against the best other system: {', '.join(places)}."

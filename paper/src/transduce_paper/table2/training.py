@@ -1,0 +1,144 @@
+"""The runs of Table 2, in the order in which they are trained: later ones depend on the records of earlier ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from math import sqrt
+from statistics import mean
+
+from transduce_paper.at_once import train_at_once
+from transduce_paper.experiments import Experiments
+from transduce_paper.intervals import half_width_of_mean
+from transduce_paper.run_records import Experiment, RunRecord
+from transduce_paper.table2.systems import (
+    TRIED,
+    UPDATES_BY_PAIRS,
+    Tried,
+    experiment_on_pairs,
+    system_experiment,
+    systems_at_scale,
+    tried_experiment,
+)
+from transduce_paper.table2.text import write_text
+from transduce_paper.training_curves import ValidationPoint
+
+__all__ = [
+    "N_SEEDS_OF_THE_BEST", "TRANSFORMER", "Trained", "is_recorded", "margin_of", "train_systems", "tries_of",
+]  # fmt: skip
+
+TRANSFORMER = "Transformer"
+N_SEEDS_OF_THE_BEST = 3  # of the Transformer, and of the other system that leads with seed 1; one at other scales
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """The runs of one system: by seed, the validations of the first, and at scale hours those on fewer pairs."""
+
+    records: Sequence[RunRecord]
+    curve: Sequence[ValidationPoint]
+    on_fewer: Mapping[int, RunRecord]
+
+    @property
+    def bleu(self) -> float:
+        """Mean BLEU over the seeds."""
+        return mean(record.bleu for record in self.records)
+
+    @property
+    def minutes(self) -> float:
+        """Minutes of training of seed 1, without its validations."""
+        return self.curve[-1].minutes if self.curve else self.records[0].minutes
+
+    @property
+    def flops_by_rule(self) -> float:
+        """Training FLOPs by the paper's rule: time times the sustained FLOP/s of the machine."""
+        return 60 * self.minutes * self.records[0].sustained_flops
+
+    @property
+    def flops_so_far(self) -> list[float]:
+        """FLOPs by count at each validation."""
+        record = self.records[0]
+        return [record.training_flops * point.tgt_tokens / record.tgt_tokens for point in self.curve]
+
+
+def train_systems(experiments: Experiments, *, jobs: int) -> dict[str, Trained]:
+    """Train every system, or read its records."""
+    if experiments.scale == "hours" and not is_recorded(experiments):
+        write_text(experiments)
+    for turn in _turns(experiments):
+        if jobs > 1:
+            train_at_once(experiments, turn, jobs=jobs)
+        for experiment in turn:
+            experiments.run(experiment)
+    return {
+        name: Trained(
+            [experiments.run(each) for each in _seeds_of(experiments, name)],
+            experiments.curve(_main(experiments, name)),
+            {n_pairs: experiments.run(_main(experiments, name, n_pairs=n_pairs)) for n_pairs in _amounts(experiments)},
+        )
+        for name in systems_at_scale(experiments.scale)
+    }
+
+
+def tries_of(experiments: Experiments) -> dict[str, dict[Tried, RunRecord]]:
+    """Return the records of the settings that each system was tried with; none at other scales than hours."""
+    if experiments.scale != "hours":
+        return {}
+    return {
+        name: {tried: experiments.run(tried_experiment(experiments, name, tried)) for tried in TRIED}
+        for name in systems_at_scale("hours")
+    }
+
+
+def is_recorded(experiments: Experiments) -> bool:
+    """Whether every run of the table has a record."""
+    return all(experiments.record_path(run).exists() for turn in _turns(experiments) for run in turn)
+
+
+def margin_of(systems: Mapping[str, Trained]) -> float | None:
+    """Return the half width of the 95 % interval of the difference of two means over seeds; None with one seed each.
+
+    Student's t with the variance pooled over the systems that have several seeds.
+    """
+    several = [[record.bleu for record in each.records] for each in systems.values() if len(each.records) > 1]
+    if not several:
+        return None
+    return half_width_of_mean(len(several[0]), several) * sqrt(2)
+
+
+def _turns(experiments: Experiments) -> Iterator[list[Experiment]]:
+    """Yield the runs in turns, each to be trained before the next: settings, seed 1, other seeds, fewer pairs."""
+    names = systems_at_scale(experiments.scale)
+    if experiments.scale == "hours":
+        yield [tried_experiment(experiments, name, tried) for name in names for tried in TRIED]
+    yield [_main(experiments, name) for name in names]
+    yield list(chain.from_iterable(_seeds_of(experiments, name)[1:] for name in names))
+    yield [_main(experiments, name, n_pairs=n_pairs) for n_pairs in _amounts(experiments) for name in names]
+
+
+def _seeds_of(experiments: Experiments, name: str) -> list[Experiment]:
+    """Return the runs of a system on all pairs: more than one of those that lead with seed 1."""
+    n_seeds = 1
+    if experiments.scale in ("cpu", "hours") and name in _leading(experiments):
+        n_seeds = N_SEEDS_OF_THE_BEST
+    return [_main(experiments, name, seed=seed) for seed in range(1, n_seeds + 1)]
+
+
+def _leading(experiments: Experiments) -> tuple[str, str]:
+    others = [name for name in systems_at_scale(experiments.scale) if name != TRANSFORMER]
+    return TRANSFORMER, max(others, key=lambda name: experiments.run(_main(experiments, name)).bleu)
+
+
+def _main(experiments: Experiments, name: str, *, seed: int = 1, n_pairs: int | None = None) -> Experiment:
+    """Return the run of a system; at scale hours with the best of its settings by dev perplexity."""
+    if experiments.scale != "hours":
+        return system_experiment(experiments, name, seed=seed)
+    tries = {tried: experiments.run(tried_experiment(experiments, name, tried)) for tried in TRIED}
+    best = min(tries, key=lambda tried: tries[tried].dev_perplexity)
+    return experiment_on_pairs(experiments, name, best, n_pairs=n_pairs, seed=seed)
+
+
+def _amounts(experiments: Experiments) -> list[int]:
+    """Return the numbers of pairs below all that systems are trained on."""
+    return [n for n in UPDATES_BY_PAIRS if n is not None] if experiments.scale == "hours" else []
