@@ -37,10 +37,11 @@ __all__ = ["NewRecipe", "new_recipe"]
 
 N_SAMPLED = 20_000  # pairs of the sample on which tokens are counted and updates timed
 FEW_EPOCHS = 5  # fewer cause a warning
-MIN_EPOCHS, MIN_UPDATES = 12.0, 3000  # a model that is too slow for these is not chosen, except the smallest
+MANY_PAIRS = 100_000  # fewer have smaller batches on CPUs: more updates in the same time (notebook/own-text.md)
+MIN_EPOCHS, MIN_UPDATES = 12.0, 6000  # a model that is too slow for these is not chosen, except the smallest
 # R-Drop takes twice the time, and its gain comes late: it is used where one of these lengths (updates, epochs) is left.
 # Measured in notebook/own-text.md.
-R_DROP, R_DROP_LENGTHS = 2.0, ((1000, 20.0), (3500, 12.0))
+R_DROP, R_DROP_LENGTHS = 2.0, ((2000, 20.0), (7000, 12.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +118,9 @@ def _plan_run(
     sample, n_sampled = _sample(text, folder, work_folder, n_train, vocab_size)
     is_gpu = device.type == "cuda"
     models = [model.with_vocabulary(vocab_size, vocab_size) for min_pairs, model in _MODELS if n_train >= min_pairs]
+    on_gpu, on_cpu = 16_384 if n_train > 200_000 else 4096, 2048 if n_train > MANY_PAIRS else 1024
     training = TrainingConfig(
-        max_tokens_per_batch=16_384 if is_gpu and n_train > 200_000 else 4096 if is_gpu else 2048,
+        max_tokens_per_batch=on_gpu if is_gpu else on_cpu,
         optimiser="muon",
         decay="linear",
         weight_decay=0.1,
