@@ -13,7 +13,7 @@ import typer
 
 from messages import says
 from transduce.errors import DataError
-from transduce_paper import ARTEFACTS, Experiments, Report, Scale, Stopped
+from transduce_paper import ARTEFACTS, LARGER, Experiments, Report, Request, Scale, Stopped
 from transduce_paper.cli import _with_larger_models, paper
 from transduce_paper.table3 import runs_of_table
 
@@ -43,7 +43,6 @@ def test_a_report_is_written_and_told(transduce: CommandLine, tmp_path: Path) ->
         (["table5"], ["'table5'"]),
         (["table1", "--scale", "big"], ["--scale", "test", "cpu", "hours", "gpu", "paper", "'big'"]),
         (["figure1", "--scale", "hours"], ["--scale hours", "table3", "'figure1'"]),
-        (["all", "--scale", "hours"], ["--scale hours", "table3", "'all'"]),
         (["all", "--scale", "paper"], ["--treebank"]),
         (["figure3", "--sentence", " "], ["--sentence"]),
         (["table3", "--row", "A-h2"], ["'A-h2'", "A-h32"]),
@@ -101,6 +100,22 @@ def test_all_goes_on_after_what_cannot_be_made(
     assert (tmp_path / "figure1.md").exists()
     monkeypatch.setattr("transduce_paper.ARTEFACTS", {"table2": stop, "figure1": succeed})
     assert says(transduce("paper", "all", "--out", tmp_path).err, "table2")
+
+
+def test_all_at_scale_hours_are_the_tables_of_larger_models(
+    transduce: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One command is the queue: it goes on with what has no record yet."""
+    made: list[str] = []
+
+    def make(name: str) -> Callable[[Experiments, Request], Report]:
+        return lambda experiments, _: made.append(f"{experiments.scale}/{name}") or Report(name, (), name=name)
+
+    monkeypatch.setattr("transduce_paper.ARTEFACTS", {name: make(name) for name in ("table1", *LARGER)})
+    outcome = transduce("paper", "all", "--scale", "hours", "--out", tmp_path)
+    assert outcome.code == 0, outcome.err
+    assert made == ["hours/table2", "hours/table3"]
+    assert {path.name for path in (tmp_path / "hours").iterdir()} == {"table2.md", "table3.md"}
 
 
 def test_its_options_are_known() -> None:
