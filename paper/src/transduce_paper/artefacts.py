@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from transduce_paper import table2, table3
+from transduce_paper import table2, table3, table4
 from transduce_paper.attention.figure3 import make_figure3
 from transduce_paper.attention.figure4 import make_figure4
 from transduce_paper.attention.figure5 import make_figure5
@@ -58,4 +58,5 @@ class Larger:
 LARGER: Mapping[str, Larger] = {
     "table2": Larger(("hours",), table2.is_recorded),
     "table3": Larger(("hours", "gpu"), table3.is_recorded),
+    "table4": Larger(("hours",), table4.is_recorded),
 }

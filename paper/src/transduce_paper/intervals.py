@@ -32,6 +32,10 @@ class Interval:
         """Whether the whole interval is above zero (True) or below it (False); None if it includes zero."""
         return None if abs(self.difference) <= self.half_width else self.difference > 0
 
+    def __neg__(self) -> Interval:
+        """Return the difference the other way round."""
+        return Interval(-self.difference, self.half_width)
+
     def is_within(self, bound: float) -> bool | None:
         """Whether the whole interval is between -bound and bound (True) or outside (False); None if it is neither.
 

@@ -53,9 +53,16 @@ SMALL_PARSER = ("model.n_encoder_layers=1", "model.n_decoder_layers=1", "data.su
 
 
 def parser_at_scale(name: str, scale: Scale) -> RunConfig:
-    """Return the run of a recipe; on a CPU with a quarter of its updates."""
+    """Return the run of a recipe; at scale cpu with a quarter of its updates, at scale hours with more validations."""
     base, settings = PARSERS[name]
     config = with_settings(preset(base), [*_COMMON, *settings])
+    n_updates = config.training.max_updates
+    if scale == "hours":
+        # Perplexity alone after each tenth of the run, for ``last_fall``; to parse each time could take as long as
+        # training.
+        return with_settings(
+            config, [f"training.validate_every_updates={n_updates // 10}", "training.validation_bleu=false"]
+        )
     if scale in ("gpu", "paper"):
         return config
-    return with_settings(config, [f"training.max_updates={config.training.max_updates // CPU_UPDATES_DIVISOR}"])
+    return with_settings(config, [f"training.max_updates={n_updates // CPU_UPDATES_DIVISOR}"])

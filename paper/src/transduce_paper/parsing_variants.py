@@ -1,7 +1,7 @@
-"""Parsing as section 6.3 and the paper's early version describe it: attention dropout, and semi-supervised training.
+"""What section 6.3 and the paper's early version say of parsing: attention dropout, more text, and recurrent parsers.
 
-Three parsers on GUM, each from two seeds: the supervised one of Table 4, the same with dropout of attention weights,
-and one that also reads the trees that the supervised parser of its seed gives to raw news sentences.
+Parsers on GUM: the supervised one of Table 4; the same with dropout of attention weights; one that also reads the trees
+that the supervised parser of its seed gives to raw news sentences; and, at scale hours, one of LSTMs.
 """
 
 from __future__ import annotations
@@ -22,21 +22,24 @@ from transduce.linearisation import ANY_TAG, ending_token
 from transduce.recipes import with_settings
 from transduce.text import treebank_words
 from transduce.trees import escape_brackets, sentence_of_words
-from transduce_paper.experiments import Experiments, Stopped
+from transduce_paper.experiments import Experiments, Scale, Stopped
 from transduce_paper.intervals import NO_CELLS, Interval, interval_of_difference
 from transduce_paper.parsers import SMALL_PARSER, parser_at_scale
-from transduce_paper.report import Cell, Claim, Section, Table, agreement
-from transduce_paper.run_records import Experiment, RunRecord, machines
+from transduce_paper.report import Cell, Claim, Section, Table, Verdict, agreement
+from transduce_paper.run_records import CONVERGED, Experiment, RunRecord, machines
+from transduce_paper.sizes import model_description
+from transduce_paper.table2.systems import as_large_as_the_transformer
 
-__all__ = ["make_parsing_variants", "raw_sentences", "variant_experiment"]
+__all__ = ["make_parsing_variants", "raw_sentences", "variant_experiment", "variant_experiments"]
 
-Variant = Literal["supervised", "attention-dropout", "semi-supervised"]
+Variant = Literal["supervised", "attention-dropout", "semi-supervised", "recurrent"]
 VARIANTS: Mapping[Variant, str] = {
     "supervised": "supervised",
     "attention-dropout": "attention dropout",
     "semi-supervised": "semi-supervised",
+    "recurrent": "recurrent",
 }
-SEEDS = (1, 2)
+N_SEEDS: Mapping[Scale, int] = {"test": 2, "cpu": 2, "hours": 4}  # none at other scales
 SCORED: tuple[Split, ...] = ("dev", "test")
 P_DROP_ATTENTION = 0.2
 PARSED_WEIGHT = 0.5  # of the parsed sentences; that of the treebank is 1
@@ -49,8 +52,16 @@ above. *Attention dropout*: a fraction of {p_drop_attention:g} of the attention 
 5.4 of the paper's early version; neither it nor section 6.3 gives the rate). *Semi-supervised*: the supervised parser
 of the same seed parses {n_sentences:,} English sentences of {corpus} ({min_words} to {max_words} words), and a new
 parser reads {weight:g} of these trees for each reading of the treebank. The paper adds 17 million sentences parsed by
-other parsers to 40,000 of the WSJ. Differences are from the supervised parser's mean; ± is half of their 95 %
-interval, by Student's t and the standard deviation pooled over the pairs of seeds ({freedom} degrees of freedom)."""
+other parsers to 40,000 of the WSJ."""
+ABOUT_RECURRENT = """\
+*Recurrent*: LSTMs with additive attention, the GNMT-like system of Table 2, with {size} for about the FLOPs per token
+of the supervised parser. It has no heads, layer norms and positions, so it does not see how many words it has written.
+Text, tokenizer, search, updates and learning rates are those of the Transformer, which may not be the best for it; Muon
+leaves the matrices of LSTMs to Adam."""
+ABOUT_DIFFERENCES = """\
+Differences are from the supervised parser's mean; ± is half of their 95 % interval, by Student's t and the standard
+deviation pooled over the parsers ({freedom} degrees of freedom). Trained to the end, so that dev perplexity falls by
+less than {converged:g} % over the last tenth of the updates: {trained}."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,15 +76,40 @@ NEWS, FEW = Raw("newstest", 10_000), Raw(BUILT_IN, 20)
 
 
 def make_parsing_variants(experiments: Experiments) -> list[Section]:
-    """Train the three parsers from two seeds each, or read their records; no section above the scale of a CPU."""
-    if experiments.scale in ("gpu", "paper"):
+    """Train the parsers from all seeds, or read their records; no section at scales gpu and paper."""
+    if experiments.scale not in N_SEEDS:
         return []
     raw = experiments.pick(NEWS, test=FEW)
-    records = {variant: [_run(experiments, variant, seed, raw) for seed in SEEDS] for variant in VARIANTS}
+    runs = variant_experiments(experiments)
+    records = {variant: [_run(experiments, variant, each, raw) for each in runs[variant]] for variant in runs}
     intervals = {split: _intervals(records, split) for split in SCORED}
+    title = "Attention dropout, semi-supervised training and a recurrent parser"
+    return [
+        Section(
+            title if "recurrent" in records else "Attention dropout and semi-supervised training",
+            (_about(records, raw), _table(records, intervals)),
+            _finding(records, intervals),
+            claims=_claims(records, intervals),
+        )
+    ]
+
+
+def variant_experiments(experiments: Experiments) -> dict[Variant, list[Experiment]]:
+    """Return the runs of each variant that a scale has, by seed."""
+    n_seeds = N_SEEDS.get(experiments.scale, 0)
+    variants = [each for each in VARIANTS if each != "recurrent" or experiments.scale != "cpu"]
+    return {
+        variant: [variant_experiment(experiments, variant, seed) for seed in range(1, n_seeds + 1)]
+        for variant in variants
+    }
+
+
+def _about(records: Mapping[Variant, Sequence[RunRecord]], raw: Raw) -> str:
+    """Describe the parsers and how they are compared."""
     all_records = [record for of_variant in records.values() for record in of_variant]
+    n_seeds = len(records["supervised"])
     about = ABOUT.format(
-        seeds=" and ".join(map(str, SEEDS)),
+        seeds=f"1 {'and' if n_seeds == 2 else 'to'} {n_seeds}",
         updates=all_records[0].updates,
         machines=machines(all_records),
         p_drop_attention=P_DROP_ATTENTION,
@@ -82,16 +118,15 @@ def make_parsing_variants(experiments: Experiments) -> list[Section]:
         min_words=MIN_WORDS,
         max_words=MAX_WORDS,
         weight=PARSED_WEIGHT,
-        freedom=sum(len(of_variant) - 1 for of_variant in records.values()),
     )
-    return [
-        Section(
-            "Attention dropout and semi-supervised training",
-            (about, _table(records, intervals)),
-            _finding(records, intervals),
-            claims=_claims(records, intervals),
-        )
-    ]
+    if "recurrent" in records:
+        about += " " + ABOUT_RECURRENT.format(size=model_description(records["recurrent"][0].config["model"]))
+    differences = ABOUT_DIFFERENCES.format(
+        freedom=len(all_records) - len(records),
+        converged=100 * CONVERGED,
+        trained=", ".join(f"{VARIANTS[each]} {_n_trained(records[each])} of {n_seeds}" for each in records),
+    )
+    return f"{about}\n\n{differences}"
 
 
 def raw_sentences(raw: Raw, data_folder: Path | None) -> Iterator[str]:
@@ -111,10 +146,9 @@ def raw_sentences(raw: Raw, data_folder: Path | None) -> Iterator[str]:
             return
 
 
-def _run(experiments: Experiments, variant: Variant, seed: int, raw: Raw) -> RunRecord:
-    experiment = variant_experiment(experiments, variant, seed)
+def _run(experiments: Experiments, variant: Variant, experiment: Experiment, raw: Raw) -> RunRecord:
     if variant == "semi-supervised" and not experiments.record_path(experiment).exists():
-        supervised = variant_experiment(experiments, "supervised", seed)
+        supervised = variant_experiment(experiments, "supervised", experiment.config.training.seed)
         path = _path_of_parsed(experiments, supervised)
         if not path.exists():
             _parse_raw(experiments, supervised, raw, path)
@@ -124,19 +158,21 @@ def _run(experiments: Experiments, variant: Variant, seed: int, raw: Raw) -> Run
 def variant_experiment(experiments: Experiments, variant: Variant, seed: int) -> Experiment:
     """Return the run of a variant with a seed."""
     config = with_settings(parser_at_scale("gum", experiments.scale), [f"training.seed={seed}"])
+    experiment = experiments.experiment(f"parsing-{variant}-seed{seed}", config, test=SMALL_PARSER)
+    config = experiment.config
     match variant:
         case "supervised":
-            settings = []
+            pass
         case "attention-dropout":
-            settings = [f"model.p_drop_attention={P_DROP_ATTENTION}"]
+            config = with_settings(config, [f"model.p_drop_attention={P_DROP_ATTENTION}"])
         case "semi-supervised":
             supervised = variant_experiment(experiments, "supervised", seed)
-            settings = [
-                f"data.corpus={{{supervised.config.data.corpus}=1.0, {OWN_FILES}={PARSED_WEIGHT}}}",
-                f"data.train_trees={json.dumps(str(_path_of_parsed(experiments, supervised)))}",
-            ]
-    experiment = experiments.experiment(f"parsing-{variant}-seed{seed}", config, test=SMALL_PARSER)
-    return replace(experiment, config=with_settings(experiment.config, settings))
+            corpora = f"{{{config.data.corpus}=1.0, {OWN_FILES}={PARSED_WEIGHT}}}"
+            trees = json.dumps(str(_path_of_parsed(experiments, supervised)))
+            config = with_settings(config, [f"data.corpus={corpora}", f"data.train_trees={trees}"])
+        case "recurrent":
+            config = as_large_as_the_transformer(with_settings(config, ["model.system=recurrent"]), config)
+    return replace(experiment, config=config)
 
 
 def _path_of_parsed(experiments: Experiments, supervised: Experiment) -> Path:
@@ -197,17 +233,20 @@ def _finding(records: Mapping[Variant, Sequence[RunRecord]], intervals: Interval
     """Say what each variant changes in F1 on the test trees."""
     on_test = intervals["test"]
     text = records["supervised"][0].test_text
+    recurrent = f", LSTMs instead of the Transformer by {on_test['recurrent']}" if "recurrent" in on_test else ""
     return (
         f"On {text}, attention dropout changes F1 by {on_test['attention-dropout']}, semi-supervised training by"
-        f" {on_test['semi-supervised']}."
+        f" {on_test['semi-supervised']}{recurrent}."
     )
 
 
 def _table(records: Mapping[Variant, Sequence[RunRecord]], intervals: Intervals) -> Table:
+    n_seeds = len(records["supervised"])
     columns = [
         "parser",
+        "million parameters",
         "minutes",
-        *(f"{split} F1, seed {seed}" for split in SCORED for seed in SEEDS),
+        *(f"{split} F1, seed {seed}" for split in SCORED for seed in range(1, 1 + n_seeds)),
         *(name for split in SCORED for name in (f"{split} F1, difference", f"±, {split}")),
     ]
     rows: list[tuple[Cell, ...]] = []
@@ -216,6 +255,7 @@ def _table(records: Mapping[Variant, Sequence[RunRecord]], intervals: Intervals)
         rows.append(
             (
                 VARIANTS[variant],
+                of_variant[0].parameters / 1e6,
                 mean(record.minutes for record in of_variant),
                 *(f1 for split in SCORED for f1 in _f1(of_variant, split)),
                 *(cell for each in differences for cell in (each.cells if each else NO_CELLS)),
@@ -226,23 +266,44 @@ def _table(records: Mapping[Variant, Sequence[RunRecord]], intervals: Intervals)
 
 
 def _claims(records: Mapping[Variant, Sequence[RunRecord]], intervals: Intervals) -> tuple[Claim, ...]:
-    """Return the sentence of the early version on attention dropout, and two rows of Table 4."""
-    on_test = intervals["test"]
-    text = records["supervised"][0].test_text
-    is_trained = all(record.is_trained_to_the_end for of_variant in records.values() for record in of_variant)
-    return (
+    """Return the sentence of the early version on attention dropout, and pairs of rows of Table 4."""
+    gains = intervals["test"]
+    on_text = f"F1 on {records['supervised'][0].test_text}"
+    seeds = f"({len(records['supervised'])} seeds each)"
+
+    def verdict(variant: Variant, gain: Interval) -> Verdict:
+        n_trained = _n_trained(records["supervised"]) + _n_trained(records[variant])
+        is_trained = n_trained == len(records["supervised"]) + len(records[variant])
+        return agreement(gain.is_above_zero, is_trained=is_trained)
+
+    claims = [
         Claim(
             "In addition to residual dropout, we found attention dropout to be beneficial for our parsing experiments",
             "section 5.4, early version",
-            agreement(on_test["attention-dropout"].is_above_zero, is_trained=is_trained),
-            f"A rate of {P_DROP_ATTENTION:g} changes F1 on {text} by {on_test['attention-dropout']}"
-            f" ({len(SEEDS)} seeds each).",
+            verdict("attention-dropout", gains["attention-dropout"]),
+            f"A rate of {P_DROP_ATTENTION:g} changes {on_text} by {gains['attention-dropout']} {seeds}.",
         ),
         Claim(
             "Transformer (4 layers): WSJ only, discriminative 91.3; semi-supervised 92.7",
             "Table 4",
-            agreement(on_test["semi-supervised"].is_above_zero, is_trained=is_trained),
-            f"Automatic trees of news besides GUM change F1 on {text} by {on_test['semi-supervised']}"
-            f" ({len(SEEDS)} seeds each).",
+            verdict("semi-supervised", gains["semi-supervised"]),
+            f"Automatic trees of news besides GUM change {on_text} by {gains['semi-supervised']} {seeds}.",
         ),
-    )
+    ]
+    if "recurrent" in gains:
+        gain = -gains["recurrent"]
+        claims.append(
+            Claim(
+                "WSJ only, discriminative: Vinyals & Kaiser et al. (2014) 88.3; Transformer (4 layers) 91.3",
+                "Table 4; section 6.3 on RNN sequence-to-sequence models in small-data regimes",
+                verdict("recurrent", gain),
+                f"The Transformer instead of LSTMs with attention and about its FLOPs per token changes {on_text} by"
+                f" {gain} {seeds}.",
+            )
+        )
+    return tuple(claims)
+
+
+def _n_trained(records: Sequence[RunRecord]) -> int:
+    """Return the number of runs that are trained to the end."""
+    return sum(record.is_trained_to_the_end for record in records)
