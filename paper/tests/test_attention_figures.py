@@ -67,7 +67,7 @@ from transduce_paper.attention.word_attention import (
     untrained,
 )
 from transduce_paper.run_records import RunRecord
-from transduce_paper.table3_rows import row_at_scale
+from transduce_paper.table3.rows import row_at_scale
 
 N_LAYERS, N_HEADS = 2, 3
 

@@ -13,8 +13,8 @@ from transduce_paper.report import Claim, agreement
 from transduce_paper.run_records import RunRecord
 from transduce_paper.table2.papers_table import capacities_table, claims_of_the_paper, flops_by_rule
 from transduce_paper.table3 import _effects
-from transduce_paper.table3_claims import TESTED_BY, claims_on_rows, deciding_rows
-from transduce_paper.table3_rows import row_records
+from transduce_paper.table3.claims import TESTED_BY, claims_on_rows, deciding_rows
+from transduce_paper.table3.rows import row_records
 
 COMMITTED = Path(__file__).parents[2] / "paper" / "reports"
 

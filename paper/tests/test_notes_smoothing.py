@@ -18,7 +18,7 @@ from transduce_paper import Experiments, Request, RunRecord, Scale, Table, notes
 from transduce_paper.notes import make_notes
 from transduce_paper.notes.smoothing import EPSILONS, best_logits, make_smoothing
 from transduce_paper.report import Section
-from transduce_paper.table3_rows import row_experiment
+from transduce_paper.table3.rows import row_experiment
 
 
 def test_the_worked_example_of_the_notes() -> None:

@@ -23,9 +23,9 @@ from transduce_paper.intervals import Interval, interval_of_difference
 from transduce_paper.printed import PRINTED
 from transduce_paper.run_records import RunRecord
 from transduce_paper.table3 import _caption, _margins, vocabularies_that_fit
-from transduce_paper.table3_dropout import dropout_experiments, dropout_table
-from transduce_paper.table3_effects import bleu_of, change_of, effect_on_perplexity, half_way, perplexity_of, verdict
-from transduce_paper.table3_rows import N_SEEDS, row_at_scale, row_records
+from transduce_paper.table3.dropout import dropout_experiments, dropout_table
+from transduce_paper.table3.effects import bleu_of, change_of, effect_on_perplexity, half_way, perplexity_of, verdict
+from transduce_paper.table3.rows import N_SEEDS, row_at_scale, row_records
 from transduce_paper.training_curves import ValidationPoint
 
 COMMITTED = Path(__file__).parents[1] / "reports"

@@ -13,9 +13,9 @@ from messages import naming
 from transduce.errors import ConfigError, DataError
 from transduce.recipes import RECIPES, read_recipe
 from transduce_paper import ARTEFACTS, Experiments, Request, RunRecord, write_report
-from transduce_paper.parsers import parser_at_scale
 from transduce_paper.printed import PRINTED
 from transduce_paper.table4 import printed_and_ours
+from transduce_paper.table4.parsers import parser_at_scale
 
 
 def test_short_report(table4_folder: Path, tmp_path: Path) -> None:

@@ -190,7 +190,7 @@ def _with_larger_models(made: dict[str, Report], records: Path, work: Path) -> d
 
 def _require_table3_rows(name: str, rows: tuple[str, ...]) -> None:
     """Raise ConfigError for --row with another table or figure, or for an unknown row."""
-    from transduce_paper.table3_rows import require_rows
+    from transduce_paper.table3.rows import require_rows
 
     if name != "table3":
         raise ConfigError(f"--row {quoted(rows[0])} selects a row of table3, got it with {quoted(name)}")

@@ -27,7 +27,7 @@ from transduce_paper.report import Cell, Claim, Report, Table, agreement, how_to
 from transduce_paper.request import Request
 from transduce_paper.run_records import Experiment, RunRecord, machines
 from transduce_paper.sizes import size_description
-from transduce_paper.table3_rows import row_at_scale
+from transduce_paper.table3.rows import row_at_scale
 
 __all__ = [
     "Cost",

@@ -21,7 +21,7 @@ from transduce_paper.machine import machine_description
 from transduce_paper.measurement_cache import MeasuredArrays
 from transduce_paper.request import Request
 from transduce_paper.run_records import Experiment, RunRecord
-from transduce_paper.table3_rows import row_experiment
+from transduce_paper.table3.rows import row_experiment
 
 __all__ = ["attention_experiment", "shown_model"]
 

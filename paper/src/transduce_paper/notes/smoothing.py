@@ -30,7 +30,7 @@ from transduce_paper.printed import PRINTED
 from transduce_paper.report import Cell, Claim, Section, Table, agreement, picture
 from transduce_paper.run_records import RunRecord
 from transduce_paper.sizes import size_description
-from transduce_paper.table3_rows import row_at_scale, row_experiment
+from transduce_paper.table3.rows import row_at_scale, row_experiment
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -26,7 +26,7 @@ from transduce_paper.table2.training import (
     train_systems,
     tries_of,
 )
-from transduce_paper.table3_rows import learning_rate_description, row_at_scale
+from transduce_paper.table3.rows import learning_rate_description, row_at_scale
 
 __all__ = ["is_recorded", "make_table2"]
 

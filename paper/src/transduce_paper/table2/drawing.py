@@ -12,7 +12,7 @@ from transduce_paper.sizes import size_description
 from transduce_paper.table2.systems import SYSTEMS
 from transduce_paper.table2.text import size_of
 from transduce_paper.table2.training import TRANSFORMER, Trained
-from transduce_paper.table3_rows import row_at_scale
+from transduce_paper.table3.rows import row_at_scale
 from transduce_paper.table_plots import FlopsPoint, draw_bleu_over_flops
 
 __all__ = ["draw_amounts", "draw_courses", "draw_flops"]

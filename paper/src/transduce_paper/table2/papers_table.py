@@ -5,7 +5,7 @@ from __future__ import annotations
 from transduce.model import cost_of
 from transduce_paper.printed import PRINTED, Training
 from transduce_paper.report import Cell, Claim, Table, agreement
-from transduce_paper.table3_rows import row_at_scale
+from transduce_paper.table3.rows import row_at_scale
 
 __all__ = ["capacities_table", "claims_of_the_paper", "flops_by_rule", "printed_table"]
 

@@ -13,7 +13,7 @@ from transduce.recipes import TABLE_3, with_settings
 from transduce_paper.experiments import Experiments, Scale
 from transduce_paper.run_records import Experiment
 from transduce_paper.table2.text import text_settings
-from transduce_paper.table3_rows import row_at_scale
+from transduce_paper.table3.rows import row_at_scale
 
 __all__ = [
     "SYSTEMS",

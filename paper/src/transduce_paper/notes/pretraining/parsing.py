@@ -9,9 +9,9 @@ from transduce.config import Split
 from transduce.recipes import preset, with_settings
 from transduce_paper.experiments import Experiments
 from transduce_paper.intervals import NO_CELLS, Interval, interval_of_difference
-from transduce_paper.parsers import parser_at_scale
 from transduce_paper.report import Cell, Section, Table
 from transduce_paper.run_records import Experiment, RunRecord, machines
+from transduce_paper.table4.parsers import parser_at_scale
 
 __all__ = ["encoder_experiment", "parser_experiment", "study_parsing"]
 

@@ -16,7 +16,8 @@ from transduce.linearisation import PUNCTUATION_TAGS
 from transduce.model import cost_of
 from transduce.recipes import RECIPES, read_recipe
 from transduce_paper import ARTEFACTS, Experiments, Request, Stopped
-from transduce_paper.parsing_variants import (
+from transduce_paper.report import Section
+from transduce_paper.table4.variants import (
     FEW,
     VARIANTS,
     make_parsing_variants,
@@ -24,7 +25,6 @@ from transduce_paper.parsing_variants import (
     variant_experiment,
     variant_experiments,
 )
-from transduce_paper.report import Section
 
 pytest.importorskip("nltk")
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence, Set
 
 from transduce_paper.intervals import NEARLY_IDENTICAL
 from transduce_paper.report import Claim, Verdict, agreement
-from transduce_paper.table3_effects import Rows, bleu_of, change_of, effect_on_perplexity, mean_of, perplexity_of
+from transduce_paper.table3.effects import Rows, bleu_of, change_of, effect_on_perplexity, mean_of, perplexity_of
 
 __all__ = ["TESTED_BY", "claims_on_rows", "deciding_rows"]
 

@@ -21,9 +21,9 @@ from transduce_paper.report import (
 from transduce_paper.request import Request
 from transduce_paper.run_records import Experiment, RunRecord, machines
 from transduce_paper.sizes import size_description
-from transduce_paper.table3_claims import claims_on_rows, deciding_rows
-from transduce_paper.table3_dropout import dropout_by_pairs, dropout_experiments, dropout_table
-from transduce_paper.table3_effects import (
+from transduce_paper.table3.claims import claims_on_rows, deciding_rows
+from transduce_paper.table3.dropout import dropout_by_pairs, dropout_experiments, dropout_table
+from transduce_paper.table3.effects import (
     NEGLIGIBLE_BLEU,
     NEGLIGIBLE_PPL,
     Rows,
@@ -35,7 +35,7 @@ from transduce_paper.table3_effects import (
     mean_of,
     perplexity_of,
 )
-from transduce_paper.table3_rows import (
+from transduce_paper.table3.rows import (
     ROWS,
     about_training,
     learning_rate_description,

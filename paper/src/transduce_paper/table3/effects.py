@@ -8,7 +8,7 @@ from statistics import mean
 
 from transduce_paper.intervals import Interval, interval_of_difference
 from transduce_paper.run_records import RunRecord
-from transduce_paper.table3_rows import ROWS
+from transduce_paper.table3.rows import ROWS
 from transduce_paper.training_curves import ValidationPoint
 
 __all__ = [

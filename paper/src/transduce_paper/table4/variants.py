@@ -24,11 +24,11 @@ from transduce.text import treebank_words
 from transduce.trees import escape_brackets, sentence_of_words
 from transduce_paper.experiments import Experiments, Scale, Stopped
 from transduce_paper.intervals import NO_CELLS, Interval, interval_of_difference
-from transduce_paper.parsers import SMALL_PARSER, parser_at_scale
 from transduce_paper.report import Cell, Claim, Section, Table, Verdict, agreement
 from transduce_paper.run_records import CONVERGED, Experiment, RunRecord, machines
 from transduce_paper.sizes import model_description
 from transduce_paper.table2.systems import as_large_as_the_transformer
+from transduce_paper.table4.parsers import SMALL_PARSER, parser_at_scale
 
 __all__ = ["make_parsing_variants", "raw_sentences", "variant_experiment", "variant_experiments"]
 

@@ -12,13 +12,13 @@ from transduce.corpora import WSJ
 from transduce.errors import ConfigError
 from transduce.recipes import with_settings
 from transduce_paper.experiments import Experiments
-from transduce_paper.parsers import SMALL_PARSER, parser_at_scale
-from transduce_paper.parsing_variants import make_parsing_variants, variant_experiment, variant_experiments
 from transduce_paper.printed import PRINTED
 from transduce_paper.report import Cell, Report, Table, how_to_reproduce, picture
 from transduce_paper.request import Request
 from transduce_paper.run_records import Experiment, RunRecord, machines
 from transduce_paper.sizes import corpus_description, model_description, size_description
+from transduce_paper.table4.parsers import SMALL_PARSER, parser_at_scale
+from transduce_paper.table4.variants import make_parsing_variants, variant_experiment, variant_experiments
 from transduce_paper.table_plots import BarGroup, draw_f1
 
 __all__ = ["is_recorded", "make_table4", "printed_and_ours"]

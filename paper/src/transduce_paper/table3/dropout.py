@@ -8,8 +8,8 @@ from transduce.recipes import with_settings
 from transduce_paper.experiments import Experiments
 from transduce_paper.report import Cell, Table
 from transduce_paper.run_records import Experiment, RunRecord
-from transduce_paper.table3_effects import Rows, bleu_of, mean_of, perplexity_of
-from transduce_paper.table3_rows import row_at_scale
+from transduce_paper.table3.effects import Rows, bleu_of, mean_of, perplexity_of
+from transduce_paper.table3.rows import row_at_scale
 
 __all__ = ["dropout_by_pairs", "dropout_experiments", "dropout_table"]
 
