@@ -32,7 +32,7 @@ N_TIMES_TABLE_3 = N_VALIDATIONS = 6
 N_VALIDATIONS_AT_HOURS_SCALE = 10
 AT_HOURS_SCALE = (
     "model.d_model=256", "model.d_ff=1024", "model.d_k=32", "model.d_v=32", "data.vocab_size=8000",
-    "training.max_tokens_per_batch=2048", "training.averaging=best",
+    "training.max_tokens_per_batch=2048", "training.averaging=best", "training.validation_sentences=200",
 )  # fmt: skip
 
 
@@ -105,6 +105,7 @@ def system_experiment(experiments: Experiments, name: str, *, seed: int = 1) -> 
 def tried_experiment(experiments: Experiments, name: str, tried: Tried) -> Experiment:
     """Return the short run by which settings of a system are chosen, at scale hours."""
     config = _at_hours_scale(experiments, name, tried, n_pairs=N_TRIED_PAIRS, n_updates=N_TRIED_UPDATES)
+    config = with_settings(config, ["training.validation_bleu=false", "search.beam_size=1"])  # perplexity decides
     return experiments.experiment(f"table2-{SYSTEMS[name].slug}-tried{1 + TRIED.index(tried)}", config)
 
 
