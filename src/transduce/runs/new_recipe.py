@@ -39,9 +39,9 @@ N_SAMPLED = 20_000  # pairs of the sample on which tokens are counted and update
 FEW_EPOCHS = 5  # fewer cause a warning
 MANY_PAIRS = 100_000  # fewer have smaller batches on CPUs: more updates in the same time (notebook/own-text.md)
 MIN_EPOCHS, MIN_UPDATES = 12.0, 6000  # a model that is too slow for these is not chosen, except the smallest
-# R-Drop takes twice the time, and its gain comes late: it is used where one of these lengths (updates, epochs) is left.
+# R-Drop takes twice the time, and its gain comes late: it is used where so many updates and epochs are left with it.
 # Measured in notebook/own-text.md.
-R_DROP, R_DROP_LENGTHS = 2.0, ((2000, 20.0), (7000, 12.0))
+R_DROP, R_DROP_UPDATES, R_DROP_EPOCHS = 2.0, 2000, 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +142,7 @@ def _plan_run(
     min_updates = max(MIN_UPDATES, MIN_EPOCHS * n_batches)
     best = max(index for index, n_updates in enumerate(n_updates_of) if index == 0 or n_updates >= min_updates)
     run, seconds = runs[best], seconds if best == 0 else seconds_per_update(runs[best], sample, device)
-    enough = min(max(n_updates, n_epochs * n_batches) for n_updates, n_epochs in R_DROP_LENGTHS)
-    if UPDATE_TIME_FRACTION * 60 * minutes / seconds >= 2 * enough:
+    if UPDATE_TIME_FRACTION * 60 * minutes / seconds >= 2 * max(R_DROP_UPDATES, R_DROP_EPOCHS * n_batches):
         run = run.model_copy(update={"training": training.model_copy(update={"r_drop": R_DROP})})
         seconds = seconds_per_update(run, sample, device)
     n_updates = max(20, int(UPDATE_TIME_FRACTION * 60 * minutes / seconds))
