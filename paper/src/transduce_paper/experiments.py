@@ -47,7 +47,7 @@ from transduce_paper.training_curves import ValidationPoint, last_fall, validati
 __all__ = ["SCALES", "Experiments", "Follower", "Scale", "Stopped"]
 
 # test: cpu shortened to seconds, its numbers mean nothing; cpu: small models in minutes; hours: larger ones of
-# Table 3, trained longer; gpu: larger still, on a GPU; paper: its own runs.
+# Tables 2 to 4, trained longer; gpu: larger still, on a GPU; paper: its own runs.
 Scale = Literal["test", "cpu", "hours", "gpu", "paper"]
 SCALES: tuple[Scale, ...] = get_args(Scale)
 MeasuredT = TypeVar("MeasuredT")

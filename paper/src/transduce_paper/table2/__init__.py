@@ -182,19 +182,19 @@ def _details(experiments: Experiments, systems: Mapping[str, Trained]) -> str:
     training, data, search = (record.config[table] for table in ("training", "data", "search"))
     corpora = data["corpus"] if isinstance(data["corpus"], str) else ", ".join(data["corpus"])
     text, scores = record.test_text or record.dev_text, record.test_scores or record.dev_scores
-    of_own = experiments.scale == "hours"
-    rates = training if not of_own else {**training, "lr_factor": 1}
+    has_own_settings = experiments.scale == "hours"
+    rates = training if not has_own_settings else {**training, "lr_factor": 1}
     return "\n".join(
         (
             "## Details\n",
             "- Systems: baselines modelled on the paper's, not those systems themselves. The number of layers of"
             " each is chosen for about the Transformer's FLOPs; of 8 experts, each half as wide, two are active.",
-            f"- Training: the same text ({about_text(experiments) if of_own else corpora}, {data['direction']}),"
+            f"- Training: the same text ({about_text(experiments) if has_own_settings else corpora}, {data['direction']}),"
             f" tokenizer, search and {record.updates:,} updates ({training['warmup_steps']:,} of"
             f" warm-up{learning_rate_description(rates)}), {training['precision']}."
             + (
                 " Each system has the best of the settings below."
-                if of_own
+                if has_own_settings
                 else " All are trained like the Transformer (section 5.3), which may not be the best for the others."
             ),
             f"- BLEU on {text}: `{scores['sacrebleu']['signature']}`. Tokenised BLEU with compounds split, like the"
