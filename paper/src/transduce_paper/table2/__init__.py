@@ -189,8 +189,8 @@ def _details(experiments: Experiments, systems: Mapping[str, Trained]) -> str:
             "## Details\n",
             "- Systems: baselines modelled on the paper's, not those systems themselves. The number of layers of"
             " each is chosen for about the Transformer's FLOPs; of 8 experts, each half as wide, two are active.",
-            f"- Training: the same text ({about_text(experiments) if has_own_settings else corpora}, {data['direction']}),"
-            f" tokenizer, search and {record.updates:,} updates ({training['warmup_steps']:,} of"
+            f"- Training: the same text ({about_text(experiments) if has_own_settings else corpora},"
+            f" {data['direction']}), tokenizer, search and {record.updates:,} updates ({training['warmup_steps']:,} of"
             f" warm-up{learning_rate_description(rates)}), {training['precision']}."
             + (
                 " Each system has the best of the settings below."
