@@ -224,13 +224,14 @@ def test_requests_at_once_with_glossaries_that_come_and_go(client: TestClient) -
 
 
 def test_a_glossary_may_go_while_a_request_waits(client: TestClient) -> None:
-    served, may_go_on = client.app_state.models[0], threading.Event()  # type: ignore[attr-defined]
+    served, has_begun, may_go_on = client.app_state.models[0], threading.Event(), threading.Event()  # type: ignore[attr-defined]
     id = made(client, "dog\tHund\ncat\tKatze")
     with ThreadPoolExecutor(2) as pool:
-        busy = pool.submit(served.compute.run, lambda: may_go_on.wait(60), urgency=Urgency.BRIEF)
+        busy = pool.submit(served.compute.run, lambda: has_begun.set() or may_go_on.wait(60), urgency=Urgency.BRIEF)
+        assert has_begun.wait(60)
         asked_for = pool.submit(translations, client, glossary_id=id)
         give_up = time.monotonic() + 60
-        while not served.n_waiting and not asked_for.done():
+        while not served.compute.n_waiting and not asked_for.done():
             assert time.monotonic() < give_up
             time.sleep(0.005)
         assert client.delete(f"/v2/glossaries/{id}").status_code == 204

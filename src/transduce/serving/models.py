@@ -134,11 +134,6 @@ class Served(Generic[ModelT, JobT]):
             for future in futures:
                 future.cancel()
 
-    @property
-    def n_waiting(self) -> int:
-        """The number of waiting jobs."""
-        return self._batcher.n_waiting
-
     def has_changed(self) -> bool:
         """Return whether the folder holds another model than the one that was read."""
         return _stamp(self.folder) not in (self._stamp, None)
