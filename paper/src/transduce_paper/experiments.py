@@ -268,6 +268,7 @@ class Experiments:
             raise Stopped
         record = self._scored(experiment, folder, result, flops)
         write_json(self.record_path(experiment), {"format": len(RECORD_MIGRATIONS), **asdict(record)})
+        self.curve(experiment)  # kept beside the record, so that no report needs the run folder
         shutil.rmtree(folder / CHECKPOINTS)  # the model folder stays
         return record
 
