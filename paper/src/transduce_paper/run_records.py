@@ -19,8 +19,8 @@ from transduce.errors import ConfigError, DataError
 from transduce.files import migrated, read_json
 
 __all__ = [
-    "CONVERGED", "PATHS", "RECORD_MIGRATIONS", "Experiment", "RunRecord", "machines", "name_of", "read_record",
-    "without_paths",
+    "CONVERGED", "PATHS", "RECORD_MIGRATIONS", "Experiment", "RunRecord", "is_settled", "machines", "name_of",
+    "read_record", "without_paths",
 ]  # fmt: skip
 
 # A run has converged if its dev perplexity fell by less than this share over the last tenth of its updates.
@@ -130,6 +130,14 @@ def read_record(path: Path, experiment: Experiment, *, run_folder: Path) -> RunR
                     f" again, delete that file and {run_folder}"
                 )
     return replace(record, config=config)
+
+
+def is_settled(worse: Iterable[RunRecord]) -> bool:
+    """Return whether further training could not turn a comparison: the worse models are trained to the end.
+
+    The better ones need not be, since they can only gain.
+    """
+    return all(record.is_trained_to_the_end for record in worse)
 
 
 def machines(records: Iterable[RunRecord]) -> str:

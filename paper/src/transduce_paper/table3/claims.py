@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
+from functools import partial
 
 from transduce_paper.intervals import NEARLY_IDENTICAL
 from transduce_paper.report import Claim, Verdict, agreement
+from transduce_paper.run_records import is_settled
 from transduce_paper.table3.effects import Rows, bleu_of, change_of, effect_on_perplexity, mean_of, perplexity_of
 
 __all__ = ["TESTED_BY", "claims_on_rows", "deciding_rows"]
@@ -38,16 +40,10 @@ def claims_on_rows(rows: Rows, deciding: Set[str]) -> tuple[Claim, ...]:
 def deciding_rows(rows: Rows) -> set[str]:
     """Return the rows whose comparison with base further training would not turn.
 
-    Both are trained to the end; or the one that is not is better already, and can only gain.
+    Of the two, the one with the higher perplexity is trained to the end.
     """
-    perplexities = {name: mean_of(perplexity_of, runs) for name, runs in rows.items()}
-    trained = {name for name, runs in rows.items() if all(run.is_trained_to_the_end for run in runs)}
-    return {
-        name
-        for name, perplexity in perplexities.items()
-        if (name in trained or perplexity < perplexities["base"])
-        and ("base" in trained or perplexities["base"] < perplexity)
-    }
+    perplexity = partial(mean_of, perplexity_of)
+    return {name for name, runs in rows.items() if is_settled(max(runs, rows["base"], key=perplexity))}
 
 
 def _verdict_on(effects: Sequence[str], *, n_rows: int) -> Verdict:

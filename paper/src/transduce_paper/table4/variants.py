@@ -25,7 +25,7 @@ from transduce.trees import escape_brackets, sentence_of_words
 from transduce_paper.experiments import Experiments, Scale, Stopped
 from transduce_paper.intervals import NO_CELLS, Interval, interval_of_difference
 from transduce_paper.report import Cell, Claim, Section, Table, Verdict, agreement
-from transduce_paper.run_records import CONVERGED, Experiment, RunRecord, machines
+from transduce_paper.run_records import CONVERGED, Experiment, RunRecord, is_settled, machines
 from transduce_paper.sizes import model_description
 from transduce_paper.table2.systems import as_large_as_the_transformer
 from transduce_paper.table4.parsers import SMALL_PARSER, parser_at_scale
@@ -272,9 +272,8 @@ def _claims(records: Mapping[Variant, Sequence[RunRecord]], intervals: Intervals
     seeds = f"({len(records['supervised'])} seeds each)"
 
     def verdict(variant: Variant, gain: Interval) -> Verdict:
-        n_trained = _n_trained(records["supervised"]) + _n_trained(records[variant])
-        is_trained = n_trained == len(records["supervised"]) + len(records[variant])
-        return agreement(gain.is_above_zero, is_trained=is_trained)
+        worse = "supervised" if gains[variant].difference > 0 else variant
+        return agreement(gain.is_above_zero, is_trained=is_settled(records[worse]))
 
     claims = [
         Claim(
