@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from statistics import mean
 
 from transduce_paper.report import Cell, Table
-from transduce_paper.run_records import RunRecord
+from transduce_paper.run_records import RunRecord, is_settled
 from transduce_paper.table2.systems import N_TRIED_PAIRS, N_TRIED_UPDATES, TRIED, Tried
 from transduce_paper.table2.training import TRANSFORMER, Trained
 
@@ -45,7 +46,10 @@ def about_amounts(systems: Mapping[str, Trained], n_all: int) -> str:
     """Say how far the Transformer is before or behind the best other system at each number of pairs."""
     places: list[str] = []
     for n_pairs in (*systems[TRANSFORMER].on_fewer, n_all):
-        bleus = {name: each.bleu if n_pairs == n_all else each.on_fewer[n_pairs].bleu for name, each in systems.items()}
+        runs = {name: each.records if n_pairs == n_all else [each.on_fewer[n_pairs]] for name, each in systems.items()}
+        bleus = {name: mean(run.bleu for run in of_system) for name, of_system in runs.items()}
         best = max((name for name in bleus if name != TRANSFORMER), key=lambda name: bleus[name])
-        places.append(f"with {n_pairs:,} pairs {bleus[TRANSFORMER] - bleus[best]:+.1f} BLEU ({best})")
+        worse = min(TRANSFORMER, best, key=lambda name: bleus[name])
+        end = "" if is_settled(runs[worse]) else "; not trained to the end"
+        places.append(f"with {n_pairs:,} pairs {bleus[TRANSFORMER] - bleus[best]:+.1f} BLEU ({best}{end})")
     return f"The Transformer against the best other system: {', '.join(places)}."

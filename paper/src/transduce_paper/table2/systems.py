@@ -54,7 +54,7 @@ class Tried:
 
 TRIED = (Tried(1.0, 0.1), Tried(0.5, 0.1), Tried(1.0, 0.2))
 # Updates by number of training pairs; None: all. Each system is tried on the text of N_TRIED_PAIRS.
-UPDATES_BY_PAIRS: Mapping[int | None, int] = {10_000: 1_500, 40_000: 3_000, None: 6_000}
+UPDATES_BY_PAIRS: Mapping[int | None, int] = {10_000: 1_500, 40_000: 6_000, None: 6_000}
 N_TRIED_PAIRS, N_TRIED_UPDATES = 40_000, 1_200
 
 
