@@ -94,7 +94,8 @@ def build(folder: Path, *, target: str | None = None, flags: Sequence[str] = ())
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             jobs = [pool.submit(compiled, "kernels.c", "portable", "-DISA_NAME=portable")]
             jobs += [pool.submit(compiled, "kernels.c", isa, f"-DISA_NAME={isa}", *own) for isa, own in kernels.items()]
-            jobs += [pool.submit(compiled, f"{name}.c", name) for name in (*FILES, *(("browser",) if is_wasm else ()))]
+            names = (*FILES, "browser" if is_wasm else "training")
+            jobs += [pool.submit(compiled, f"{name}.c", name) for name in names]
             made = [job.result() for job in jobs]
         objects = [each for each in made if each is not None]
         usable = [f"-DWITH_{isa.upper()}" for isa in kernels if isa in objects]

@@ -2,6 +2,7 @@
 #include "kernels.h"
 #include "kernels_int8.h"
 #include "lanes.h"
+#include "transduce.h"
 
 #ifndef ISA_NAME
 #define ISA_NAME portable
@@ -373,6 +374,12 @@ static void add_to_softmax(const float *logits, int n, float highest, float *max
     }
 }
 
+#if defined(__wasm__)
+#define attend_in_training NULL
+#else
+#include "kernels_training.h"
+#endif
+
 const struct kernels JOIN(kernels_, ISA_NAME) = {
-    TEXT(ISA_NAME), prepare, product, norm, attend, largest, add_to_softmax, keep,
+    TEXT(ISA_NAME), prepare, product, norm, attend, largest, add_to_softmax, keep, attend_in_training,
 };

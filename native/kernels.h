@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct td_attention;
+
 enum precision { FP32, BF16, INT8 };
 enum activation { LINEAR, RELU, GELU, GELU_TANH, SWISH };
 
@@ -73,6 +75,8 @@ struct kernels {
     void (*add_to_softmax)(const float *logits, int n, float highest, float *maximum, float *sum);
     /* Write keys and values of n positions from `first` on. Without `v`, keys only. */
     void (*keep)(const struct head *, int first, int n, const float *k, const float *v, size_t stride);
+    /* td_attend; `room` has training_floats(d_k, d_v, the most keys of a sentence). */
+    void (*attend_in_training)(const struct td_attention *, int first, int end, float *room);
 };
 
 /* Rounded to the nearest, ties to even. */
@@ -88,6 +92,11 @@ static inline size_t input_bytes(const struct matrix *m, int n_rows) {
 }
 
 static inline size_t attention_floats(int n_positions, int d_v) { return 8 * ((size_t)n_positions + (size_t)d_v + 32); }
+
+static inline size_t training_floats(int d_k, int d_v, int n_keys) {
+    const size_t k = (size_t)d_k + PANEL, v = (size_t)d_v + PANEL, s = (size_t)n_keys + PANEL;
+    return 3 * s * (k + v) + PANEL * (2 * k + v + 2 * s);
+}
 
 /* The best kernels that this processor runs, or those of a name; NULL if there are none of that name here. */
 const struct kernels *kernels_named(const char *name);

@@ -12,7 +12,7 @@
 #define EXPORT __attribute__((visibility("default")))
 #endif
 
-enum { TD_ABI = 4 }; /* changes with every change of this file */
+enum { TD_ABI = 5 }; /* changes with every change of this file */
 
 /* The architecture, as `config.json` has it. */
 struct td_config {
@@ -125,4 +125,24 @@ EXPORT int32_t td_score(const td_model *, struct td_search *, const int32_t *tar
                         int32_t attention_layer, float *attention);
 /* The logits (V) after each prompt. */
 EXPORT int32_t td_logits(const td_model *, struct td_search *, float *logits);
+
+#if !defined(__wasm__)
+/* softmax(q k^T / sqrt(d_k)) v of each sentence and head, for training: rows of fp32 or bf16 without padding. The
+   numbers of a head are side by side, head after head. */
+struct td_attention {
+    int32_t n_heads, d_k, d_v;
+    int32_t is_causal;            /* query i sees the keys up to i */
+    int32_t is_bf16;              /* all rows but log_sums */
+    const int32_t *query_offsets, *key_offsets; /* the first row of each sentence; the last is where they end */
+    const void *q, *k, *v;
+    int64_t q_stride, k_stride, v_stride; /* from row to row, in numbers; those of the gradients are the same */
+    void *out;                    /* (queries, n_heads d_v) */
+    float *log_sums;              /* (queries, n_heads), for the gradient: logarithms of the sums of exponentials */
+    const void *out_grad;         /* as out; NULL: compute out and log_sums, else the gradients */
+    void *q_grad, *k_grad, *v_grad;
+};
+/* Of the sentences from `first` to `end`; others may be computed at the same time. 0, or 3 without memory, 4 if
+   TRANSDUCE_ISA names no kernels of this processor. */
+EXPORT int32_t td_attend(const struct td_attention *, int32_t first, int32_t end);
+#endif
 #endif

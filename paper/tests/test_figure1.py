@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -13,12 +12,12 @@ from xml.etree import ElementTree
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import nn
 
 from messages import naming, says
 from transduce.config import ModelConfig
 from transduce.errors import ShapeError
-from transduce.model import EncoderOutput, FeedForward, TokenEmbedding, TokenFrontEnd, Transformer, causal_mask, cost_of
+from transduce.model import EncoderOutput, FeedForward, TokenEmbedding, TokenFrontEnd, Transformer, cost_of
 from transduce_paper import ARTEFACTS, Experiments, Request, write_report
 from transduce_paper.figure1.architecture import Architecture, leaves, read_architecture, record_forward_pass
 from transduce_paper.figure1.drawing import architecture_svg
@@ -68,11 +67,7 @@ def with_gelu(model: Transformer) -> None:
 
 
 def with_causal_encoder(model: Transformer) -> None:
-    attention = model.encoder[1].self_attention
-    forward = attention.forward
-    attention.forward = lambda x, padding, *, allow_BTS, hook=None: forward(  # type: ignore[assignment]
-        x, padding, allow_BTS=causal_mask(padding.shape_BT[1], x.device), hook=hook
-    )
+    model.encoder[1].self_attention.is_causal = True
 
 
 def with_wrong_memory(model: Transformer) -> None:
@@ -136,14 +131,9 @@ def test_departures_from_the_paper_fail_the_matching_check(changes: dict[str, An
 def test_a_decoder_without_causal_mask_fails() -> None:
     model = built()
     for layer in model.decoder:
-        forward = layer.self_attention.forward
-        layer.self_attention.forward = partial(without_mask, forward)
+        layer.self_attention.is_causal = False
     assert failed(model) == {MASK, LEAK}
     assert [sublayer.title for sublayer in read(model).decoder.sublayers][:2] == ["Multi-Head Attention"] * 2
-
-
-def without_mask(forward: Callable[..., Tensor], *inputs: Any, allow_BTS: Tensor, **others: Any) -> Tensor:
-    return forward(*inputs, allow_BTS=torch.ones_like(allow_BTS), **others)
 
 
 def test_unscaled_embeddings_fail(monkeypatch: pytest.MonkeyPatch) -> None:

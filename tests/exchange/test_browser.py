@@ -169,7 +169,7 @@ def test_where_no_engine_can_be_compiled_it_is_said(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(browser, "is_installed", lambda name: False)
     with pytest.raises(ConfigError, match=naming("pip install ziglang")):
         browser.engine_for_browsers()
-    monkeypatch.setattr(browser.binding, "__file__", str(tmp_path / "a/b/c/d/binding.py"))
+    monkeypatch.setattr(browser, "FOLDER", tmp_path / "a/b/c/d")
     with pytest.raises(ConfigError, match=naming("none.wasm")):
         browser.engine_for_browsers()
 

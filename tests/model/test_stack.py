@@ -10,7 +10,7 @@ from said import naming
 from transduce.errors import ShapeError
 from transduce.model import Stack, StackConfig, TransformerLM
 from transduce.model.embedding import sinusoid
-from transduce.model.padding import EncoderOutput, PaddingInfo, causal_mask
+from transduce.model.padding import EncoderOutput, PaddingInfo
 from transduce.text import EOS_ID
 
 CONFIG = StackConfig(n_layers=2, d_model=32, d_ff=64, n_heads=4, d_k=8, d_v=8, p_drop=0.0)
@@ -27,8 +27,7 @@ class DecoderOnly(nn.Module):
     def forward(self, ids_BT: Tensor) -> Tensor:
         padding = PaddingInfo.from_mask(ids_BT != 0)
         x_BTD = self.embedding(ids_BT) + sinusoid(ids_BT.shape[1], CONFIG.d_model).float()
-        allow_1TT = causal_mask(padding.shape_BT[1], ids_BT.device)
-        states_ND = self.stack(padding.gather(x_BTD), padding, allow_BTS=allow_1TT)
+        states_ND = self.stack(padding.gather(x_BTD), padding)
         return states_ND[: padding.n_real] @ self.embedding.weight.T
 
 
@@ -76,8 +75,8 @@ def test_cross_attention_and_memory_go_together() -> None:
     x_ND, padding = torch.randn(3, 32), PaddingInfo.without_padding(1, 3, torch.device("cpu"))
     memory = EncoderOutput(x_ND, padding)
     with pytest.raises(ShapeError, match=naming("cross-attention", "no memory")):
-        Stack(CONFIG, has_cross_attention=True)(x_ND, padding, allow_BTS=None)
+        Stack(CONFIG, has_cross_attention=True)(x_ND, padding)
     with pytest.raises(ShapeError, match=naming("cross-attention", "without")):
-        Stack(CONFIG)(x_ND, padding, allow_BTS=None, memory=memory)
-    out = Stack(CONFIG, has_cross_attention=True)(x_ND, padding, allow_BTS=None, memory=memory)  # a non-causal decoder
+        Stack(CONFIG)(x_ND, padding, memory=memory)
+    out = Stack(CONFIG, has_cross_attention=True, is_causal=False)(x_ND, padding, memory=memory)
     assert out.shape == (3, 32)

@@ -60,7 +60,8 @@ def passes(environment: dict[str, str], *arguments: str) -> str:
 
 
 def test_its_own_tests_pass(environment: dict[str, str]) -> None:
-    passes(environment, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/inference/test_native_engine.py")
+    of_engine, of_training = "tests/inference/test_native_engine.py", "tests/model/test_unpadded_attention.py"
+    passes(environment, "-m", "pytest", "-q", "-p", "no:cacheprovider", of_engine, of_training)
 
 
 def test_what_is_odd_or_damaged_is_refused(environment: dict[str, str]) -> None:

@@ -31,10 +31,10 @@ from transduce.files import atomic_folder, write_text
 from transduce.inference import Translator
 from transduce.inference.engines.native import packed, reason_against
 from transduce.inference.folder import ModelFolder, read_model_config, read_model_folder
-from transduce.inference.native import binding
 from transduce.inference.text_search import MAX_SOURCE_TOKENS
 from transduce.inference.translation.mask_statistics import mask_rules
 from transduce.inference.translation.segment_text import MIN_CAPS_FRACTION
+from transduce.native_library import FOLDER
 from transduce.text import BOS_ID, PAD_ID, SentencePieceTokenizer, Tokenizer
 from transduce.text.abbreviations import abbreviations
 from transduce.text.characters import SPACELESS
@@ -123,7 +123,7 @@ def _reason_against(loaded: ModelFolder) -> str | None:
 
 def engine_for_browsers() -> Path:
     """Return the compiled engine; in a checkout it is compiled on first use. Raises ConfigError without it."""
-    engine = Path(binding.__file__).with_name(ENGINE_FILE)
+    engine = FOLDER / ENGINE_FILE
     script = engine.parents[4] / "native" / "build.py"
     changed = max((each.stat().st_mtime for each in script.parent.glob("*.[ch]")), default=0.0)
     if script.is_file() and not (engine.is_file() and engine.stat().st_mtime >= changed):

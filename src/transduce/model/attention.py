@@ -2,6 +2,7 @@
 
 Read ``dot_product_attention`` first: it is equation 1. ``fused_attention`` computes the same with torch's kernels, for
 GPUs and long sentences; ``incremental_attention`` computes the same in few operations, for decoding steps.
+``unpadded_attention.py`` computes the same in C, for training on a CPU.
 ``SelfAttention`` and ``CrossAttention`` are the two multi-head layers; with another score than q . k / sqrt(d_k)
 (``score_functions.py``) they use ``weighted_values``, the rest of equation 1. With ``attention = "restricted"``,
 self-attention is computed in blocks (``restricted.py``). Masks (``allow``) are boolean, True = may attend.
@@ -25,10 +26,11 @@ from torch import Tensor, nn
 from transduce.errors import ShapeError
 from transduce.model.decoding import LayerCache
 from transduce.model.dropout import dropout
-from transduce.model.padding import EncoderOutput, PaddingInfo
+from transduce.model.padding import EncoderOutput, PaddingInfo, causal_mask
 from transduce.model.restricted import band_mask, restricted_attention
 from transduce.model.score_functions import make_compatibility
 from transduce.model.stack_config import StackConfig
+from transduce.model.unpadded_attention import can_attend_unpadded, unpadded_attention
 
 __all__ = [
     "AttentionBias", "AttentionHook", "AttentionKernel", "AttentionKind", "CrossAttention", "FusedLinear",
@@ -155,7 +157,7 @@ class MultiHeadAttention(nn.Module):
 
     def __init__(self, config: StackConfig, *, kernel: AttentionKernel = "auto") -> None:
         super().__init__()
-        self.n_heads = config.n_heads
+        self.n_heads, self.d_k, self.d_v = config.n_heads, config.d_k, config.d_v
         self.p_drop = config.p_drop_attention
         self.kernel = kernel
         self.compatibility = make_compatibility(config)  # None: the paper's
@@ -204,6 +206,18 @@ class MultiHeadAttention(nn.Module):
             return "reference" if n_scores <= MAX_REFERENCE_SCORES and q_BHTK.device.type == "cpu" else "fused"
         return self.kernel
 
+    def attend_unpadded(
+        self, x_NO: Tensor, memory_MO: Tensor | None = None, *, queries: PaddingInfo, keys: PaddingInfo, is_causal: bool
+    ) -> Tensor:
+        """Attention in all heads, (N, H U), of projections without padding."""
+        offsets, sizes = (queries.offsets, keys.offsets), {"n_heads": self.n_heads, "d_k": self.d_k, "d_v": self.d_v}
+        return unpadded_attention(x_NO, memory_MO, offsets, **sizes, is_causal=is_causal)
+
+    def is_unpadded(self, x_NO: Tensor, hook: WeightsHook | None) -> bool:
+        """Whether the projections of a training batch need no padding."""
+        is_plain = self.kernel == "auto" and hook is None and self.compatibility is None and self.p_drop == 0
+        return is_plain and can_attend_unpadded(x_NO)
+
     def attend_step(self, q_BHQK: Tensor, k_BHCK: Tensor, v_BHCU: Tensor, *, mask: AttentionBias) -> Tensor:
         """Attention of a decoding step in all heads, (B, H, Q, U)."""
         if self.compatibility is None:
@@ -225,14 +239,29 @@ class SelfAttention(MultiHeadAttention):
         self.widths = (width_k, width_k, width_v)
         self.w_qkv = FusedLinear(config.d_model, self.widths, bias=config.attention_bias)
 
-    def forward(
-        self, x_ND: Tensor, padding: PaddingInfo, *, allow_BTS: Tensor | None, hook: WeightsHook | None = None
-    ) -> Tensor:
-        """Attend within each sentence, (N, D) to (N, D); ``allow`` None allows every position.
+    def mask(self, padding: PaddingInfo) -> Tensor | None:
+        """The mask of a batch: causal, or all real positions (None without padding).
 
-        Restricted attention takes the mask of the keys only, (B, 1, S).
+        Restricted attention makes the rest of its mask itself, block by block.
         """
-        q_BHTK, k_BHTK, v_BHTU = self.split(padding.pad(self.w_qkv(x_ND)), self.widths)
+        if not self.is_causal:
+            return padding.allow_B1S()
+        if self.r is not None:
+            return None  # padding is on the right, so no real position sees it
+        return causal_mask(padding.shape_BT[1], padding.index_N.device)
+
+    def forward(
+        self, x_ND: Tensor, padding: PaddingInfo, *, allow_BTS: Tensor | None = None, hook: WeightsHook | None = None
+    ) -> Tensor:
+        """Attend within each sentence, (N, D) to (N, D); ``allow`` is in the place of the layer's own ``mask``."""
+        qkv_NO = self.w_qkv(x_ND)
+        if allow_BTS is None and self.r is None and self.is_unpadded(qkv_NO, hook):
+            unpadded_ND: Tensor = self.w_o(
+                self.attend_unpadded(qkv_NO, queries=padding, keys=padding, is_causal=self.is_causal)
+            )
+            return unpadded_ND
+        allow_BTS = self.mask(padding) if allow_BTS is None else allow_BTS
+        q_BHTK, k_BHTK, v_BHTU = self.split(padding.pad(qkv_NO), self.widths)
         if self.r is not None and hook is None:
             heads_BHTU = self.attend_nearby(q_BHTK, k_BHTK, v_BHTU, self.r, allow_BTS)
         else:
@@ -285,9 +314,14 @@ class CrossAttention(MultiHeadAttention):
         self, x_ND: Tensor, padding: PaddingInfo, memory: EncoderOutput, *, hook: WeightsHook | None = None
     ) -> Tensor:
         """Attend to all real positions of the ``memory``, (N, D) to (N, D)."""
-        q_NO = self.w_q(x_ND)
+        q_NO, kv_MO = self.w_q(x_ND), self.w_kv(memory.states_MD)
         keys = memory.padding
-        k_BHSK, v_BHSU = self.split(keys.pad(self.w_kv(memory.states_MD)), self.widths)
+        if q_NO.dtype == kv_MO.dtype and self.is_unpadded(q_NO, hook):
+            unpadded_ND: Tensor = self.w_o(
+                self.attend_unpadded(q_NO, kv_MO, queries=padding, keys=keys, is_causal=False)
+            )
+            return unpadded_ND
+        k_BHSK, v_BHSU = self.split(keys.pad(kv_MO), self.widths)
         q_BHTK = split_heads(padding.pad(q_NO.to(k_BHSK.dtype)), self.n_heads)
         heads_BHTU = self.attend(
             q_BHTK, k_BHSK, v_BHSU, queries=padding, keys=keys, allow_BTS=keys.allow_B1S(), hook=hook

@@ -84,9 +84,7 @@ class TransformerLM(NamedOnDisk, IncrementalDecoder[DecodingState]):
     ) -> Tensor:
         """The states (N, D) at the real positions of ids padded on the right with 0; ``output`` gives their logits."""
         x_ND, padding = self.source(ids_BT)
-        states_ND: Tensor = self.decoder(
-            x_ND, padding, allow_BTS=self.decoder.mask(padding), attention_hook=attention_hook, auxiliary=auxiliary
-        )
+        states_ND: Tensor = self.decoder(x_ND, padding, attention_hook=attention_hook, auxiliary=auxiliary)
         return states_ND[: padding.n_real]
 
     def start(self, n_rows: int) -> DecodingState:

@@ -99,16 +99,13 @@ class Layer(nn.Module):
         x_ND: Tensor,
         padding: PaddingInfo,
         *,
-        allow_BTS: Tensor | None,
         memory: EncoderOutput | None = None,
         self_hook: WeightsHook | None = None,
         cross_hook: WeightsHook | None = None,
         auxiliary: AuxiliaryLosses | None = None,
     ) -> Tensor:
         """All positions at once, (N, D) to (N, D); cross-attention reads the ``memory``."""
-        x_ND = self.self_attention_residual(
-            x_ND, lambda x: self.self_attention(x, padding, allow_BTS=allow_BTS, hook=self_hook)
-        )
+        x_ND = self.self_attention_residual(x_ND, lambda x: self.self_attention(x, padding, hook=self_hook))
         attention, residual = self.cross_attention, self.cross_attention_residual
         if attention is not None and residual is not None:
             x_ND = residual(x_ND, partial(attention, padding=padding, memory=memory, hook=cross_hook))

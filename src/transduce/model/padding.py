@@ -45,6 +45,7 @@ class PaddingInfo:
     position_N: Tensor  # of each row in its sentence, from 0; 0 for additional rows
     padded_N: Tensor  # position of each row in the flattened padded tensor; of additional rows: a padding position
     row_X: Tensor  # row of each position of a padded tensor; of padding positions: an additional row
+    offsets: NDArray[np.int32]  # the first row of each sentence; the last is where they end
     is_key_BT: Tensor | None  # bool: where queries may attend, at real positions; None: everywhere
     n_real: int  # real positions
     n_sentences: int  # of the batch
@@ -90,6 +91,7 @@ class PaddingInfo:
             position_N=on_device(position_N),
             padded_N=on_device(padded_N),
             row_X=on_device(row_X),
+            offsets=np.concatenate(([0], lengths_B.cumsum())).astype(np.int32),
             is_key_BT=on_device(is_real_BT),
             n_real=n_real,
             n_sentences=n_sentences,
@@ -103,7 +105,16 @@ class PaddingInfo:
         index_N = torch.arange(n_sentences * n_positions, device=device)
         shape_BT = n_sentences, n_positions
         return PaddingInfo(
-            index_N, index_N % n_positions, index_N, index_N, None, len(index_N), n_sentences, n_positions, shape_BT
+            index_N=index_N,
+            position_N=index_N % n_positions,
+            padded_N=index_N,
+            row_X=index_N,
+            offsets=np.arange(n_sentences + 1, dtype=np.int32) * n_positions,
+            is_key_BT=None,
+            n_real=len(index_N),
+            n_sentences=n_sentences,
+            n_positions=n_positions,
+            shape_BT=shape_BT,
         )
 
     def gather(self, x_BT: Tensor) -> Tensor:

@@ -21,7 +21,7 @@ from transduce.model.decoding import DecodingState, LayerCache
 from transduce.model.experts import AuxiliaryLosses
 from transduce.model.front_end import Positions
 from transduce.model.layers import Layer
-from transduce.model.padding import EncoderOutput, PaddingInfo, causal_mask
+from transduce.model.padding import EncoderOutput, PaddingInfo
 from transduce.model.stack_config import StackConfig
 
 __all__ = ["Stack"]
@@ -42,7 +42,7 @@ class Stack(nn.Module):
         kernel: AttentionKernel = "auto",
         is_causal: bool | None = None,
     ) -> None:
-        """``is_causal``: whether ``mask`` hides later positions; by default, in decoders."""
+        """``is_causal``: whether later positions are hidden; by default, in decoders."""
         super().__init__()
         self.config, self.has_cross_attention, self.kind = config, has_cross_attention, kind
         self.is_causal = kind == "decoder" if is_causal is None else is_causal
@@ -63,28 +63,16 @@ class Stack(nn.Module):
     def __getitem__(self, index: int) -> Layer:
         return cast(Layer, self.layers[index])
 
-    def mask(self, padding: PaddingInfo) -> Tensor | None:
-        """The self-attention mask of a batch, for ``forward``: causal, or all real positions (None without padding).
-
-        Restricted attention makes the rest of its mask itself, block by block.
-        """
-        if not self.is_causal:
-            return padding.allow_B1S()
-        if self.config.attention == "restricted":
-            return None  # padding is on the right, so no real position sees it
-        return causal_mask(padding.shape_BT[1], padding.index_N.device)
-
     def forward(
         self,
         x_ND: Tensor,
         padding: PaddingInfo,
         *,
-        allow_BTS: Tensor | None,
         memory: EncoderOutput | None = None,
         attention_hook: AttentionHook | None = None,
         auxiliary: AuxiliaryLosses | None = None,
     ) -> Tensor:
-        """All positions at once, (N, D) to (N, D). ``allow_BTS`` is the self-attention mask; None allows all pairs.
+        """All positions at once, (N, D) to (N, D).
 
         ``memory`` is read by cross-attention, ``auxiliary`` collects the layers' auxiliary losses.
         Raises ShapeError for cross-attention without a ``memory``, or a ``memory`` without cross-attention.
@@ -94,7 +82,6 @@ class Stack(nn.Module):
             x_ND = layer(
                 x_ND,
                 padding,
-                allow_BTS=allow_BTS,
                 memory=memory,
                 self_hook=layer_hook(attention_hook, self.kind, index),
                 cross_hook=layer_hook(attention_hook, "cross", index),

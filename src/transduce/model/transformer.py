@@ -108,9 +108,7 @@ class Transformer(EncoderDecoder):
     ) -> EncoderOutput:
         """The encoder's states at the real source positions."""
         x_MD, padding = self.source(src_BS, padding)
-        states_MD = self.encoder(
-            x_MD, padding, allow_BTS=self.encoder.mask(padding), attention_hook=attention_hook, auxiliary=auxiliary
-        )
+        states_MD = self.encoder(x_MD, padding, attention_hook=attention_hook, auxiliary=auxiliary)
         return EncoderOutput(states_MD, padding)
 
     def decode(
@@ -125,12 +123,7 @@ class Transformer(EncoderDecoder):
         """The decoder's states at the real target positions, (N, D), in parallel (teacher forcing)."""
         x_ND, padding = self.target(tgt_BT, padding)
         states_ND: Tensor = self.decoder(
-            x_ND,
-            padding,
-            allow_BTS=self.decoder.mask(padding),
-            memory=memory,
-            attention_hook=attention_hook,
-            auxiliary=auxiliary,
+            x_ND, padding, memory=memory, attention_hook=attention_hook, auxiliary=auxiliary
         )
         return states_ND[: padding.n_real]
 

@@ -20,7 +20,6 @@ from transduce.model import (
     SinusoidalPositions,
     Stack,
     TokenEmbedding,
-    causal_mask,
     initialise,
 )
 from transduce.model.sequence_layers import Recurrent
@@ -90,7 +89,7 @@ class Reader(nn.Module):
             return states_BTD[:, -1]
         padding = PaddingInfo.without_padding(n_sentences, n_positions, x_BTD.device)
         x_ND = x_BTD.flatten(0, 1) + self.positions(padding.position_N, n_positions).to(x_BTD.dtype)
-        states_ND: Tensor = self.layer(x_ND, padding, allow_BTS=causal_mask(n_positions, x_BTD.device))
+        states_ND: Tensor = self.layer(x_ND, padding)
         return states_ND.view(n_sentences, n_positions, -1)[:, -1]
 
     def loss(self, batch: LanguageBatch) -> LossSum:

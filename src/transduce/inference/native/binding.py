@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import ctypes
-import os
 from array import array
 from collections.abc import Sequence
 from ctypes import POINTER, c_char_p, c_double, c_float, c_int32, c_int64, c_void_p
 from functools import cache
 from itertools import accumulate, chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from transduce.imports import numpy as np
+from transduce.native_library import native_library
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
@@ -21,9 +20,6 @@ __all__ = [
     "ALLOWED", "DRAW", "ON_IDS", "ON_STEP", "Config", "Phrases", "Search", "Tensor", "address", "flat", "kernels",
     "library",
 ]  # fmt: skip
-
-ABI = 4  # TD_ABI of the header
-NAMES = ("libtransduce.so", "libtransduce.dylib", "transduce.dll")
 
 ALLOWED = ctypes.CFUNCTYPE(c_int32, c_int32, POINTER(c_int32), c_int32, POINTER(c_int32))
 DRAW = ctypes.CFUNCTYPE(c_int32, c_int32, POINTER(c_int32), POINTER(c_double))
@@ -81,17 +77,9 @@ class Search(ctypes.Structure):
 
 @cache
 def library() -> Any:
-    """Return the library; None if there is none, or one of another version of the interface."""
-    own = (Path(__file__).with_name(name) for name in NAMES)
-    named = os.environ.get("TRANSDUCE_LIBRARY")
-    for path in [Path(named)] if named else own:
-        try:
-            lib = ctypes.CDLL(str(path))
-        except OSError:
-            continue
-        if lib.td_abi() == ABI:
-            return _declared(lib)
-    return None
+    """Return the library, its functions declared; None without one."""
+    lib = native_library()
+    return None if lib is None else _declared(lib)
 
 
 def kernels() -> str:

@@ -1,0 +1,239 @@
+/* Attention in training, of one head of one sentence at a time: its rows become fp32, and its scores stay in the cache. */
+#ifndef KERNELS_TRAINING_H
+#define KERNELS_TRAINING_H
+
+enum { QUERIES = PANEL }; /* whose scores are computed together */
+
+typedef uint16_t half_part __attribute__((vector_size(2 * WIDTH)));
+typedef uint32_t unsigned_part __attribute__((vector_size(4 * WIDTH)));
+
+INLINE int panels_of(int n) { return (n + PANEL - 1) / PANEL; }
+
+/* ---- rows of fp32 or bf16, and panels of fp32 ---- */
+
+INLINE lanes load_16(const void *rows, size_t at, const int is_bf16) {
+    if (!is_bf16) return load((const float *)rows + at);
+    lanes out;
+    EACH_PART {
+        half_part half;
+        memcpy(&half, (const uint16_t *)rows + at + (size_t)(p * WIDTH), sizeof half);
+        out.v[p] = (part)(__builtin_convertvector(half, unsigned_part) << 16);
+    }
+    return out;
+}
+
+INLINE void store_16(void *rows, size_t at, lanes x, const int is_bf16) {
+    if (!is_bf16) {
+        store((float *)rows + at, x);
+        return;
+    }
+    EACH_PART { /* as to_bf16, for finite numbers and infinity; NaN stays NaN */
+        const unsigned_part exact = (unsigned_part)x.v[p], rounded = (exact + 0x7fff + (exact >> 16 & 1)) >> 16;
+        const unsigned_part is_nan = (unsigned_part)(x.v[p] != x.v[p]);
+        const half_part half = __builtin_convertvector((is_nan & 0x7fc0) | (~is_nan & rounded), half_part);
+        memcpy((uint16_t *)rows + at + (size_t)(p * WIDTH), &half, sizeof half);
+    }
+}
+
+/* Rows of a head as fp32, padded with zeros to whole panels, times `scale`. */
+INLINE void unpack(float *to, const void *rows, size_t stride, int n_rows, int width, float scale, const int is_bf16) {
+    const int n_panels = panels_of(width), n_whole = width / PANEL;
+    for (int r = 0; r < n_rows; r++, to += n_panels * PANEL) {
+        const size_t at = (size_t)r * stride;
+        for (int i = 0; i < n_whole; i++) store(to + i * PANEL, multiply(load_16(rows, at + (size_t)(i * PANEL), is_bf16), all(scale)));
+        for (int i = n_whole * PANEL; i < n_panels * PANEL; i++) {
+            float x = 0;
+            if (i < width && !is_bf16) x = ((const float *)rows)[at + (size_t)i];
+            if (i < width && is_bf16) {
+                const uint32_t bits_of_x = (uint32_t)((const uint16_t *)rows)[at + (size_t)i] << 16;
+                memcpy(&x, &bits_of_x, sizeof x);
+            }
+            to[i] = x * scale;
+        }
+    }
+}
+
+INLINE void pack(void *rows, size_t stride, const float *from, int n_rows, int width, float scale, const int is_bf16) {
+    const int n_panels = panels_of(width), n_whole = width / PANEL;
+    for (int r = 0; r < n_rows; r++, from += n_panels * PANEL) {
+        const size_t at = (size_t)r * stride;
+        for (int i = 0; i < n_whole; i++) store_16(rows, at + (size_t)(i * PANEL), multiply(load(from + i * PANEL), all(scale)), is_bf16);
+        for (int i = n_whole * PANEL; i < width; i++) {
+            if (is_bf16) ((uint16_t *)rows)[at + (size_t)i] = to_bf16(from[i] * scale);
+            else ((float *)rows)[at + (size_t)i] = from[i] * scale;
+        }
+    }
+}
+
+/* The transpose of padded rows: (n_rows, width) to (width, whole panels of rows), the missing rows 0. */
+INLINE void transpose(float *to, const float *from, int n_rows, int width) {
+    const int from_stride = panels_of(width) * PANEL, stride = panels_of(n_rows) * PANEL;
+    for (int i = 0; i < width; i++, to += stride) {
+        for (int r = 0; r < n_rows; r++) to[r] = from[r * from_stride + i];
+        for (int r = n_rows; r < stride; r++) to[r] = 0;
+    }
+}
+
+/* ---- products ---- */
+
+/* c += a b, of `rows` rows and `panels` panels; a has any strides, b and c whole panels. */
+INLINE void add_tile(const int rows, const int panels, float *c, int c_stride, const float *a, int a_row, int a_step,
+                     const float *b, int b_stride, int depth) {
+    lanes sum[8];
+    UNROLL for (int r = 0; r < rows; r++)
+        UNROLL for (int p = 0; p < panels; p++) sum[r * panels + p] = load(c + r * c_stride + p * PANEL);
+    for (int d = 0; d < depth; d++) {
+        lanes of_b[2];
+        UNROLL for (int p = 0; p < panels; p++) of_b[p] = load(b + d * b_stride + p * PANEL);
+        UNROLL for (int r = 0; r < rows; r++) {
+            const lanes of_a = all(a[r * a_row + d * a_step]);
+            UNROLL for (int p = 0; p < panels; p++) sum[r * panels + p] = multiply_add(of_a, of_b[p], sum[r * panels + p]);
+        }
+    }
+    UNROLL for (int r = 0; r < rows; r++)
+        UNROLL for (int p = 0; p < panels; p++) store(c + r * c_stride + p * PANEL, sum[r * panels + p]);
+}
+
+#define ADD_ROWS(rows)                                                                                                   \
+    for (; r + (rows) <= n_rows; r += (rows))                                                                            \
+        add_tile(rows, panels, c + r * c_stride, c_stride, a + r * a_row, a_row, a_step, b, b_stride, depth);
+
+INLINE void add_columns(const int panels, float *c, int c_stride, const float *a, int a_row, int a_step, const float *b, int b_stride,
+                        int n_rows, int depth) {
+    int r = 0;
+    if (panels == 1) ADD_ROWS(8) /* eight sums at once hide the latency of an addition */
+    ADD_ROWS(4)
+    ADD_ROWS(2)
+    ADD_ROWS(1)
+}
+
+/* c += a b: (n_rows, depth) times (depth, n_panels), for any strides of a. */
+static void add_product(float *c, int c_stride, const float *a, int a_row, int a_step, const float *b, int b_stride, int n_rows,
+                        int depth, int n_panels) {
+    int p = 0;
+    for (; p + 2 <= n_panels; p += 2) add_columns(2, c + p * PANEL, c_stride, a, a_row, a_step, b + p * PANEL, b_stride, n_rows, depth);
+    if (p < n_panels) add_columns(1, c + p * PANEL, c_stride, a, a_row, a_step, b + p * PANEL, b_stride, n_rows, depth);
+}
+
+INLINE void clear(float *x, int n) { memset(x, 0, (size_t)n * sizeof *x); }
+
+/* ---- attention of a head ---- */
+
+/* One head of a sentence. */
+struct attended {
+    const struct td_attention *all;
+    int n_queries, n_keys, sentence, head;
+    size_t query, key; /* its first rows */
+};
+
+INLINE struct attended attended_by(const struct td_attention *t, int sentence, int head) {
+    const int32_t *queries = t->query_offsets + sentence, *keys = t->key_offsets + sentence;
+    return (struct attended){t, queries[1] - queries[0], keys[1] - keys[0], sentence, head, (size_t)queries[0], (size_t)keys[0]};
+}
+
+INLINE const void *place(const void *rows, size_t row, int64_t stride, int head, int width, const int is_bf16) {
+    return (const char *)rows + (row * (size_t)stride + (size_t)(head * width)) * (is_bf16 ? 2 : 4);
+}
+
+/* The weights of a block of queries from their scores, in place, and the logarithms of the sums of exponentials; or by these,
+   if they are known. */
+INLINE void weigh(float *scores, int stride, int first, int n, int n_keys, int is_causal, float *log_sums, int log_stride, const int is_known) {
+    for (int r = 0; r < n; r++, scores += stride, log_sums += log_stride) {
+        const int n_seen = is_causal && first + r + 1 < n_keys ? first + r + 1 : n_keys, n_panels = panels_of(n_seen);
+        for (int i = n_seen; i < n_panels * PANEL; i++) scores[i] = -INFINITY;
+        clear(scores + n_panels * PANEL, stride - n_panels * PANEL);
+        float shift = *log_sums;
+        if (!is_known) {
+            lanes highest = load(scores);
+            for (int p = 1; p < n_panels; p++) highest = maximum(highest, load(scores + p * PANEL));
+            shift = largest_of(highest);
+        }
+        lanes total = all(0);
+        for (int p = 0; p < n_panels; p++) {
+            const lanes e = exponential(subtract(load(scores + p * PANEL), all(shift)));
+            store(scores + p * PANEL, e);
+            total = add(total, e);
+        }
+        if (is_known) continue;
+        const float sum = sum_of(total);
+        *log_sums = shift + logf(sum);
+        for (int p = 0; p < n_panels; p++) store(scores + p * PANEL, multiply(load(scores + p * PANEL), all(1 / sum)));
+    }
+}
+
+INLINE void forward_head(const struct attended *h, float *room, const int is_bf16) {
+    const struct td_attention *t = h->all;
+    const int k_width = panels_of(t->d_k) * PANEL, v_width = panels_of(t->d_v) * PANEL, s_width = panels_of(h->n_keys) * PANEL;
+    float *k = room, *v = k + h->n_keys * k_width, *keys = v + h->n_keys * v_width, *q = keys + t->d_k * s_width;
+    float *scores = q + QUERIES * k_width, *out = scores + QUERIES * s_width;
+    unpack(k, place(t->k, h->key, t->k_stride, h->head, t->d_k, is_bf16), (size_t)t->k_stride, h->n_keys, t->d_k, 1, is_bf16);
+    unpack(v, place(t->v, h->key, t->v_stride, h->head, t->d_v, is_bf16), (size_t)t->v_stride, h->n_keys, t->d_v, 1, is_bf16);
+    transpose(keys, k, h->n_keys, t->d_k);
+    for (int first = 0; first < h->n_queries; first += QUERIES) {
+        const int n = h->n_queries - first < QUERIES ? h->n_queries - first : QUERIES;
+        const int n_seen = t->is_causal && first + n < h->n_keys ? first + n : h->n_keys;
+        const size_t row = h->query + (size_t)first;
+        unpack(q, place(t->q, row, t->q_stride, h->head, t->d_k, is_bf16), (size_t)t->q_stride, n, t->d_k, 1 / sqrtf((float)t->d_k), is_bf16);
+        clear(scores, n * s_width);
+        add_product(scores, s_width, q, k_width, 1, keys, s_width, n, t->d_k, panels_of(n_seen));
+        weigh(scores, s_width, first, n, h->n_keys, t->is_causal, t->log_sums + row * (size_t)t->n_heads + h->head, t->n_heads, 0);
+        clear(out, n * v_width);
+        add_product(out, v_width, scores, s_width, 1, v, v_width, n, n_seen, v_width / PANEL);
+        pack((void *)place(t->out, row, (int64_t)t->n_heads * t->d_v, h->head, t->d_v, is_bf16), (size_t)(t->n_heads * t->d_v), out, n,
+             t->d_v, 1, is_bf16);
+    }
+}
+
+INLINE void backward_head(const struct attended *h, float *room, const int is_bf16) {
+    const struct td_attention *t = h->all;
+    const int k_width = panels_of(t->d_k) * PANEL, v_width = panels_of(t->d_v) * PANEL, s_width = panels_of(h->n_keys) * PANEL;
+    const float scale = 1 / sqrtf((float)t->d_k);
+    float *k = room, *v = k + h->n_keys * k_width, *k_grad = v + h->n_keys * v_width, *v_grad = k_grad + h->n_keys * k_width;
+    float *keys = v_grad + h->n_keys * v_width, *values = keys + t->d_k * s_width, *q = values + t->d_v * s_width;
+    float *q_grad = q + QUERIES * k_width, *grad = q_grad + QUERIES * k_width, *weights = grad + QUERIES * v_width;
+    float *changes = weights + QUERIES * s_width;
+    unpack(k, place(t->k, h->key, t->k_stride, h->head, t->d_k, is_bf16), (size_t)t->k_stride, h->n_keys, t->d_k, 1, is_bf16);
+    unpack(v, place(t->v, h->key, t->v_stride, h->head, t->d_v, is_bf16), (size_t)t->v_stride, h->n_keys, t->d_v, 1, is_bf16);
+    transpose(keys, k, h->n_keys, t->d_k);
+    transpose(values, v, h->n_keys, t->d_v);
+    clear(k_grad, h->n_keys * (k_width + v_width));
+    for (int first = 0; first < h->n_queries; first += QUERIES) {
+        const int n = h->n_queries - first < QUERIES ? h->n_queries - first : QUERIES;
+        const int n_seen = t->is_causal && first + n < h->n_keys ? first + n : h->n_keys, n_panels = panels_of(n_seen);
+        const size_t row = h->query + (size_t)first;
+        const int64_t out_stride = (int64_t)t->n_heads * t->d_v;
+        unpack(q, place(t->q, row, t->q_stride, h->head, t->d_k, is_bf16), (size_t)t->q_stride, n, t->d_k, scale, is_bf16);
+        unpack(grad, place(t->out_grad, row, out_stride, h->head, t->d_v, is_bf16), (size_t)out_stride, n, t->d_v, 1, is_bf16);
+        clear(weights, 2 * QUERIES * s_width);
+        add_product(weights, s_width, q, k_width, 1, keys, s_width, n, t->d_k, n_panels);
+        weigh(weights, s_width, first, n, h->n_keys, t->is_causal, t->log_sums + row * (size_t)t->n_heads + h->head, t->n_heads, 1);
+        add_product(changes, s_width, grad, v_width, 1, values, s_width, n, t->d_v, n_panels);
+        for (int r = 0; r < n; r++) { /* of the softmax */
+            float *w = weights + r * s_width, *change = changes + r * s_width;
+            lanes mean = all(0);
+            for (int p = 0; p < n_panels; p++) mean = multiply_add(load(w + p * PANEL), load(change + p * PANEL), mean);
+            const lanes of_row = all(sum_of(mean));
+            for (int p = 0; p < n_panels; p++)
+                store(change + p * PANEL, multiply(load(w + p * PANEL), subtract(load(change + p * PANEL), of_row)));
+        }
+        clear(q_grad, n * k_width);
+        add_product(q_grad, k_width, changes, s_width, 1, k, k_width, n, n_seen, k_width / PANEL);
+        add_product(k_grad, k_width, changes, 1, s_width, q, k_width, n_seen, n, k_width / PANEL);
+        add_product(v_grad, v_width, weights, 1, s_width, grad, v_width, n_seen, n, v_width / PANEL);
+        pack((void *)place(t->q_grad, row, t->q_stride, h->head, t->d_k, is_bf16), (size_t)t->q_stride, q_grad, n, t->d_k, scale, is_bf16);
+    }
+    pack((void *)place(t->k_grad, h->key, t->k_stride, h->head, t->d_k, is_bf16), (size_t)t->k_stride, k_grad, h->n_keys, t->d_k, 1, is_bf16);
+    pack((void *)place(t->v_grad, h->key, t->v_stride, h->head, t->d_v, is_bf16), (size_t)t->v_stride, v_grad, h->n_keys, t->d_v, 1, is_bf16);
+}
+
+static void attend_in_training(const struct td_attention *t, int first, int end, float *room) {
+    for (int sentence = first; sentence < end; sentence++)
+        for (int head = 0; head < t->n_heads; head++) {
+            const struct attended h = attended_by(t, sentence, head);
+            if (t->out_grad && t->is_bf16) backward_head(&h, room, 1);
+            else if (t->out_grad) backward_head(&h, room, 0);
+            else if (t->is_bf16) forward_head(&h, room, 1);
+            else forward_head(&h, room, 0);
+        }
+}
+#endif
