@@ -76,14 +76,20 @@ INLINE void transpose(float *to, const float *from, int n_rows, int width) {
 
 /* ---- products ---- */
 
+#if WIDTH == 16
+enum { TILE = 16, TILE_PANELS = 4 }; /* sums of a tile: half of the registers */
+#else
+enum { TILE = 16 / PARTS > 4 ? 4 : 16 / PARTS, TILE_PANELS = 2 };
+#endif
+
 /* c += a b, of `rows` rows and `panels` panels; a has any strides, b and c whole panels. */
 INLINE void add_tile(const int rows, const int panels, float *c, int c_stride, const float *a, int a_row, int a_step,
                      const float *b, int b_stride, int depth) {
-    lanes sum[8];
+    lanes sum[TILE];
     UNROLL for (int r = 0; r < rows; r++)
         UNROLL for (int p = 0; p < panels; p++) sum[r * panels + p] = load(c + r * c_stride + p * PANEL);
     for (int d = 0; d < depth; d++) {
-        lanes of_b[2];
+        lanes of_b[TILE_PANELS];
         UNROLL for (int p = 0; p < panels; p++) of_b[p] = load(b + d * b_stride + p * PANEL);
         UNROLL for (int r = 0; r < rows; r++) {
             const lanes of_a = all(a[r * a_row + d * a_step]);
@@ -95,15 +101,15 @@ INLINE void add_tile(const int rows, const int panels, float *c, int c_stride, c
 }
 
 #define ADD_ROWS(rows)                                                                                                   \
-    for (; r + (rows) <= n_rows; r += (rows))                                                                            \
+    for (; (rows) * panels <= TILE && r + (rows) <= n_rows; r += (rows))                                                 \
         add_tile(rows, panels, c + r * c_stride, c_stride, a + r * a_row, a_row, a_step, b, b_stride, depth);
 
 INLINE void add_columns(const int panels, float *c, int c_stride, const float *a, int a_row, int a_step, const float *b, int b_stride,
                         int n_rows, int depth) {
     int r = 0;
-    if (panels == 1) ADD_ROWS(8) /* eight sums at once hide the latency of an addition */
-    ADD_ROWS(4)
-    ADD_ROWS(2)
+    if (8 * panels <= TILE) ADD_ROWS(8)
+    if (4 * panels <= TILE) ADD_ROWS(4)
+    if (2 * panels <= TILE) ADD_ROWS(2)
     ADD_ROWS(1)
 }
 
@@ -111,6 +117,9 @@ INLINE void add_columns(const int panels, float *c, int c_stride, const float *a
 static void add_product(float *c, int c_stride, const float *a, int a_row, int a_step, const float *b, int b_stride, int n_rows,
                         int depth, int n_panels) {
     int p = 0;
+#if WIDTH == 16
+    for (; p + 4 <= n_panels; p += 4) add_columns(4, c + p * PANEL, c_stride, a, a_row, a_step, b + p * PANEL, b_stride, n_rows, depth);
+#endif
     for (; p + 2 <= n_panels; p += 2) add_columns(2, c + p * PANEL, c_stride, a, a_row, a_step, b + p * PANEL, b_stride, n_rows, depth);
     if (p < n_panels) add_columns(1, c + p * PANEL, c_stride, a, a_row, a_step, b + p * PANEL, b_stride, n_rows, depth);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "kernels.h"
+#include "transduce.h"
 
 #if defined(__aarch64__)
 enum { HAS_FUSED = 1 }; /* on every such processor */
@@ -187,6 +188,68 @@ static void compare_attention(const struct kernels *k, int n_queries, int n_posi
     free(q), free(keys), free(raw), free(values), free(out), free(alone), free(room), free(recorded), free(seen), free(weights);
 }
 
+/* Rows of random numbers, and 8 more that nothing may write to. */
+static float *random_rows(int n_rows, int width) {
+    float *rows = malloc((size_t)((n_rows + 8) * width) * sizeof *rows);
+    for (int i = 0; i < (n_rows + 8) * width; i++) rows[i] = i < n_rows * width ? random_float() : 12345;
+    return rows;
+}
+
+static void compare_numbers(const char *what, const float *got, const double *wanted, int n_rows, int width) {
+    for (int i = 0; i < (n_rows + 8) * width; i++) {
+        const double expected = i < n_rows * width ? wanted[i] : 12345;
+        if (!(fabs((double)got[i] - expected) <= 2e-5 * (1 + fabs(expected)))) fault(what, i / width, i % width, (double)got[i], expected);
+        keep(INT8 + 1, got[i]);
+    }
+}
+
+/* Outputs and gradients of one sentence. */
+static void compare_training(const struct kernels *kernels, int n_queries, int n_keys, int n_heads, int d_k, int d_v, int is_causal) {
+    const int k_width = n_heads * d_k, v_width = n_heads * d_v;
+    const int32_t queries[] = {0, n_queries}, keys[] = {0, n_keys};
+    float *q = random_rows(n_queries, k_width), *k = random_rows(n_keys, k_width), *v = random_rows(n_keys, v_width);
+    float *grad = random_rows(n_queries, v_width), *out = random_rows(n_queries, v_width), *log_sums = random_rows(n_queries, n_heads);
+    float *q_grad = random_rows(n_queries, k_width), *k_grad = random_rows(n_keys, k_width), *v_grad = random_rows(n_keys, v_width);
+    float *room = malloc(training_floats(d_k, d_v, n_keys) * sizeof *room);
+    struct td_attention t = {n_heads, d_k, d_v, is_causal, 0, queries, keys, q, k, v, k_width, k_width, v_width, out, log_sums, NULL, NULL, NULL, NULL};
+    kernels->attend_in_training(&t, 0, 1, room);
+    t.out_grad = grad, t.q_grad = q_grad, t.k_grad = k_grad, t.v_grad = v_grad;
+    kernels->attend_in_training(&t, 0, 1, room);
+    double *of_out = calloc((size_t)(n_queries * v_width), 8), *of_q = calloc((size_t)(n_queries * k_width), 8);
+    double *of_k = calloc((size_t)(n_keys * k_width), 8), *of_v = calloc((size_t)(n_keys * v_width), 8), *weight = calloc((size_t)n_keys, 8), *change = calloc((size_t)n_keys, 8);
+    for (int h = 0; h < n_heads; h++)
+        for (int i = 0; i < n_queries; i++) {
+            const float *query = q + i * k_width + h * d_k, *of_row = grad + i * v_width + h * d_v;
+            double total = 0, mean = 0;
+            for (int j = 0; j < n_keys; j++) {
+                double score = 0;
+                for (int c = 0; c < d_k; c++) score += (double)query[c] * (double)k[j * k_width + h * d_k + c] / sqrt(d_k);
+                total += weight[j] = is_causal && j > i ? 0 : exp(score);
+            }
+            for (int j = 0; j < n_keys; j++) {
+                weight[j] /= total, change[j] = 0;
+                for (int c = 0; c < d_v; c++) {
+                    of_out[i * v_width + h * d_v + c] += weight[j] * (double)v[j * v_width + h * d_v + c];
+                    of_v[j * v_width + h * d_v + c] += weight[j] * (double)of_row[c];
+                    change[j] += (double)of_row[c] * (double)v[j * v_width + h * d_v + c];
+                }
+                mean += weight[j] * change[j];
+            }
+            for (int j = 0; j < n_keys; j++)
+                for (int c = 0; c < d_k; c++) {
+                    const double of_score = weight[j] * (change[j] - mean) / sqrt(d_k);
+                    of_q[i * k_width + h * d_k + c] += of_score * (double)k[j * k_width + h * d_k + c];
+                    of_k[j * k_width + h * d_k + c] += of_score * (double)query[c];
+                }
+        }
+    compare_numbers("output of training", out, of_out, n_queries, v_width);
+    compare_numbers("gradient of queries", q_grad, of_q, n_queries, k_width);
+    compare_numbers("gradient of keys", k_grad, of_k, n_keys, k_width);
+    compare_numbers("gradient of values", v_grad, of_v, n_keys, v_width);
+    free(q), free(k), free(v), free(grad), free(out), free(log_sums), free(q_grad), free(k_grad), free(v_grad), free(room);
+    free(of_out), free(of_q), free(of_k), free(of_v), free(weight), free(change);
+}
+
 static void compare_rows(const struct kernels *k, int n_rows, int width) {
     const size_t stride = (size_t)(width + 15) / 16 * 16;
     float *x = calloc((size_t)n_rows * stride, 4), *y = calloc((size_t)n_rows * stride, 4), *out = calloc((size_t)n_rows * stride, 4), *weight = calloc(stride, 4), *bias = calloc(stride, 4);
@@ -243,6 +306,11 @@ int main(int argc, char **argv) {
     for (int i = 0; i < 150; i++) {
         const int n_queries = random_int(1, 14), n_positions = random_int(1, 70), d_k = random_int(1, 70);
         compare_attention(k, n_queries, n_positions, d_k, random_int(1, 70), i % 3);
+    }
+    for (int i = 0; i < 40; i++) {
+        const int n_queries = random_int(1, 40), n_keys = i % 2 ? n_queries : random_int(1, 40);
+        const int n_heads = random_int(1, 3), d_k = random_int(1, 40);
+        compare_training(k, n_queries, n_keys, n_heads, d_k, random_int(1, 40), i % 2);
     }
     for (int i = 0; i < 60; i++) {
         const int n_rows = random_int(1, 5);

@@ -44,6 +44,8 @@ AttentionKind = Literal["encoder", "decoder", "cross"]
 # On a CPU, the reference is faster up to this many scores (T x S) of a sentence. Above, the fused kernel is used, since
 # it does not store the scores.
 MAX_REFERENCE_SCORES = 128 * 128
+# In training without a causal mask, torch's kernels are faster above this length on processors with AMX.
+MAX_UNPADDED = 512
 
 
 class AttentionHook(Protocol):
@@ -213,10 +215,10 @@ class MultiHeadAttention(nn.Module):
         offsets, sizes = (queries.offsets, keys.offsets), {"n_heads": self.n_heads, "d_k": self.d_k, "d_v": self.d_v}
         return unpadded_attention(x_NO, memory_MO, offsets, **sizes, is_causal=is_causal)
 
-    def is_unpadded(self, x_NO: Tensor, hook: WeightsHook | None) -> bool:
+    def is_unpadded(self, x_NO: Tensor, keys: PaddingInfo, hook: WeightsHook | None, *, is_causal: bool) -> bool:
         """Whether the projections of a training batch need no padding."""
         is_plain = self.kernel == "auto" and hook is None and self.compatibility is None and self.p_drop == 0
-        return is_plain and can_attend_unpadded(x_NO)
+        return is_plain and (is_causal or keys.n_positions <= MAX_UNPADDED) and can_attend_unpadded(x_NO)
 
     def attend_step(self, q_BHQK: Tensor, k_BHCK: Tensor, v_BHCU: Tensor, *, mask: AttentionBias) -> Tensor:
         """Attention of a decoding step in all heads, (B, H, Q, U)."""
@@ -255,10 +257,10 @@ class SelfAttention(MultiHeadAttention):
     ) -> Tensor:
         """Attend within each sentence, (N, D) to (N, D); ``allow`` is in the place of the layer's own ``mask``."""
         qkv_NO = self.w_qkv(x_ND)
-        if allow_BTS is None and self.r is None and self.is_unpadded(qkv_NO, hook):
-            unpadded_ND: Tensor = self.w_o(
-                self.attend_unpadded(qkv_NO, queries=padding, keys=padding, is_causal=self.is_causal)
-            )
+        is_own = allow_BTS is None and self.r is None
+        if is_own and self.is_unpadded(qkv_NO, padding, hook, is_causal=self.is_causal):
+            heads_NU = self.attend_unpadded(qkv_NO, queries=padding, keys=padding, is_causal=self.is_causal)
+            unpadded_ND: Tensor = self.w_o(heads_NU)
             return unpadded_ND
         allow_BTS = self.mask(padding) if allow_BTS is None else allow_BTS
         q_BHTK, k_BHTK, v_BHTU = self.split(padding.pad(qkv_NO), self.widths)
@@ -316,10 +318,9 @@ class CrossAttention(MultiHeadAttention):
         """Attend to all real positions of the ``memory``, (N, D) to (N, D)."""
         q_NO, kv_MO = self.w_q(x_ND), self.w_kv(memory.states_MD)
         keys = memory.padding
-        if q_NO.dtype == kv_MO.dtype and self.is_unpadded(q_NO, hook):
-            unpadded_ND: Tensor = self.w_o(
-                self.attend_unpadded(q_NO, kv_MO, queries=padding, keys=keys, is_causal=False)
-            )
+        if q_NO.dtype == kv_MO.dtype and self.is_unpadded(q_NO, keys, hook, is_causal=False):
+            heads_NU = self.attend_unpadded(q_NO, kv_MO, queries=padding, keys=keys, is_causal=False)
+            unpadded_ND: Tensor = self.w_o(heads_NU)
             return unpadded_ND
         k_BHSK, v_BHSU = self.split(keys.pad(kv_MO), self.widths)
         q_BHTK = split_heads(padding.pad(q_NO.to(k_BHSK.dtype)), self.n_heads)
