@@ -376,10 +376,11 @@ static void add_to_softmax(const float *logits, int n, float highest, float *max
 
 #if defined(__wasm__)
 #define attend_in_training NULL
+#define cross_entropy NULL
 #else
 #include "kernels_training.h"
 #endif
 
 const struct kernels JOIN(kernels_, ISA_NAME) = {
-    TEXT(ISA_NAME), prepare, product, norm, attend, largest, add_to_softmax, keep, attend_in_training,
+    TEXT(ISA_NAME), prepare, product, norm, attend, largest, add_to_softmax, keep, attend_in_training, cross_entropy,
 };

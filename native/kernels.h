@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 struct td_attention;
+struct td_cross_entropy;
 
 enum precision { FP32, BF16, INT8 };
 enum activation { LINEAR, RELU, GELU, GELU_TANH, SWISH };
@@ -77,6 +78,8 @@ struct kernels {
     void (*keep)(const struct head *, int first, int n, const float *k, const float *v, size_t stride);
     /* td_attend; `room` has training_floats(d_k, d_v, the most keys of a sentence). */
     void (*attend_in_training)(const struct td_attention *, int first, int end, float *room);
+    /* td_cross_entropy; `room` has loss_floats(n_passes, vocab_size). */
+    void (*cross_entropy)(const struct td_cross_entropy *, int first, int end, float *room);
 };
 
 /* Rounded to the nearest, ties to even. */
@@ -97,6 +100,8 @@ static inline size_t training_floats(int d_k, int d_v, int n_keys) {
     const size_t k = (size_t)d_k + PANEL, v = (size_t)d_v + PANEL, s = (size_t)n_keys + PANEL;
     return 3 * s * (k + v) + PANEL * (2 * k + v + 2 * s);
 }
+
+static inline size_t loss_floats(int n_passes, int vocab_size) { return 2 * (size_t)n_passes * ((size_t)vocab_size + PANEL); }
 
 /* The best kernels that this processor runs, or those of a name; NULL if there are none of that name here. */
 const struct kernels *kernels_named(const char *name);

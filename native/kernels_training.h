@@ -1,4 +1,5 @@
-/* Attention in training, of one head of one sentence at a time: its rows become fp32, and its scores stay in the cache. */
+/* Training: attention of one head of one sentence at a time, and the loss of one position at a time. All is computed in
+   fp32, and what is between stays in the cache. */
 #ifndef KERNELS_TRAINING_H
 #define KERNELS_TRAINING_H
 
@@ -244,5 +245,78 @@ static void attend_in_training(const struct td_attention *t, int first, int end,
             else if (t->is_bf16) forward_head(&h, room, 1);
             else forward_head(&h, room, 0);
         }
+}
+
+/* ---- the loss ---- */
+
+/* Read a row of logits z, write p = e^(z - the largest), and return the logarithm of the sum of e^z; `sum` is that of p. */
+INLINE double read_logits(float *z, float *p, const void *logits, size_t at, int n, float *sum, const int is_bf16) {
+    const int n_panels = panels_of(n);
+    unpack(z, (const char *)logits + at * (is_bf16 ? 2 : 4), 0, 1, n, 1, is_bf16);
+    for (int i = n; i < n_panels * PANEL; i++) z[i] = -INFINITY;
+    lanes highest = load(z), total = all(0);
+    for (int i = PANEL; i < n_panels * PANEL; i += PANEL) highest = maximum(highest, load(z + i));
+    const float most = largest_of(highest);
+    for (int i = 0; i < n_panels * PANEL; i += PANEL) {
+        const lanes e = exponential(subtract(load(z + i), all(most)));
+        store(p + i, e);
+        total = add(total, e);
+    }
+    *sum = sum_of(total);
+    return (double)most + log((double)*sum);
+}
+
+/* A row of the gradient in the place of the logits, `taken` from that of the target. */
+INLINE void write_gradient(void *logits, size_t at, float *gradient, int n, int64_t target, float taken, const int is_bf16) {
+    gradient[target] -= taken;
+    pack((char *)logits + at * (is_bf16 ? 2 : 4), 0, gradient, 1, n, 1, is_bf16);
+}
+
+INLINE void loss_of_row(const struct td_cross_entropy *t, int row, float *room, const int is_bf16) {
+    const int n = t->vocab_size, width = panels_of(n) * PANEL;
+    const int64_t target = t->targets[row];
+    const float factor = (float)t->alpha / 4;
+    float *z[2], *p[2], sum[2];
+    size_t at[2];
+    double log_sum[2], *sums = t->sums + 3 * (size_t)row;
+    sums[0] = sums[1] = sums[2] = 0;
+    for (int x = 0; x < t->n_passes; x++) {
+        z[x] = room + 2 * x * width, p[x] = z[x] + width;
+        at[x] = (size_t)x * (size_t)t->pass_stride + (size_t)row * (size_t)t->row_stride;
+        log_sum[x] = read_logits(z[x], p[x], t->logits, at[x], n, &sum[x], is_bf16);
+        sums[0] += (log_sum[x] - (double)z[x][target]) / t->n_passes;
+        sums[1] += (double)z[x][target] / t->n_passes;
+        for (int i = 0; i < width; i += PANEL) store(p[x] + i, multiply(load(p[x] + i), all(1 / sum[x])));
+    }
+    if (t->n_passes == 1) {
+        write_gradient(t->logits, at[0], p[0], n, target, (float)t->a, is_bf16);
+        return;
+    }
+    /* With d = log p_1 - log p_2, the gradient of the divergences in z_1 is p_1 (d - sum p_1 d) + p_1 - p_2. */
+    lanes of_first = all(0), of_second = all(0);
+    const lanes shift = all((float)(log_sum[0] - log_sum[1]));
+    for (int i = n; i < width; i++) z[0][i] = z[1][i] = 0;
+    for (int i = 0; i < width; i += PANEL) {
+        const lanes d = subtract(subtract(load(z[0] + i), load(z[1] + i)), shift);
+        store(z[0] + i, d);
+        of_first = multiply_add(load(p[0] + i), d, of_first);
+        of_second = multiply_add(load(p[1] + i), d, of_second);
+    }
+    const float mean[2] = {sum_of(of_first), -sum_of(of_second)};
+    sums[2] = (double)mean[0] + (double)mean[1];
+    const lanes f = all(factor), first = all(0.5f + factor - factor * mean[0]), second = all(0.5f + factor - factor * mean[1]);
+    for (int i = 0; i < width; i += PANEL) {
+        const lanes p1 = load(p[0] + i), p2 = load(p[1] + i), change = multiply(f, load(z[0] + i));
+        store(p[0] + i, subtract(multiply(p1, add(first, change)), multiply(f, p2)));
+        store(p[1] + i, subtract(multiply(p2, subtract(second, change)), multiply(f, p1)));
+    }
+    for (int x = 0; x < 2; x++) write_gradient(t->logits, at[x], p[x], n, target, (float)t->a / 2, is_bf16);
+}
+
+static void cross_entropy(const struct td_cross_entropy *t, int first, int end, float *room) {
+    for (int row = first; row < end; row++) {
+        if (t->is_bf16) loss_of_row(t, row, room, 1);
+        else loss_of_row(t, row, room, 0);
+    }
 }
 #endif

@@ -144,5 +144,18 @@ struct td_attention {
 /* Of the sentences from `first` to `end`; others may be computed at the same time. 0, or 3 without memory, 4 if
    TRANSDUCE_ISA names no kernels of this processor. */
 EXPORT int32_t td_attend(const struct td_attention *, int32_t first, int32_t end);
+
+/* The loss of training and its gradient in the logits z of one or two passes, the mean of lse(z) - a z_y - ..., whose
+   constant part the caller subtracts. With two passes, plus alpha / 4 times KL(p_1 || p_2) + KL(p_2 || p_1). */
+struct td_cross_entropy {
+    int32_t n_passes, vocab_size, is_bf16;
+    int64_t pass_stride, row_stride; /* in numbers */
+    void *logits;                 /* (passes, rows, V); replaced by the gradient */
+    const int64_t *targets;       /* y of each row */
+    double a, alpha;
+    double *sums;                 /* (rows, 3): lse(z) - z_y and z_y, means over the passes, and the two divergences */
+};
+/* Of the rows from `first` to `end`, as td_attend; 2 if a target is not in the vocabulary. */
+EXPORT int32_t td_cross_entropy(const struct td_cross_entropy *, int32_t first, int32_t end);
 #endif
 #endif

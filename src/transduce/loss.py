@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from transduce.bucketing import bucket_rows
+from transduce.native_library import CrossEntropy, in_threads, native_library
 
 __all__ = [
     "LossConfig", "LossSum", "Smoothing", "cross_entropy", "cross_entropy_reference", "r_drop", "r_drop_reference",
@@ -199,10 +200,10 @@ class _BlockwiseCrossEntropy(torch.autograd.Function):
 
 
 def _parts(z_XRV: Tensor, targets_R: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-    """Split a block into parts that fit into the CPU cache; one part on other devices."""
+    """Split a block into parts that fit into the CPU cache; one part in C, and on other devices."""
     n_passes, n_rows, vocab_size = z_XRV.shape
-    is_cpu = z_XRV.device.type == "cpu"
-    part_rows = max(1, CPU_PART_ENTRIES // (n_passes * vocab_size)) if is_cpu else n_rows
+    in_parts = z_XRV.device.type == "cpu" and not _is_in_c(z_XRV)
+    part_rows = max(1, CPU_PART_ENTRIES // (n_passes * vocab_size)) if in_parts else n_rows
     return zip(torch.split(z_XRV, part_rows, dim=1), torch.split(targets_R, part_rows), strict=True)
 
 
@@ -213,6 +214,8 @@ def _logits_to_gradient_(
 
     Returns sums over positions of lse - z_y and z_y, averaged over passes, and of KL(p_1 || p_2) + KL(p_2 || p_1).
     """
+    if _is_in_c(z_XPV):
+        return _logits_to_gradient_in_c_(z_XPV, targets_P, a, alpha)
     n_passes = len(z_XPV)
     target_XP1 = targets_P.expand(n_passes, -1).unsqueeze(2)
     upcast_XPV = z_XPV.to(dtype)
@@ -227,6 +230,27 @@ def _logits_to_gradient_(
     z_XPV.copy_(gradient_XPV)
     target_sum = z_target_XP1.sum() / n_passes
     return lse_XP1.sum() / n_passes - target_sum, target_sum, divergence_sum
+
+
+def _is_in_c(z_XPV: Tensor) -> bool:
+    """Whether the library computes it: on a CPU, of at most two passes."""
+    is_known = z_XPV.dtype in (torch.float32, torch.bfloat16) and len(z_XPV) <= 2 and z_XPV.stride(2) == 1
+    is_here = z_XPV.device.type == "cpu" and not torch.compiler.is_compiling()
+    return is_known and is_here and native_library() is not None
+
+
+def _logits_to_gradient_in_c_(
+    z_XPV: Tensor, targets_P: Tensor, a: float, alpha: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """``_logits_to_gradient_``, one position after another."""
+    n_passes, n_positions, vocab_size = z_XPV.shape
+    targets_P, sums_P3 = targets_P.long().contiguous(), torch.empty(n_positions, 3, dtype=torch.float64)
+    call = CrossEntropy(n_passes, vocab_size, z_XPV.dtype == torch.bfloat16, *z_XPV.stride()[:2])
+    call.logits, call.targets, call.sums = (each.data_ptr() for each in (z_XPV, targets_P, sums_P3))
+    call.a, call.alpha = a, alpha
+    in_threads(call, n_positions, torch.get_num_threads())
+    nll_sum, target_sum, divergence_sum = sums_P3.sum(dim=0).float().unbind()
+    return nll_sum, target_sum, divergence_sum
 
 
 def _with_divergence(p_2PV: Tensor, z_2PV: Tensor, lse_2P1: Tensor, alpha: float) -> tuple[Tensor, Tensor]:

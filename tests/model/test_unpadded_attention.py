@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from said import naming
+from transduce import native_library
 from transduce.config import LanguageModelConfig, TransformerConfig
 from transduce.model import unpadded_attention as module
 from transduce.model.attention import AttentionKernel, dot_product_attention, split_heads
 from transduce.model.make import make_model
 from transduce.model.unpadded_attention import can_attend_unpadded, unpadded_attention
-from transduce.native_library import native_library
 
-pytestmark = pytest.mark.skipif(native_library() is None, reason="the library is not compiled")
+pytestmark = pytest.mark.skipif(native_library.native_library() is None, reason="the library is not compiled")
 Offsets = tuple[NDArray[np.int32], NDArray[np.int32]]
 
 
@@ -98,9 +98,9 @@ def test_each_thread_has_some_of_the_sentences(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_without_memory_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_td_attend", lambda: lambda *arguments: 3)
+    monkeypatch.setattr(native_library, "_function", lambda name: lambda *arguments: 3)
     offsets = of_lengths([2])
-    with pytest.raises(MemoryError, match=naming("scores")):
+    with pytest.raises(MemoryError, match=naming("no memory")):
         unpadded_attention(torch.randn(2, 12), None, (offsets, offsets), n_heads=1, d_k=4, d_v=4)
 
 
@@ -149,8 +149,8 @@ def gradients(config: Any, kernel: AttentionKernel, precision: torch.dtype = tor
 )
 def test_models_learn_the_same_with_it(config: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = list[int]()
-    run = module._run
-    monkeypatch.setattr(module, "_run", lambda call, n: (calls.append(n), run(call, n)))
+    run = module.in_threads
+    monkeypatch.setattr(module, "in_threads", lambda call, n, n_threads: (calls.append(n), run(call, n, n_threads)))
     ours = gradients(config, "auto")
     n_attentions = config.n_layers if isinstance(config, LanguageModelConfig) else 3 * config.n_encoder_layers
     assert calls == [3] * 2 * n_attentions  # forward and backward
@@ -169,5 +169,5 @@ def test_models_learn_the_same_with_it(config: Any, monkeypatch: pytest.MonkeyPa
     "changes", [{"p_drop_attention": 0.1}, {"attention": "restricted", "neighbourhood": 2}, {"compatibility": "cosine"}]
 )
 def test_other_attention_is_computed_by_torch(changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_run", lambda call, n: pytest.fail("computed in C"))
+    monkeypatch.setattr(module, "in_threads", lambda *arguments: pytest.fail("computed in C"))
     gradients(LanguageModelConfig(n_layers=1, **SIZES | changes), "auto")

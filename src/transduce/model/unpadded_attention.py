@@ -9,12 +9,6 @@ of several projections.
 
 from __future__ import annotations
 
-import ctypes
-import os
-from concurrent.futures import ThreadPoolExecutor
-from ctypes import POINTER, c_int32, c_int64, c_void_p
-from functools import cache, partial
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -22,20 +16,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from transduce.native_library import native_library
+from transduce.native_library import Attention, in_threads, native_library
 
 __all__ = ["can_attend_unpadded", "unpadded_attention"]
-
-
-class _Attention(ctypes.Structure):
-    """struct td_attention."""
-
-    _fields_ = [
-        *((name, c_int32) for name in ("n_heads", "d_k", "d_v", "is_causal", "is_bf16")),
-        ("query_offsets", c_void_p), ("key_offsets", c_void_p), ("q", c_void_p), ("k", c_void_p), ("v", c_void_p),
-        ("q_stride", c_int64), ("k_stride", c_int64), ("v_stride", c_int64), ("out", c_void_p), ("log_sums", c_void_p),
-        ("out_grad", c_void_p), ("q_grad", c_void_p), ("k_grad", c_void_p), ("v_grad", c_void_p),
-    ]  # fmt: skip
 
 
 def can_attend_unpadded(x: Tensor) -> bool:
@@ -83,12 +66,12 @@ class _UnpaddedAttention(torch.autograd.Function):
         out_NO = queries_NO.new_empty(len(queries_NO), n_heads * d_v)
         log_sums_NH = torch.empty(len(queries_NO), n_heads)
         out_NO[offsets[0][-1] :] = 0
-        call = _Attention(*sizes, queries_NO.dtype == torch.bfloat16, *(each.ctypes.data for each in offsets))
+        call = Attention(*sizes, queries_NO.dtype == torch.bfloat16, *(each.ctypes.data for each in offsets))
         call.q, call.k, call.v = _places(queries_NO, memory_MO, sizes)
         call.q_stride = queries_NO.shape[1]
         call.k_stride = call.v_stride = (queries_NO if memory_MO is None else memory_MO).shape[1]
         call.out, call.log_sums = out_NO.data_ptr(), log_sums_NH.data_ptr()
-        _run(call, len(offsets[0]) - 1)
+        in_threads(call, len(offsets[0]) - 1, torch.get_num_threads())
         ctx.save_for_backward(queries_NO, memory_MO, log_sums_NH)
         ctx.call, ctx.offsets, ctx.sizes = call, offsets, sizes
         return out_NO
@@ -104,7 +87,7 @@ class _UnpaddedAttention(torch.autograd.Function):
                 grad[of_grad[-1] :] = 0
         call.out_grad = out_grad_NO.data_ptr()
         call.q_grad, call.k_grad, call.v_grad = _places(queries_grad, memory_grad, ctx.sizes)
-        _run(call, len(ctx.offsets[0]) - 1)
+        in_threads(call, len(ctx.offsets[0]) - 1, torch.get_num_threads())
         return queries_grad, memory_grad, None, None
 
 
@@ -115,26 +98,3 @@ def _places(queries_NO: Tensor, memory_MO: Tensor | None, sizes: tuple[int, int,
     first = queries_NO.data_ptr()
     keys = first + of_keys if memory_MO is None else memory_MO.data_ptr()
     return first, keys, keys + of_keys
-
-
-def _run(call: _Attention, n_sentences: int) -> None:
-    """Compute all sentences, in as many threads as torch has. Raises MemoryError."""
-    n_threads = min(torch.get_num_threads(), n_sentences)
-    parts = [*pairwise(n_sentences * part // n_threads for part in range(n_threads + 1))]
-    here, others = partial(_td_attend(), ctypes.byref(call)), parts[1:]
-    futures = [_pool(os.getpid(), n_threads).submit(here, *part) for part in others]
-    if any([here(*parts[0]), *(future.result() for future in futures)]):
-        raise MemoryError("attention: no memory for the scores of a sentence")
-
-
-@cache
-def _pool(process: int, n_threads: int) -> ThreadPoolExecutor:
-    """The threads beside that which calls; a forked process has none of its parent's."""
-    return ThreadPoolExecutor(n_threads - 1, f"attention-{process}")
-
-
-@cache
-def _td_attend() -> Any:
-    function = native_library().td_attend
-    function.argtypes = (POINTER(_Attention), c_int32, c_int32)
-    return function
