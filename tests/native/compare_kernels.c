@@ -250,6 +250,41 @@ static void compare_training(const struct kernels *kernels, int n_queries, int n
     free(of_out), free(of_q), free(of_k), free(of_v), free(weight), free(change);
 }
 
+/* The loss of some rows and its gradient, plus alpha / 4 times the divergences of two passes. */
+static void compare_loss(const struct kernels *kernels, int n_passes, int n_rows, int vocab_size) {
+    const double a = 0.9, alpha = 2;
+    float *z = random_rows(n_passes * n_rows, vocab_size), *room = malloc(loss_floats(n_passes, vocab_size) * sizeof *room);
+    double *wanted = calloc((size_t)(n_passes * n_rows * vocab_size), 8), *sums = calloc((size_t)n_rows, 24), log_p[2][128];
+    int64_t *targets = calloc((size_t)n_rows, sizeof *targets);
+    double *of_rows = calloc((size_t)n_rows, 24);
+    for (int r = 0; r < n_rows; r++) {
+        double mean[2] = {0, 0};
+        targets[r] = random_int(0, vocab_size - 1);
+        for (int x = 0; x < n_passes; x++) {
+            const float *row = z + (x * n_rows + r) * vocab_size;
+            double total = 0;
+            for (int i = 0; i < vocab_size; i++) total += exp((double)row[i]);
+            for (int i = 0; i < vocab_size; i++) log_p[x][i] = (double)row[i] - log(total);
+            of_rows[3 * r] -= log_p[x][targets[r]] / n_passes, of_rows[3 * r + 1] += (double)row[targets[r]] / n_passes;
+        }
+        for (int i = 0; i < vocab_size && n_passes == 2; i++)
+            for (int x = 0; x < 2; x++) mean[x] += exp(log_p[x][i]) * (log_p[x][i] - log_p[1 - x][i]);
+        of_rows[3 * r + 2] = mean[0] + mean[1];
+        for (int x = 0; x < n_passes; x++)
+            for (int i = 0; i < vocab_size; i++) {
+                const double p = exp(log_p[x][i]), other = n_passes == 2 ? exp(log_p[1 - x][i]) : p;
+                const double d = n_passes == 2 ? log_p[x][i] - log_p[1 - x][i] : 0;
+                wanted[(x * n_rows + r) * vocab_size + i] = (p - (i == targets[r] ? a : 0)) / n_passes + alpha / 4 * (p * (d - mean[x]) + p - other);
+            }
+    }
+    const struct td_cross_entropy t = {n_passes, vocab_size, 0, n_rows * vocab_size, vocab_size, z, targets, a, alpha, sums};
+    kernels->cross_entropy(&t, 0, n_rows, room);
+    compare_numbers("gradient of the loss", z, wanted, n_passes * n_rows, vocab_size);
+    for (int i = 0; i < 3 * n_rows; i++)
+        if (!(fabs(sums[i] - of_rows[i]) < 2e-5 * (1 + fabs(of_rows[i])))) fault("loss", i / 3, i % 3, sums[i], of_rows[i]);
+    free(z), free(room), free(wanted), free(sums), free(of_rows), free(targets);
+}
+
 static void compare_rows(const struct kernels *k, int n_rows, int width) {
     const size_t stride = (size_t)(width + 15) / 16 * 16;
     float *x = calloc((size_t)n_rows * stride, 4), *y = calloc((size_t)n_rows * stride, 4), *out = calloc((size_t)n_rows * stride, 4), *weight = calloc(stride, 4), *bias = calloc(stride, 4);
@@ -311,6 +346,10 @@ int main(int argc, char **argv) {
         const int n_queries = random_int(1, 40), n_keys = i % 2 ? n_queries : random_int(1, 40);
         const int n_heads = random_int(1, 3), d_k = random_int(1, 40);
         compare_training(k, n_queries, n_keys, n_heads, d_k, random_int(1, 40), i % 2);
+    }
+    for (int i = 0; i < 40; i++) {
+        const int n_rows = random_int(1, 5);
+        compare_loss(k, 1 + i % 2, n_rows, random_int(1, 128));
     }
     for (int i = 0; i < 60; i++) {
         const int n_rows = random_int(1, 5);
