@@ -40,29 +40,45 @@ class Muon(optim.Optimizer):
         """Update the matrices that have gradients."""
         for group in self.param_groups:
             lr = group["lr"]
-            for weight in group["params"]:
-                if weight.grad is None:
-                    continue
-                state = self.state[weight]
-                if not state:
-                    state["momentum_buffer"] = torch.zeros_like(weight.grad)
-                momentum = state["momentum_buffer"].lerp_(weight.grad, 1 - MOMENTUM)
-                step = orthogonalised(weight.grad.lerp(momentum, MOMENTUM))
-                weight.mul_(1 - lr * group["weight_decay"])
-                weight.add_(step, alpha=-lr * RMS_OF_ADAM * math.sqrt(max(weight.shape)))
+            for weights in _alike([weight for weight in group["params"] if weight.grad is not None]):
+                steps = orthogonalised(_stacked([self._direction(weight) for weight in weights]))
+                for weight, step in zip(weights, steps if steps.ndim == 3 else [steps], strict=True):
+                    weight.mul_(1 - lr * group["weight_decay"])
+                    weight.add_(step, alpha=-lr * RMS_OF_ADAM * math.sqrt(max(weight.shape)))
+
+    def _direction(self, weight: nn.Parameter) -> Tensor:
+        """The gradient with Nesterov's momentum, which is brought up to date."""
+        assert weight.grad is not None
+        state = self.state[weight]
+        if not state:
+            state["momentum_buffer"] = torch.zeros_like(weight.grad)
+        momentum = state["momentum_buffer"].lerp_(weight.grad, 1 - MOMENTUM)
+        return weight.grad.lerp(momentum, MOMENTUM)
 
 
-def orthogonalised(matrix: Tensor) -> Tensor:
-    """Return a matrix of the same singular vectors whose singular values are about 1, by Newton-Schulz iteration.
+def _alike(weights: Iterable[nn.Parameter]) -> list[list[nn.Parameter]]:
+    """Group weights of one shape, whose steps are computed together: up to twice as fast. Sharded ones stay alone."""
+    groups: dict[Any, list[nn.Parameter]] = {}
+    for weight in weights:
+        groups.setdefault(weight.shape if type(weight.grad) is Tensor else weight, []).append(weight)
+    return list(groups.values())
 
-    It is computed in bf16 where the device has such arithmetic.
+
+def _stacked(matrices: list[Tensor]) -> Tensor:
+    return torch.stack(matrices) if len(matrices) > 1 else matrices[0]
+
+
+def orthogonalised(x: Tensor) -> Tensor:
+    """Return matrices of the same singular vectors whose singular values are about 1, by Newton-Schulz iteration.
+
+    ``x`` is one matrix, or a stack of some. It is computed in bf16 where the device has such arithmetic.
     """
-    x = matrix.bfloat16() if fast_precision(matrix.device) == "bf16" else matrix.float()
-    if matrix.shape[0] > matrix.shape[1]:
-        x = x.T
-    x = x / x.norm().clamp(min=EPS)
+    is_tall, add_product = x.shape[-2] > x.shape[-1], torch.addmm if x.ndim == 2 else torch.baddbmm
+    x = x.bfloat16() if fast_precision(x.device) == "bf16" else x.float()
+    x = x.mT if is_tall else x
+    x = x / x.norm(dim=(-2, -1), keepdim=True).clamp(min=EPS)
     a, b, c = COEFFICIENTS
     for _ in range(N_STEPS):
-        gram = x @ x.T
-        x = torch.addmm(x, torch.addmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
-    return x.T if matrix.shape[0] > matrix.shape[1] else x
+        gram = x @ x.mT
+        x = add_product(x, add_product(gram, gram, gram, beta=b, alpha=c), x, beta=a)
+    return x.mT if is_tall else x
