@@ -41,10 +41,12 @@ class Muon(optim.Optimizer):
         """Update the matrices that have gradients."""
         for group in self.param_groups:
             lr = group["lr"]
-            alike = defaultdict[torch.Size, list[nn.Parameter]](list)  # of one shape: together, twice as fast
+            alike = defaultdict[Any, list[nn.Parameter]](
+                list
+            )  # of one shape together: twice as fast in bf16, not in fp32
             for weight in group["params"]:
                 if weight.grad is not None:
-                    alike[weight.shape].append(weight)
+                    alike[weight.shape if fast_precision(weight.device) == "bf16" else weight].append(weight)
             for weights in alike.values():
                 steps = orthogonalised(torch.stack([self._direction(weight) for weight in weights]))
                 for weight, step in zip(weights, steps, strict=True):
