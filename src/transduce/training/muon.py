@@ -41,11 +41,10 @@ class Muon(optim.Optimizer):
         """Update the matrices that have gradients."""
         for group in self.param_groups:
             lr = group["lr"]
-            alike = defaultdict[Any, list[nn.Parameter]](
-                list
-            )  # of one shape together: twice as fast in bf16, not in fp32
+            alike = defaultdict[Any, list[nn.Parameter]](list)
             for weight in group["params"]:
                 if weight.grad is not None:
+                    # Matrices of one shape together are twice as fast in bf16, and no faster in fp32.
                     alike[weight.shape if fast_precision(weight.device) == "bf16" else weight].append(weight)
             for weights in alike.values():
                 steps = orthogonalised(torch.stack([self._direction(weight) for weight in weights]))
