@@ -36,11 +36,10 @@ INLINE void store_16(void *rows, size_t at, lanes x, const int is_bf16) {
     }
 }
 
-/* Rows of a head as fp32, padded with zeros to whole panels, times `scale`. */
-INLINE void unpack(float *to, const void *rows, size_t stride, int n_rows, int width, float scale, const int is_bf16) {
+/* Some numbers of each row, from `at` on, as fp32, padded with zeros to whole panels, times `scale`. */
+INLINE void unpack(float *to, const void *rows, size_t at, size_t stride, int n_rows, int width, float scale, const int is_bf16) {
     const int n_panels = panels_of(width), n_whole = width / PANEL;
-    for (int r = 0; r < n_rows; r++, to += n_panels * PANEL) {
-        const size_t at = (size_t)r * stride;
+    for (int r = 0; r < n_rows; r++, to += n_panels * PANEL, at += stride) {
         for (int i = 0; i < n_whole; i++) store(to + i * PANEL, multiply(load_16(rows, at + (size_t)(i * PANEL), is_bf16), all(scale)));
         for (int i = n_whole * PANEL; i < n_panels * PANEL; i++) {
             float x = 0;
@@ -54,10 +53,9 @@ INLINE void unpack(float *to, const void *rows, size_t stride, int n_rows, int w
     }
 }
 
-INLINE void pack(void *rows, size_t stride, const float *from, int n_rows, int width, float scale, const int is_bf16) {
+INLINE void pack(void *rows, size_t at, size_t stride, const float *from, int n_rows, int width, float scale, const int is_bf16) {
     const int n_panels = panels_of(width), n_whole = width / PANEL;
-    for (int r = 0; r < n_rows; r++, from += n_panels * PANEL) {
-        const size_t at = (size_t)r * stride;
+    for (int r = 0; r < n_rows; r++, from += n_panels * PANEL, at += stride) {
         for (int i = 0; i < n_whole; i++) store_16(rows, at + (size_t)(i * PANEL), multiply(load(from + i * PANEL), all(scale)), is_bf16);
         for (int i = n_whole * PANEL; i < width; i++) {
             if (is_bf16) ((uint16_t *)rows)[at + (size_t)i] = to_bf16(from[i] * scale);
@@ -80,7 +78,7 @@ INLINE void transpose(float *to, const float *from, int n_rows, int width) {
 #if WIDTH == 16
 enum { TILE = 16, TILE_PANELS = 4 }; /* sums of a tile: half of the registers */
 #else
-enum { TILE = 16 / PARTS > 4 ? 4 : 16 / PARTS, TILE_PANELS = 2 };
+enum { TILE = 4, TILE_PANELS = 2 };
 #endif
 
 /* c += a b, of `rows` rows and `panels` panels; a has any strides, b and c whole panels. */
@@ -108,10 +106,7 @@ INLINE void add_tile(const int rows, const int panels, float *c, int c_stride, c
 INLINE void add_columns(const int panels, float *c, int c_stride, const float *a, int a_row, int a_step, const float *b, int b_stride,
                         int n_rows, int depth) {
     int r = 0;
-    if (8 * panels <= TILE) ADD_ROWS(8)
-    if (4 * panels <= TILE) ADD_ROWS(4)
-    if (2 * panels <= TILE) ADD_ROWS(2)
-    ADD_ROWS(1)
+    ADD_ROWS(8) ADD_ROWS(4) ADD_ROWS(2) ADD_ROWS(1)
 }
 
 /* c += a b: (n_rows, depth) times (depth, n_panels), for any strides of a. */
@@ -132,18 +127,20 @@ INLINE void clear(float *x, int n) { memset(x, 0, (size_t)n * sizeof *x); }
 /* One head of a sentence. */
 struct attended {
     const struct td_attention *all;
-    int n_queries, n_keys, sentence, head;
+    int n_queries, n_keys, head;
     size_t query, key; /* its first rows */
 };
 
 INLINE struct attended attended_by(const struct td_attention *t, int sentence, int head) {
     const int32_t *queries = t->query_offsets + sentence, *keys = t->key_offsets + sentence;
-    return (struct attended){t, queries[1] - queries[0], keys[1] - keys[0], sentence, head, (size_t)queries[0], (size_t)keys[0]};
+    return (struct attended){t, queries[1] - queries[0], keys[1] - keys[0], head, (size_t)queries[0], (size_t)keys[0]};
 }
 
-INLINE const void *place(const void *rows, size_t row, int64_t stride, int head, int width, const int is_bf16) {
-    return (const char *)rows + (row * (size_t)stride + (size_t)(head * width)) * (is_bf16 ? 2 : 4);
-}
+/* Read or write n rows of the head, from `row` on; all have `width` numbers of each head. */
+#define READ(to, rows, row, stride, n, width, scale) \
+    unpack(to, rows, (row) * (size_t)(stride) + (size_t)(h->head * (width)), (size_t)(stride), n, width, scale, is_bf16)
+#define WRITE(rows, row, stride, from, n, width, scale) \
+    pack(rows, (row) * (size_t)(stride) + (size_t)(h->head * (width)), (size_t)(stride), from, n, width, scale, is_bf16)
 
 /* The weights of a block of queries from their scores, in place, and the logarithms of the sums of exponentials; or by these,
    if they are known. */
@@ -174,23 +171,23 @@ INLINE void weigh(float *scores, int stride, int first, int n, int n_keys, int i
 INLINE void forward_head(const struct attended *h, float *room, const int is_bf16) {
     const struct td_attention *t = h->all;
     const int k_width = panels_of(t->d_k) * PANEL, v_width = panels_of(t->d_v) * PANEL, s_width = panels_of(h->n_keys) * PANEL;
+    const float scale = 1 / sqrtf((float)t->d_k);
     float *k = room, *v = k + h->n_keys * k_width, *keys = v + h->n_keys * v_width, *q = keys + t->d_k * s_width;
     float *scores = q + QUERIES * k_width, *out = scores + QUERIES * s_width;
-    unpack(k, place(t->k, h->key, t->k_stride, h->head, t->d_k, is_bf16), (size_t)t->k_stride, h->n_keys, t->d_k, 1, is_bf16);
-    unpack(v, place(t->v, h->key, t->v_stride, h->head, t->d_v, is_bf16), (size_t)t->v_stride, h->n_keys, t->d_v, 1, is_bf16);
+    READ(k, t->k, h->key, t->k_stride, h->n_keys, t->d_k, 1);
+    READ(v, t->v, h->key, t->v_stride, h->n_keys, t->d_v, 1);
     transpose(keys, k, h->n_keys, t->d_k);
     for (int first = 0; first < h->n_queries; first += QUERIES) {
         const int n = h->n_queries - first < QUERIES ? h->n_queries - first : QUERIES;
         const int n_seen = t->is_causal && first + n < h->n_keys ? first + n : h->n_keys;
         const size_t row = h->query + (size_t)first;
-        unpack(q, place(t->q, row, t->q_stride, h->head, t->d_k, is_bf16), (size_t)t->q_stride, n, t->d_k, 1 / sqrtf((float)t->d_k), is_bf16);
+        READ(q, t->q, row, t->q_stride, n, t->d_k, scale);
         clear(scores, n * s_width);
         add_product(scores, s_width, q, k_width, 1, keys, s_width, n, t->d_k, panels_of(n_seen));
         weigh(scores, s_width, first, n, h->n_keys, t->is_causal, t->log_sums + row * (size_t)t->n_heads + h->head, t->n_heads, 0);
         clear(out, n * v_width);
         add_product(out, v_width, scores, s_width, 1, v, v_width, n, n_seen, v_width / PANEL);
-        pack((void *)place(t->out, row, (int64_t)t->n_heads * t->d_v, h->head, t->d_v, is_bf16), (size_t)(t->n_heads * t->d_v), out, n,
-             t->d_v, 1, is_bf16);
+        WRITE(t->out, row, t->n_heads * t->d_v, out, n, t->d_v, 1);
     }
 }
 
@@ -202,8 +199,8 @@ INLINE void backward_head(const struct attended *h, float *room, const int is_bf
     float *keys = v_grad + h->n_keys * v_width, *values = keys + t->d_k * s_width, *q = values + t->d_v * s_width;
     float *q_grad = q + QUERIES * k_width, *grad = q_grad + QUERIES * k_width, *weights = grad + QUERIES * v_width;
     float *changes = weights + QUERIES * s_width;
-    unpack(k, place(t->k, h->key, t->k_stride, h->head, t->d_k, is_bf16), (size_t)t->k_stride, h->n_keys, t->d_k, 1, is_bf16);
-    unpack(v, place(t->v, h->key, t->v_stride, h->head, t->d_v, is_bf16), (size_t)t->v_stride, h->n_keys, t->d_v, 1, is_bf16);
+    READ(k, t->k, h->key, t->k_stride, h->n_keys, t->d_k, 1);
+    READ(v, t->v, h->key, t->v_stride, h->n_keys, t->d_v, 1);
     transpose(keys, k, h->n_keys, t->d_k);
     transpose(values, v, h->n_keys, t->d_v);
     clear(k_grad, h->n_keys * (k_width + v_width));
@@ -211,9 +208,8 @@ INLINE void backward_head(const struct attended *h, float *room, const int is_bf
         const int n = h->n_queries - first < QUERIES ? h->n_queries - first : QUERIES;
         const int n_seen = t->is_causal && first + n < h->n_keys ? first + n : h->n_keys, n_panels = panels_of(n_seen);
         const size_t row = h->query + (size_t)first;
-        const int64_t out_stride = (int64_t)t->n_heads * t->d_v;
-        unpack(q, place(t->q, row, t->q_stride, h->head, t->d_k, is_bf16), (size_t)t->q_stride, n, t->d_k, scale, is_bf16);
-        unpack(grad, place(t->out_grad, row, out_stride, h->head, t->d_v, is_bf16), (size_t)out_stride, n, t->d_v, 1, is_bf16);
+        READ(q, t->q, row, t->q_stride, n, t->d_k, scale);
+        READ(grad, t->out_grad, row, t->n_heads * t->d_v, n, t->d_v, 1);
         clear(weights, 2 * QUERIES * s_width);
         add_product(weights, s_width, q, k_width, 1, keys, s_width, n, t->d_k, n_panels);
         weigh(weights, s_width, first, n, h->n_keys, t->is_causal, t->log_sums + row * (size_t)t->n_heads + h->head, t->n_heads, 1);
@@ -230,10 +226,10 @@ INLINE void backward_head(const struct attended *h, float *room, const int is_bf
         add_product(q_grad, k_width, changes, s_width, 1, k, k_width, n, n_seen, k_width / PANEL);
         add_product(k_grad, k_width, changes, 1, s_width, q, k_width, n_seen, n, k_width / PANEL);
         add_product(v_grad, v_width, weights, 1, s_width, grad, v_width, n_seen, n, v_width / PANEL);
-        pack((void *)place(t->q_grad, row, t->q_stride, h->head, t->d_k, is_bf16), (size_t)t->q_stride, q_grad, n, t->d_k, scale, is_bf16);
+        WRITE(t->q_grad, row, t->q_stride, q_grad, n, t->d_k, scale);
     }
-    pack((void *)place(t->k_grad, h->key, t->k_stride, h->head, t->d_k, is_bf16), (size_t)t->k_stride, k_grad, h->n_keys, t->d_k, 1, is_bf16);
-    pack((void *)place(t->v_grad, h->key, t->v_stride, h->head, t->d_v, is_bf16), (size_t)t->v_stride, v_grad, h->n_keys, t->d_v, 1, is_bf16);
+    WRITE(t->k_grad, h->key, t->k_stride, k_grad, h->n_keys, t->d_k, 1);
+    WRITE(t->v_grad, h->key, t->v_stride, v_grad, h->n_keys, t->d_v, 1);
 }
 
 static void attend_in_training(const struct td_attention *t, int first, int end, float *room) {
@@ -252,7 +248,7 @@ static void attend_in_training(const struct td_attention *t, int first, int end,
 /* Read a row of logits z, write p = e^(z - the largest), and return the logarithm of the sum of e^z; `sum` is that of p. */
 INLINE double read_logits(float *z, float *p, const void *logits, size_t at, int n, float *sum, const int is_bf16) {
     const int n_panels = panels_of(n);
-    unpack(z, (const char *)logits + at * (is_bf16 ? 2 : 4), 0, 1, n, 1, is_bf16);
+    unpack(z, logits, at, 0, 1, n, 1, is_bf16);
     for (int i = n; i < n_panels * PANEL; i++) z[i] = -INFINITY;
     lanes highest = load(z), total = all(0);
     for (int i = PANEL; i < n_panels * PANEL; i += PANEL) highest = maximum(highest, load(z + i));
@@ -269,7 +265,7 @@ INLINE double read_logits(float *z, float *p, const void *logits, size_t at, int
 /* A row of the gradient in the place of the logits, `taken` from that of the target. */
 INLINE void write_gradient(void *logits, size_t at, float *gradient, int n, int64_t target, float taken, const int is_bf16) {
     gradient[target] -= taken;
-    pack((char *)logits + at * (is_bf16 ? 2 : 4), 0, gradient, 1, n, 1, is_bf16);
+    pack(logits, at, 0, gradient, 1, n, 1, is_bf16);
 }
 
 INLINE void loss_of_row(const struct td_cross_entropy *t, int row, float *room, const int is_bf16) {
