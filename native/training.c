@@ -37,3 +37,13 @@ int32_t td_cross_entropy(const struct td_cross_entropy *t, int32_t first, int32_
     free(room);
     return 0;
 }
+
+void td_share(struct td_shared *shared) {
+    for (;;) {
+        const int32_t part = __atomic_fetch_add(&shared->next, 1, __ATOMIC_RELAXED);
+        if (part >= shared->n_parts) return;
+        const int64_t n = shared->n;
+        const int32_t status = shared->function(shared->call, (int32_t)(n * part / shared->n_parts), (int32_t)(n * (part + 1) / shared->n_parts));
+        if (status) __atomic_store_n(&shared->status, status, __ATOMIC_RELAXED);
+    }
+}

@@ -157,5 +157,13 @@ struct td_cross_entropy {
 };
 /* Of the rows from `first` to `end`, as td_attend; 2 if a target is not in the vocabulary. */
 EXPORT int32_t td_cross_entropy(const struct td_cross_entropy *, int32_t first, int32_t end);
+
+/* One of these functions on 0 to n, in parts: each thread that runs td_share takes the next part until all are taken. */
+struct td_shared {
+    int32_t (*function)(const void *call, int32_t first, int32_t end);
+    const void *call;
+    int32_t n, n_parts, next, status; /* the last two begin as 0 */
+};
+EXPORT void td_share(struct td_shared *);
 #endif
 #endif

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from transduce import loss as module
+from transduce import native_library
 from transduce.loss import _is_in_c, _logits_to_gradient_, cross_entropy, cross_entropy_reference, r_drop
-from transduce.native_library import native_library
+from transduce.native_library import computes
 
-pytestmark = pytest.mark.skipif(native_library() is None, reason="the library is not compiled")
+pytestmark = pytest.mark.skipif(not computes(1), reason="the library is not compiled")
 
 
 def drawn(n_passes: int, n_rows: int, vocab_size: int, seed: int) -> tuple[Tensor, Tensor]:
@@ -78,7 +79,7 @@ def test_without_the_library_torch_computes_the_same(n_passes: int, monkeypatch:
     results = []
     for is_here in (True, False):
         if not is_here:
-            monkeypatch.setattr(module, "native_library", lambda: None)
+            monkeypatch.setattr(module, "computes", lambda n_threads: False)
         own = [x.clone().requires_grad_() for x in (states, weight)]
         if n_passes == 1:
             found = cross_entropy(own[0][0], own[1], targets, eps_ls=0.1, smoothing="uniform")
@@ -90,3 +91,12 @@ def test_without_the_library_torch_computes_the_same(n_passes: int, monkeypatch:
         results.append((found.loss_nats.detach(), found.nll_nats, *(x.grad for x in own)))
     for ours, theirs in zip(*results, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
+
+
+def test_several_threads_are_those_of_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where its OpenMP is another than GNU's, torch computes in them, and one thread computes in C."""
+    monkeypatch.setattr(native_library, "_gomp_parallel", lambda: None)
+    assert computes(1)
+    assert not computes(2)
+    z_XRV, _ = drawn(1, 3, 20, 1)
+    assert _is_in_c(z_XRV) == (torch.get_num_threads() == 1)

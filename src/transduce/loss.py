@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from transduce.bucketing import bucket_rows
-from transduce.native_library import CrossEntropy, in_threads, native_library
+from transduce.native_library import CrossEntropy, compute, computes
 
 __all__ = [
     "LossConfig", "LossSum", "Smoothing", "cross_entropy", "cross_entropy_reference", "r_drop", "r_drop_reference",
@@ -236,7 +236,7 @@ def _is_in_c(z_XPV: Tensor) -> bool:
     """Whether the library computes it: on a CPU, of at most two passes."""
     is_known = z_XPV.dtype in (torch.float32, torch.bfloat16) and len(z_XPV) <= 2 and z_XPV.stride(2) == 1
     is_here = z_XPV.device.type == "cpu" and not torch.compiler.is_compiling()
-    return is_known and is_here and native_library() is not None
+    return is_known and is_here and computes(torch.get_num_threads())
 
 
 def _logits_to_gradient_in_c_(
@@ -248,7 +248,7 @@ def _logits_to_gradient_in_c_(
     call = CrossEntropy(n_passes, vocab_size, z_XPV.dtype == torch.bfloat16, *z_XPV.stride()[:2])
     call.logits, call.targets, call.sums = (each.data_ptr() for each in (z_XPV, targets_P, sums_P3))
     call.a, call.alpha = a, alpha
-    in_threads(call, n_positions, torch.get_num_threads())
+    compute(call, n_positions, torch.get_num_threads())
     nll_sum, target_sum, divergence_sum = sums_P3.sum(dim=0).float().unbind()
     return nll_sum, target_sum, divergence_sum
 

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import ctypes
 import os
-from concurrent.futures import ThreadPoolExecutor
-from ctypes import c_double, c_int32, c_int64, c_void_p
-from functools import cache, partial
-from itertools import pairwise
+from ctypes import c_double, c_int32, c_int64, c_uint, c_void_p
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-__all__ = ["FOLDER", "Attention", "CrossEntropy", "in_threads", "native_library"]
+__all__ = ["FOLDER", "Attention", "CrossEntropy", "compute", "computes", "native_library"]
 
 ABI = 5  # TD_ABI of transduce.h
 NAMES = ("libtransduce.so", "libtransduce.dylib", "transduce.dll")
 FOLDER = Path(__file__).parent / "inference" / "native"  # where build.py puts it
+PARTS_OF_A_THREAD = 4  # sentences are of different lengths
 FAULTS = {
     2: (IndexError, "the target of a position is not in the vocabulary"),
     3: (MemoryError, "no memory for what training computes in C"),
@@ -60,26 +59,58 @@ class CrossEntropy(ctypes.Structure):
     ]  # fmt: skip
 
 
-def in_threads(call: Attention | CrossEntropy, n: int, n_threads: int) -> None:
-    """Compute the sentences or rows 0 to n of a call, each thread some of them. Raises IndexError or MemoryError."""
-    n_threads = max(1, min(n_threads, n))
-    first, *others = pairwise(n * part // n_threads for part in range(n_threads + 1))
-    run = partial(_function(call.function), ctypes.byref(call))
-    futures = [_pool(os.getpid(), n_threads).submit(run, *part) for part in others]
-    status = max(run(*first), *(future.result() for future in futures), 0)
-    if status:
-        error, message = FAULTS[status]
+class _Shared(ctypes.Structure):
+    """struct td_shared."""
+
+    _fields_ = [
+        ("function", c_void_p), ("call", c_void_p), ("n", c_int32), ("n_parts", c_int32), ("next", c_int32),
+        ("status", c_int32),
+    ]  # fmt: skip
+
+
+def computes(n_threads: int) -> bool:
+    """Whether the library is here, and computes in so many threads: those of torch, if they are several."""
+    return native_library() is not None and (n_threads == 1 or _gomp_parallel() is not None)
+
+
+def compute(call: Attention | CrossEntropy, n: int, n_threads: int) -> None:
+    """Compute the sentences or rows 0 to n of a call. Raises IndexError or MemoryError."""
+    function, share = _functions(call.function)
+    shared = _Shared(function, ctypes.addressof(call), n, min(n, PARTS_OF_A_THREAD * n_threads))
+    parallel = _gomp_parallel() if n_threads > 1 else None
+    if parallel is None:
+        share(ctypes.addressof(shared))
+    else:
+        parallel(share, ctypes.addressof(shared), n_threads, 0)
+    if shared.status:
+        error, message = FAULTS[shared.status]
         raise error(message)
 
 
 @cache
-def _function(name: str) -> Any:
-    function = getattr(native_library(), name)
-    function.argtypes = (c_void_p, c_int32, c_int32)
-    return function
+def _functions(name: str) -> tuple[int, Any]:
+    """Return the address of a function, and td_share."""
+    library = native_library()
+    address = ctypes.cast(getattr(library, name), c_void_p).value
+    assert address is not None
+    library.td_share.argtypes = (c_void_p,)
+    return address, library.td_share
 
 
 @cache
-def _pool(process: int, n_threads: int) -> ThreadPoolExecutor:
-    """The threads beside that which calls; a forked process has none of its parent's."""
-    return ThreadPoolExecutor(n_threads - 1, f"training-{process}")
+def _gomp_parallel() -> Any:
+    """Return what starts the threads of torch: they are awake, and others would share the cores with them.
+
+    None where torch's OpenMP is not GNU's.
+    """
+    try:
+        lines = Path("/proc/self/maps").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return None
+    paths = {line.split(maxsplit=5)[-1] for line in lines if "libgomp" in line}
+    [path] = [*(path for path in paths if "torch" in path), *paths, None][:1]
+    if path is None:
+        return None
+    parallel = ctypes.CDLL(path).GOMP_parallel
+    parallel.argtypes = (c_void_p, c_void_p, c_uint, c_uint)
+    return parallel

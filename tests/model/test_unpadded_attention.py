@@ -20,7 +20,7 @@ from transduce.model.attention import AttentionKernel, dot_product_attention, sp
 from transduce.model.make import make_model
 from transduce.model.unpadded_attention import can_attend_unpadded, unpadded_attention
 
-pytestmark = pytest.mark.skipif(native_library.native_library() is None, reason="the library is not compiled")
+pytestmark = pytest.mark.skipif(not native_library.computes(1), reason="the library is not compiled")
 Offsets = tuple[NDArray[np.int32], NDArray[np.int32]]
 
 
@@ -97,8 +97,13 @@ def test_each_thread_has_some_of_the_sentences(monkeypatch: pytest.MonkeyPatch) 
         assert all(torch.equal(a, b) for a, b in zip(result, results[0], strict=True))
 
 
+def fails(shared: int) -> None:
+    native_library._Shared.from_address(shared).status = 3
+
+
 def test_without_memory_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native_library, "_function", lambda name: lambda *arguments: 3)
+    monkeypatch.setattr(native_library, "_functions", lambda name: (0, fails))
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
     offsets = of_lengths([2])
     with pytest.raises(MemoryError, match=naming("no memory")):
         unpadded_attention(torch.randn(2, 12), None, (offsets, offsets), n_heads=1, d_k=4, d_v=4)
@@ -149,8 +154,8 @@ def gradients(config: Any, kernel: AttentionKernel, precision: torch.dtype = tor
 )
 def test_models_learn_the_same_with_it(config: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = list[int]()
-    run = module.in_threads
-    monkeypatch.setattr(module, "in_threads", lambda call, n, n_threads: (calls.append(n), run(call, n, n_threads)))
+    run = module.compute
+    monkeypatch.setattr(module, "compute", lambda call, n, n_threads: (calls.append(n), run(call, n, n_threads)))
     ours = gradients(config, "auto")
     n_attentions = config.n_layers if isinstance(config, LanguageModelConfig) else 3 * config.n_encoder_layers
     assert calls == [3] * 2 * n_attentions  # forward and backward
@@ -169,5 +174,5 @@ def test_models_learn_the_same_with_it(config: Any, monkeypatch: pytest.MonkeyPa
     "changes", [{"p_drop_attention": 0.1}, {"attention": "restricted", "neighbourhood": 2}, {"compatibility": "cosine"}]
 )
 def test_other_attention_is_computed_by_torch(changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "in_threads", lambda *arguments: pytest.fail("computed in C"))
+    monkeypatch.setattr(module, "compute", lambda *arguments: pytest.fail("computed in C"))
     gradients(LanguageModelConfig(n_layers=1, **SIZES | changes), "auto")

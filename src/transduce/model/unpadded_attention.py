@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from transduce.native_library import Attention, in_threads, native_library
+from transduce.native_library import Attention, compute, computes
 
 __all__ = ["can_attend_unpadded", "unpadded_attention"]
 
@@ -28,7 +28,7 @@ def can_attend_unpadded(x: Tensor) -> bool:
         and x.device.type == "cpu"
         and x.dtype in (torch.float32, torch.bfloat16)
         and not torch.compiler.is_compiling()
-        and native_library() is not None
+        and computes(torch.get_num_threads())
     )
 
 
@@ -71,7 +71,7 @@ class _UnpaddedAttention(torch.autograd.Function):
         call.q_stride = queries_NO.shape[1]
         call.k_stride = call.v_stride = (queries_NO if memory_MO is None else memory_MO).shape[1]
         call.out, call.log_sums = out_NO.data_ptr(), log_sums_NH.data_ptr()
-        in_threads(call, len(offsets[0]) - 1, torch.get_num_threads())
+        compute(call, len(offsets[0]) - 1, torch.get_num_threads())
         ctx.save_for_backward(queries_NO, memory_MO, log_sums_NH)
         ctx.call, ctx.offsets, ctx.sizes = call, offsets, sizes
         return out_NO
@@ -87,7 +87,7 @@ class _UnpaddedAttention(torch.autograd.Function):
                 grad[of_grad[-1] :] = 0
         call.out_grad = out_grad_NO.data_ptr()
         call.q_grad, call.k_grad, call.v_grad = _places(queries_grad, memory_grad, ctx.sizes)
-        in_threads(call, len(ctx.offsets[0]) - 1, torch.get_num_threads())
+        compute(call, len(ctx.offsets[0]) - 1, torch.get_num_threads())
         return queries_grad, memory_grad, None, None
 
 
