@@ -32,7 +32,7 @@ def test_runs_at_once_are_those_of_one_after_the_other(micro_config: RunConfig, 
     alone, other = experiments.run(first), experiments.run(second)
     assert alone == replace(expected, minutes=alone.minutes, sustained_flops=alone.sustained_flops, runs_at_once=2)
     assert other.weights_sha256 != alone.weights_sha256
-    written = {f"base-seed{seed}.json" for seed in (1, 2)}
+    written = {f"base-seed{seed}.{kind}" for seed in (1, 2) for kind in ("json", "curve.json")}
     assert {path.name for path in (tmp_path / "runs" / "cpu").iterdir()} == written
     n_lines = len(log)
     train_at_once(experiments, [first, second], jobs=2)
