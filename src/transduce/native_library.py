@@ -74,7 +74,7 @@ def computes(n_threads: int) -> bool:
 
 
 def compute(call: Attention | CrossEntropy, n: int, n_threads: int) -> None:
-    """Compute the sentences or rows 0 to n of a call. Raises IndexError or MemoryError."""
+    """Compute the sentences or rows 0 to n of a call. Raises IndexError, MemoryError or ValueError."""
     function, share = _functions(call.function)
     shared = _Shared(function, ctypes.addressof(call), n, min(n, PARTS_OF_A_THREAD * n_threads))
     parallel = _gomp_parallel() if n_threads > 1 else None

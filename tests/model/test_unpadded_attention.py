@@ -176,3 +176,12 @@ def test_models_learn_the_same_with_it(config: Any, monkeypatch: pytest.MonkeyPa
 def test_other_attention_is_computed_by_torch(changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "compute", lambda *arguments: pytest.fail("computed in C"))
     gradients(LanguageModelConfig(n_layers=1, **SIZES | changes), "auto")
+
+
+def test_the_gradient_has_no_gradient() -> None:
+    offsets = of_lengths([3])
+    x = torch.randn(3, 12, requires_grad=True)
+    out = unpadded_attention(x, None, (offsets, offsets), n_heads=1, d_k=4, d_v=4)
+    (grad,) = torch.autograd.grad(out.square().sum(), x, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        grad.sum().backward()

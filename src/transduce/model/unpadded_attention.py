@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from transduce.native_library import Attention, compute, computes
 
@@ -77,6 +78,7 @@ class _UnpaddedAttention(torch.autograd.Function):
         return out_NO
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor | None, None, None]:
         queries_NO, memory_MO, _ = ctx.saved_tensors
         out_grad_NO, call = grads[0].contiguous(), ctx.call
