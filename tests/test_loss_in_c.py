@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -10,6 +12,7 @@ from torch import Tensor
 
 from transduce import loss as module
 from transduce import native_library
+from transduce.errors import ConfigError
 from transduce.loss import _is_in_c, _logits_to_gradient_, cross_entropy, cross_entropy_reference, r_drop
 from transduce.native_library import computes
 
@@ -100,3 +103,17 @@ def test_several_threads_are_those_of_torch(monkeypatch: pytest.MonkeyPatch) -> 
     assert not computes(2)
     z_XRV, _ = drawn(1, 3, 20, 1)
     assert _is_in_c(z_XRV) == (torch.get_num_threads() == 1)
+
+
+@pytest.mark.parametrize(("status", "error"), [(3, MemoryError), (4, ConfigError)])
+def test_what_goes_wrong_is_said(status: int, error: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
+    """As an error of this project, or one that the command line has a line for."""
+
+    def fails(shared: int) -> None:
+        native_library._Shared.from_address(shared).status = status
+
+    monkeypatch.setattr(native_library, "_functions", lambda name: (0, fails))
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
+    z_XRV, targets = drawn(1, 2, 12, 1)
+    with pytest.raises(error, match=re.escape(native_library.FAULTS[status][1])):
+        _logits_to_gradient_(z_XRV[:, :2], targets, 1.0, 0.0, torch.float32)

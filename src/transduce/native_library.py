@@ -9,6 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from transduce.errors import ConfigError
+
 __all__ = ["FOLDER", "Attention", "CrossEntropy", "compute", "computes", "native_library"]
 
 ABI = 5  # TD_ABI of transduce.h
@@ -18,7 +20,7 @@ PARTS_OF_A_THREAD = 4  # sentences are of different lengths
 FAULTS = {
     2: (IndexError, "the target of a position is not in the vocabulary"),
     3: (MemoryError, "no memory for what training computes in C"),
-    4: (ValueError, "TRANSDUCE_ISA names no kernels of this processor"),
+    4: (ConfigError, "TRANSDUCE_ISA names no kernels that run here; transduce help environment has those there are"),
 }
 
 
@@ -74,7 +76,7 @@ def computes(n_threads: int) -> bool:
 
 
 def compute(call: Attention | CrossEntropy, n: int, n_threads: int) -> None:
-    """Compute the sentences or rows 0 to n of a call. Raises IndexError, MemoryError or ValueError."""
+    """Compute the sentences or rows 0 to n of a call. Raises IndexError, MemoryError or ConfigError."""
     function, share = _functions(call.function)
     shared = _Shared(function, ctypes.addressof(call), n, min(n, PARTS_OF_A_THREAD * n_threads))
     parallel = _gomp_parallel() if n_threads > 1 else None

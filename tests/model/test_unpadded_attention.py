@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from torch import Tensor
 
-from said import naming
 from transduce import native_library
 from transduce.config import LanguageModelConfig, TransformerConfig
 from transduce.model import unpadded_attention as module
@@ -95,18 +94,6 @@ def test_each_thread_has_some_of_the_sentences(monkeypatch: pytest.MonkeyPatch) 
         results.append((out.detach(), own.grad))
     for result in results[1:]:
         assert all(torch.equal(a, b) for a, b in zip(result, results[0], strict=True))
-
-
-def fails(shared: int) -> None:
-    native_library._Shared.from_address(shared).status = 3
-
-
-def test_without_memory_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native_library, "_functions", lambda name: (0, fails))
-    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
-    offsets = of_lengths([2])
-    with pytest.raises(MemoryError, match=naming("no memory")):
-        unpadded_attention(torch.randn(2, 12), None, (offsets, offsets), n_heads=1, d_k=4, d_v=4)
 
 
 def test_only_what_needs_a_gradient_on_a_cpu_is_computed_by_it() -> None:
