@@ -14,7 +14,9 @@ from transduce_paper.run_records import RunRecord
 from transduce_paper.table2.papers_table import capacities_table, claims_of_the_paper, flops_by_rule
 from transduce_paper.table3 import _effects
 from transduce_paper.table3.claims import TESTED_BY, claims_on_rows, deciding_rows
+from transduce_paper.table3.parameters import claim_on_the_vocabulary
 from transduce_paper.table3.rows import row_records
+from transduce_paper.table4 import _claims_of_the_paper as parsing_claims
 
 COMMITTED = Path(__file__).parents[2] / "paper" / "reports"
 
@@ -44,6 +46,12 @@ def test_the_page_lists_every_claim_and_counts_verdicts(tmp_path: Path) -> None:
     assert rows[1].split(" | ")[1:5] == ["section 3", "by construction", "agrees", "It has 8 heads."]
     assert "h \u2223 8" in rows[1]
     assert all("[table9](table9.md)" in row for row in rows)
+    ours = write_claims(
+        {"figure9": Report("Figure 9", (), claims=(replace(claims[0], is_quoted=False),), name="figure9")},
+        tmp_path,
+        scale="cpu",
+    )
+    assert "| attention is all you need |" in ours.read_text(encoding="utf-8")
 
 
 def test_claims_of_reports_without_training(tmp_path: Path) -> None:
@@ -63,13 +71,42 @@ def records_of_table_3(scale: Scale) -> dict[str, list[RunRecord]]:
 
 
 def test_rows_that_are_not_trained_to_the_end_decide_nothing() -> None:
-    """At cpu scale only the end was validated; at gpu scale, only the row without dropout has stopped learning."""
+    """At cpu scale only the end was validated; at gpu scale, the row without dropout had its best at a high rate."""
     assert deciding_rows(records_of_table_3("cpu")) == set()
     records = records_of_table_3("gpu")
+    assert records["D-drop0"][0].overfits
+    assert deciding_rows(records) == set()
+    cost, *claims = claims_on_rows(records, set())
+    assert (cost.kind, cost.verdict) == ("algebra", "agrees")
+    assert {claim.verdict for claim in claims} == {"not trained to the end"}
+
+
+def test_a_row_that_overfits_decides_by_the_best_of_several_lengths() -> None:
+    records = records_of_table_3("gpu")
+    records["D-drop0"] = [replace(records["D-drop0"][0], updates=500, dev_perplexity=12.0, last_fall=0.02)]
     assert deciding_rows(records) == {"D-drop0"}
-    claims = {claim.sentence: claim.verdict for claim in claims_on_rows(records, deciding_rows(records))}
-    assert claims.pop("dropout is very helpful in avoiding over-fitting") == "agrees"
-    assert set(claims.values()) == {"not trained to the end"}
+    claims = {claim.sentence: claim.verdict for claim in claims_on_rows(records, {"D-drop0"})}
+    assert claims["dropout is very helpful in avoiding over-fitting"] == "agrees"
+
+
+def test_no_effect_needs_both_models_trained_to_the_end() -> None:
+    """The better one could still leave the bound."""
+    records = records_of_table_3("gpu")
+    base = [replace(each, last_fall=0.001) for each in records["base"]]
+    learned = replace(records["E-learned"][0], dev_perplexity=base[0].dev_perplexity)
+    for last_fall, decides in ((0.02, False), (0.001, True)):
+        rows = {**records, "base": base, "E-learned": [replace(learned, last_fall=last_fall)]}
+        (claim,) = (each for each in claims_on_rows(rows, {"E-learned"}) if each.where == "section 6.2 (E)")
+        assert (claim.verdict != "not trained to the end") is decides
+
+
+def test_bleu_is_compared_with_the_best_number_of_heads() -> None:
+    records = {
+        name: [replace(each, last_fall=0.0) for each in runs] for name, runs in records_of_table_3("gpu").items()
+    }
+    claim = claims_on_rows(records, set())[1]
+    assert "One head has 34.41 BLEU, the best other number of heads (A-h4) 34.64" in claim.found
+    assert claim.verdict == "cannot tell"
 
 
 def test_an_untrained_row_decides_only_what_more_training_would_confirm() -> None:
@@ -79,7 +116,8 @@ def test_an_untrained_row_decides_only_what_more_training_would_confirm() -> Non
     for of_row, of_base, decides in (
         (replace(worse, last_fall=0.02), trained, False),  # it may yet overtake base
         (replace(better, last_fall=0.02), trained, True),
-        (replace(worse, last_fall=-0.1), learning, True),
+        (replace(worse, last_fall=-0.1), learning, False),  # its best was at a high rate
+        (replace(worse, last_fall=-0.1, updates=500), learning, True),
         (replace(better, last_fall=0.0), learning, False),
         (replace(worse, last_fall=None), trained, False),
         (replace(worse, last_fall=0.004), trained, True),
@@ -95,7 +133,7 @@ def test_claims_of_table_3_follow_from_the_effects() -> None:
     table = _effects(records, list(records))
     effects = dict(zip(table.column("row"), table.column("PPL's effect"), strict=True))
     claims = {claim.sentence: claim.verdict for claim in claims_on_rows(records, deciding_rows(records))}
-    assert len(claims) == len(TESTED_BY) + 3
+    assert len(claims) == len(TESTED_BY) + 5
     for sentence, _, names in TESTED_BY:
         assert set(names) <= set(PRINTED.table3)
         of_rows = {effects[name] for name in names}
@@ -134,6 +172,16 @@ def test_claims_that_the_paper_decides_by_itself() -> None:
     assert quarter.verdict == "agrees"
     assert "0.19" in quarter.found  # 2.3e19 of 1.2e20
     assert {claim.verdict for claim in claims_of_the_paper()} == {"agrees"}
+
+
+def test_claims_that_the_other_tables_decide_by_themselves() -> None:
+    exception, berkeley = parsing_claims()
+    assert (exception.verdict, berkeley.verdict) == ("does not", "agrees")
+    assert "Luong et al. (2015) has 93.0" in exception.found
+    vocabulary = claim_on_the_vocabulary()
+    assert vocabulary.verdict == "does not"
+    assert "63.0 million parameters, in Table 3 65" in vocabulary.found
+    assert "all rows but big: 41,004 to 41,208" in vocabulary.found
 
 
 def test_a_report_has_no_claims_unless_it_lists_them() -> None:

@@ -238,9 +238,10 @@ def test_verdicts_follow_from_the_numbers() -> None:
     ]
     fast = [replace(each, full=9.0, blocks=9.0, levels=dict.fromkeys(LAYOUTS, 1.0)) for each in times]
 
-    def learned(differs: float) -> dict[int, dict[str, Curve]]:
-        full = {"full": Curve("full", (1,), (5.0,), 0.0, 0.0, 900, 0.1)}
-        return {300: full | {name: Curve(name, (1,), (5.5,), 0.2, differs, 900, 0.1) for name in LAYOUTS}}
+    def learned(differs: float, before: float = 5.501) -> dict[int, dict[str, Curve]]:
+        full = {"full": Curve("full", (9, 10), (5.1, 5.0), 0.0, 0.0, 900, 0.1)}
+        levels = {name: Curve(name, (9, 10), (before, 5.5), 0.2, differs, 900, 0.1) for name in LAYOUTS}
+        return {300: full | levels}
 
     assert [claim.verdict for claim in _claims(slow, learned(0.0))] == ["agrees", "does not", "agrees"]
     claims = _claims(fast, learned(0.25))
@@ -248,6 +249,7 @@ def test_verdicts_follow_from_the_numbers() -> None:
     assert "9.0 and 9.0" in claims[1].found
     assert "+0.50" in claims[1].found
     assert "25.0%" in claims[2].found
+    assert _claims(fast, learned(0.25, before=5.51))[2].verdict == "not trained to the end"  # perplexity fell by 1 %
 
 
 def test_short_report(tmp_path: Path) -> None:

@@ -76,11 +76,17 @@ def test_the_short_form_is_made_again_from_its_records(tmp_path: Path) -> None:
 def test_over_optimisation_is_a_higher_reward_with_a_lower_quality() -> None:
     near, far = Point("PPO, beta 0.2", 1.0, 1.0, 0.95, 0.9), Point("PPO, beta 0", 9.0, 2.0, 0.80, 0.6)
     few, many = Point("best of 4", 0.6, 1.0, 0.90, 0.8), Point("best of 16", 1.8, 2.0, 0.91, 0.8)
-    finding = _finding([few, many, near, far])
-    assert finding.startswith("Over-optimisation appears: from PPO, beta 0.2 to PPO, beta 0 the reward rises")
-    assert "Over-optimisation does not appear up to best of 16" in finding
-    still_good = Point("PPO, beta 0", 9.0, 2.0, 0.96, 0.9)
-    assert _finding([few, many, near, still_good]).startswith("Over-optimisation does not appear up to PPO, beta 0")
+    bests = {1: {4: few, 16: many}, 2: {4: few, 16: many}}
+    finding = _finding([near, far], bests, 0.02)
+    assert finding.startswith("From PPO, beta 0.2 to PPO, beta 0 the reward rises")
+    assert "No over-optimisation was found up to best of 16" in finding
+    for still_good, margin in ((0.96, 0.02), (0.80, 0.11)):  # of one seed, the margin is wider by a factor of 2^0.5
+        farther = Point("PPO, beta 0", 9.0, 2.0, still_good, 0.9)
+        assert _finding([near, farther], bests, margin).startswith("No over-optimisation was found up to PPO, beta 0")
+    fallen = {
+        seed: {4: few, 16: Point("best of 16", 1.8, 2.0, quality, 0.8)} for seed, quality in ((1, 0.90), (2, 0.82))
+    }
+    assert "falls from 0.900 to 0.860, by more than the 0.020" in _finding([near, far], fallen, 0.02)
 
 
 def test_best_of_n_and_wins() -> None:

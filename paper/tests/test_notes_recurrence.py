@@ -183,8 +183,9 @@ def scores_of(bleus: dict[Attention, Sequence[Sequence[float]]]) -> dict[Attenti
 class Scored(RunRecord):
     """A record of which only the BLEU counts."""
 
-    def __init__(self, bleu: float) -> None:
+    def __init__(self, bleu: float, last_fall: float | None = 0.001) -> None:
         object.__setattr__(self, "test_scores", {"sacrebleu": {"score": bleu}})
+        object.__setattr__(self, "last_fall", last_fall)
 
 
 @pytest.mark.parametrize(
@@ -201,6 +202,9 @@ def test_claims_on_attention(without: list[list[float]], expected: list[str]) ->
     records = {attention: [Scored(sum(seed) / 3) for seed in of_kind] for attention, of_kind in means.items()}
     claims = claims_on_attention(records, scores_of(means))
     assert [claim.verdict for claim in claims] == expected
+    still_learning = {**records, "none": [Scored(5, 0.02), Scored(6, 0.001)]}
+    claims = claims_on_attention(still_learning, scores_of(means))
+    assert {claim.verdict for claim in claims} == {"not trained to the end"}
 
 
 def test_without_bleu_no_share_is_computed() -> None:

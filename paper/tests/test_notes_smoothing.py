@@ -103,7 +103,7 @@ def finished(tmp_path: Path, micro_model: Path) -> Experiments:
 def test_short_report(finished: Experiments, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     experiments = finished
     titles = ("Recurrent networks and attention", "Language models", "Pre-training", "Alignment")  # tested elsewhere
-    parts = [Section(title, ("Text.",), "A finding.") for title in titles]
+    parts = [Section(title, ("Text.",), "A finding.", summary="a finding") for title in titles]
     recurrence, *others = (lambda _, part=part: part for part in parts)
     monkeypatch.setattr(notes, "MAKERS", (*notes.MAKERS[:4], recurrence, notes.MAKERS[5], *others))
     report = make_notes(experiments, Request())

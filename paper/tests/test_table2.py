@@ -23,6 +23,7 @@ from transduce_paper.table2.systems import (
     systems_at_scale,
 )
 from transduce_paper.table2.training import Trained, margin_of
+from transduce_paper.training_curves import ValidationPoint
 
 RECORD = Path(__file__).parents[2] / "paper" / "reports" / "runs" / "cpu" / "table3-base-seed1.json"
 
@@ -164,8 +165,18 @@ def test_the_margin_is_that_of_means_with_pooled_variance() -> None:
 
 def test_the_verdict_says_whether_seeds_explain_it() -> None:
     sure = _verdict({"Transformer": trained(30, 30.1, 29.9), "LSTM": trained(20, 20.1, 19.9)})
-    assert "comes first" in sure
+    assert "number 1 of 2" in sure
     assert "more than" in sure
     unsure = _verdict({"Transformer": trained(30, 34, 26), "LSTM": trained(31, 35, 27)})
     assert "number 2 of 2" in unsure
     assert "within" in unsure
+    assert unsure.endswith("Transformer is not trained to the end, so this decides nothing.")
+    ended = [replace(record, last_fall=0.001) for record in trained(30, 34, 26).records]
+    assert "decides nothing" not in _verdict({"Transformer": Trained(ended, [], {}), "LSTM": trained(31, 35, 27)})
+
+
+def test_a_stall_of_the_machine_does_not_count() -> None:
+    minutes = (2.0, 4.0, 36.0, 38.0, 40.0, 42.0)
+    curve = [ValidationPoint(100 * n, 0, at, 9.0, 1.0) for n, at in enumerate(minutes, start=1)]
+    system = Trained([replace(with_bleu(30), updates=600)], curve, {})
+    assert system.minutes == pytest.approx(12.0)

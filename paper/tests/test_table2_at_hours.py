@@ -122,7 +122,10 @@ def test_the_text_is_mixed_and_dev_and_test_are_held_out(experiments: Experiment
         assert {tgt for _, tgt in held_out}.isdisjoint(tgt for _, tgt in train)
 
 
-def test_a_missing_corpus_is_named_before_training(tmp_path: Path, experiments: Experiments) -> None:
+def test_a_missing_corpus_is_named_before_training(
+    tmp_path: Path, experiments: Experiments, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TRANSDUCE_DATA", raising=False)
     experiments.data_folder = tmp_path
     with pytest.raises(DataError, match="multi30k"):
         make_table2(experiments, Request())

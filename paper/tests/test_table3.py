@@ -21,11 +21,12 @@ from transduce.recipes import TABLE_3
 from transduce_paper import ARTEFACTS, Experiments, Request, Scale, write_report
 from transduce_paper.intervals import Interval, interval_of_difference
 from transduce_paper.printed import PRINTED
-from transduce_paper.run_records import RunRecord
-from transduce_paper.table3 import _caption, _margins, vocabularies_that_fit
+from transduce_paper.run_records import Experiment, RunRecord
+from transduce_paper.table3 import _caption, _margins, runs_of_table
 from transduce_paper.table3.dropout import dropout_experiments, dropout_table
 from transduce_paper.table3.effects import bleu_of, change_of, effect_on_perplexity, half_way, perplexity_of, verdict
-from transduce_paper.table3.rows import N_SEEDS, row_at_scale, row_records
+from transduce_paper.table3.parameters import vocabularies_that_fit
+from transduce_paper.table3.rows import N_SEEDS, row_at_scale, row_records, shorter_experiments
 from transduce_paper.training_curves import ValidationPoint
 
 COMMITTED = Path(__file__).parents[1] / "reports"
@@ -177,6 +178,29 @@ def test_effects_after_half_of_the_updates_are_those_of_the_validations() -> Non
     assert [perplexity_of(run) for run in before["C-N2"]] == [8.0]
     assert effect_on_perplexity("C-N2", before) == "opposite"  # smaller, yet quicker to learn
     assert effect_on_perplexity("C-N2", {**rows, "C-N2": [replace(record, dev_perplexity=7.0)]}) == "as in the paper"
+
+
+def test_of_a_row_that_overfits_the_best_of_several_lengths_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [record] = row_records(Experiments(COMMITTED / "runs", COMMITTED / "work", scale="cpu"), ["C-N2"], jobs=1)["C-N2"]
+    perplexity = {3_000: 7.0, 6_000: 6.0, 24_000: 8.0}
+
+    def run(self: Experiments, experiment: Experiment) -> RunRecord:
+        n = experiment.config.training.max_updates
+        return replace(record, name=experiment.name, updates=n, dev_perplexity=perplexity[n])
+
+    monkeypatch.setattr(Experiments, "run", run)
+    experiments = experiments_in(tmp_path, "hours")
+    shorter = {each.name: each.config.training for each in shorter_experiments(experiments, "D-drop0")}
+    assert [each.max_updates for each in shorter.values()] == [3_000, 6_000] * 2
+    assert {each.max_updates // each.validate_every_updates for each in shorter.values()} == {30}
+    assert "table3-D-drop0-6000-updates-seed2" in shorter
+    rows = row_records(experiments, ["D-drop0", "base"], jobs=1)
+    assert [run.updates for run in rows["D-drop0"]] == [6_000, 6_000]
+    assert [run.updates for run in rows["base"]] == [24_000] * 3
+    assert set(shorter) <= {run.name for run in runs_of_table(experiments)}
+    assert not shorter_experiments(experiments_in(tmp_path, "gpu"), "D-drop0")
 
 
 def test_dropout_is_compared_on_less_text(tmp_path: Path) -> None:

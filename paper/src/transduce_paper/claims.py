@@ -17,7 +17,8 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
 INTRODUCTION = """\
-Sentences of the paper and of the lecture notes about it, in the order of the reports. *Agrees*: what came out is as the
+Sentences of the paper and of the lecture notes about it, in the order of the reports; those without quotation marks are
+put in our words. *Agrees*: what came out is as the
 sentence says. *Does not*: it is otherwise. *Cannot tell*: the difference is smaller than what another seed makes, or
 the test decides only a part. *Not trained to the end*: the models behind it had not converged, so there is no verdict.
 
@@ -30,7 +31,14 @@ def write_claims(reports: Mapping[str, Report], folder: Path, *, scale: str) -> 
     """Write the claims of some reports, by name, as ``claims.md``; return its path."""
     claims = [(claim, name) for name, report in reports.items() for part in report.parts() for claim in part.claims]
     rows = tuple(
-        (f"“{claim.sentence}”", claim.where, claim.kind, claim.verdict, claim.found, f"[{name}]({name}.md)")
+        (
+            f"“{claim.sentence}”" if claim.is_quoted else claim.sentence,
+            claim.where,
+            claim.kind,
+            claim.verdict,
+            claim.found,
+            f"[{name}]({name}.md)",
+        )
         for claim, name in claims
     )
     of_kinds = "; ".join(_counted(kind, [claim.verdict for claim, _ in claims if claim.kind == kind]) for kind in KINDS)

@@ -88,11 +88,12 @@ Kind = Literal["measured", "arithmetic", "algebra", "by construction"]
 class Claim:
     """A sentence of the paper, or of the lecture notes, and what came out when it was tested."""
 
-    sentence: str  # quoted
+    sentence: str
     where: str  # "section 4", "section 6.2 (B)", "notes"
     verdict: Verdict
     found: str  # the numbers behind the verdict, in one sentence
     kind: Kind = "measured"
+    is_quoted: bool = True  # the source's own words
 
 
 def agreement(is_so: bool | None, *, is_trained: bool = True) -> Verdict:

@@ -86,6 +86,11 @@ class RunRecord:
         return self.last_fall is not None and self.last_fall < CONVERGED
 
     @property
+    def overfits(self) -> bool:
+        """Whether dev perplexity rose over the last tenth, so that an earlier checkpoint is the best and counts."""
+        return self.last_fall is not None and self.last_fall <= -CONVERGED
+
+    @property
     def bleu(self) -> float:
         """The sacreBLEU on the test text, or without one on the dev text."""
         return float((self.test_scores or self.dev_scores)["sacrebleu"]["score"])

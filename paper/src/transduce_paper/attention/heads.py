@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from math import sqrt
+from math import hypot, sqrt
 from typing import Any, Literal
 
 import numpy as np
@@ -250,8 +250,13 @@ class HeadResult:
 
     @property
     def beats_baseline(self) -> bool:
-        """Whether the whole interval lies above the baseline's accuracy."""
-        return self.low > self.baseline_accuracy
+        """Whether the 95 % interval of the difference from the baseline, by Newcombe (1998), is above zero.
+
+        It takes the two as independent; both answer the same items, so it is rather too wide.
+        """
+        _, high_of_baseline = wilson(self.baseline_accuracy, self.n_items)
+        half = hypot(self.accuracy - self.low, high_of_baseline - self.baseline_accuracy)
+        return self.accuracy - self.baseline_accuracy > half
 
 
 def best_head(dev: Probe, test: Probe) -> HeadResult:

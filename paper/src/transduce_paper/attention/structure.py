@@ -41,8 +41,9 @@ ABOUT_PROBES = (
     "The sentences come from the built-in grammar, whose trees give the dependencies. The answer of a head is"
     " the other word with its greatest weight, EOS excluded. For each relation the best head and the best position"
     " baseline are chosen on one half of the sentences and measured on the other. A position baseline ignores the"
-    " words: it always names the word at one offset, or at one position of the sentence. A head beats it if its whole"
-    " 95 % interval (Wilson) lies above. “Untrained” is the same search in the same model at initialisation."
+    " words: it always names the word at one offset, or at one position of the sentence. A head beats it if the"
+    " 95 % interval of the difference (Newcombe's, of Wilson's intervals) is above zero. “Untrained” is the same search"
+    " in the same model at initialisation."
 )
 
 

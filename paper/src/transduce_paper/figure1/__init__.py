@@ -74,7 +74,14 @@ def make_figure1(experiments: Experiments, request: Request) -> Report:
         ),
         drawings={"figure1": partial(_write, svg)},
         claims=tuple(
-            Claim(check.claim, f"section {check.section}", agreement(check.holds), check.measured, "by construction")
+            Claim(
+                check.claim,
+                f"section {check.section}",
+                agreement(check.holds),
+                check.measured,
+                "by construction",
+                is_quoted=False,
+            )
             for check in checks
         ),
         finding=_verdict(checks, architecture),

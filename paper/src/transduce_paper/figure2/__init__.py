@@ -126,6 +126,7 @@ def _claims(
             "footnote 4",
             agreement(max(errors) < 4),
             f"Variances at d_k = {', '.join(map(str, sizes.d_k))} are within {max(errors):.1f} standard errors of d_k.",
+            "algebra",
         ),
         Claim(
             "We suspect that for large values of d_k, the dot products grow large in magnitude, pushing the softmax"

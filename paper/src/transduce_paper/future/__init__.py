@@ -34,7 +34,7 @@ __all__ = ["make_future"]
 
 N_TIMED, N_ROUNDS = {1: 100, 64: 320}, 3
 ITERATIONS = (10, 4, 1)
-AIMED_SPEED_UP, AIMED_WITHIN_BLEU = (2.0, 3.0), 0.5
+NEAR_IN_BLEU = 0.5
 TEACHER_BEAM, TEACHER_GREEDY = "teacher, beam {beam}", "teacher, greedy"
 DEEP_SHALLOW, BLOCKS = "deep encoder, shallow decoder", "blocks of {n} tokens"
 ONE_AT_A_TIME, SHALLOW_ONE_AT_A_TIME = "the same model, one token a pass", "that model, one token a pass"
@@ -193,24 +193,24 @@ def _findings(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     speed_up = {row["system"]: row["per_s_1"] / greedy["per_s_1"] for row in others}
     drafted = [row for row in ours if "drafts" in row["system"]]
     best_draft = max(drafted, key=lambda row: float(row["per_s_1"]))
-    near = [row for row in ours if row["sacrebleu"] >= beam["sacrebleu"] - AIMED_WITHIN_BLEU]
+    near = [row for row in ours if row["sacrebleu"] >= beam["sacrebleu"] - NEAR_IN_BLEU]
     best_near = max(near, key=lambda row: float(row["per_s_1"]), default=None)
     (blocks,) = (row for row in ours if row["same_as"] == ONE_AT_A_TIME)
     (one_at_a_time,) = (row for row in ours if row["system"] == ONE_AT_A_TIME)
     sentences = [
         f"Speculative decoding writes {speed_up[best_draft['system']]:.2f} times as many sentences a second as greedy"
-        f" search, one at a time ({_range(best_draft, greedy)} by the rounds; aimed at: {AIMED_SPEED_UP[0]}), and"
+        f" search, one at a time ({_range(best_draft, greedy)} by the rounds), and"
         f" {_share_identical(best_draft)} of them are identical. With {blocks['system']} a model writes"
         f" {blocks['per_s_1'] / one_at_a_time['per_s_1']:.2f} times as many as with one token a pass,"
         f" {_share_identical(blocks)} of them identical."
     ]
     if best_near is None:
-        sentences.append(f"No system is within {AIMED_WITHIN_BLEU} BLEU of the teacher's beam search.")
+        sentences.append(f"No system is within {NEAR_IN_BLEU} BLEU of the teacher's beam search.")
     else:
         sentences.append(
-            f"Within {AIMED_WITHIN_BLEU} BLEU of the teacher's beam search, the fastest is: {best_near['system']},"
-            f" {speed_up[best_near['system']]:.2f} times greedy search ({_range(best_near, greedy)} by the rounds;"
-            f" aimed at: {AIMED_SPEED_UP[1]})."
+            f"Within {NEAR_IN_BLEU} BLEU of the teacher's beam search, the fastest by our engine is:"
+            f" {best_near['system']}, {speed_up[best_near['system']]:.2f} times the teacher's greedy search"
+            f" ({_range(best_near, greedy)} by the rounds)."
         )
     fewest = min((row for row in ours if row["passes_per_sentence"]), key=lambda row: float(row["passes_per_sentence"]))
     claim = Claim(

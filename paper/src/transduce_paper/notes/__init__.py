@@ -18,7 +18,7 @@ from transduce_paper.notes.pretraining import make_pretraining
 from transduce_paper.notes.recurrence import make_recurrence
 from transduce_paper.notes.smoothing import make_smoothing
 from transduce_paper.notes.subwords import make_subwords
-from transduce_paper.report import Report, how_to_reproduce
+from transduce_paper.report import Report, how_to_reproduce, sentence
 from transduce_paper.request import Request
 
 __all__ = ["make_notes"]
@@ -26,9 +26,9 @@ __all__ = ["make_notes"]
 INTRODUCTION = """\
 This report checks lecture notes on the Transformer and later models, which are a source of this project. The
 notes explain six choices that the paper makes or could have made, and then the language models that followed it. Each
-part below checks one of these:
+part below checks one of these; what came out stands beside the question:
 
-{questions}
+{checks}
 
 The models of batch and layer norm, of the positional encodings and most of those on recurrent networks are trained in
 seconds: their numbers show an effect, not its size in a large model."""
@@ -46,12 +46,13 @@ def make_notes(experiments: Experiments, request: Request) -> Report:
     return Report(
         "Checks of the lecture notes",
         (
-            INTRODUCTION.format(questions="\n".join(f"- {part.title}: {part.question}" for part in parts)),
+            INTRODUCTION.format(
+                checks="\n".join(f"- {part.title}: {part.question} {sentence(part.summary)}" for part in parts)
+            ),
             how_to_reproduce(
                 "notes", scale=experiments.scale, seeds="seed 1", hardware="hardware beside the times below"
             ),
             *parts,
         ),
-        finding=f"Nine checks: {'; '.join(part.summary for part in parts)}.",
         name="notes",
     )

@@ -176,6 +176,7 @@ def _claims(times: Sequence[Times], learned: Mapping[int, Mapping[str, Curve]]) 
     growth, of_vocabulary = last.full / first.full, last.vocab_size / first.vocab_size
     is_faster = all(last.training_speedup(name) > 1 and last.search_speedup(name) > 1 for name in LAYOUTS)
     differs, gaps = _shares_that_differ(learned), _gaps(learned)
+    is_trained = all(curve.is_trained_to_the_end for curves in learned.values() for curve in _levels(curves))
     return (
         Claim(
             "[softmax to get the] next word: for large vocab size, this is an expensive operation",
@@ -197,7 +198,7 @@ def _claims(times: Sequence[Times], learned: Mapping[int, Mapping[str, Curve]]) 
             "[if the softmax result is a cluster, the] desired word [is] in [that] cluster: compute softmax over [its]"
             " words to get next word",
             "notes",
-            agreement(max(differs) == 0),
+            agreement(max(differs) == 0, is_trained=is_trained),
             f"At {_range_of_percent(differs)} of dev positions this is not the most probable word.",
         ),
     )

@@ -77,7 +77,8 @@ The notes divide language models into three kinds, by the part of the Transforme
 on the same text (English captions, {size}; vocabulary {vocabulary:,}, {n_updates:,} updates). Perplexities per target
 are not comparable, since the targets differ. So all are asked the same question: which word is hidden in a sentence of
 {dev_text}? {n:,} words are hidden, one in a sentence, drawn at random from those that are one token. The causal model
-sees only the words before it, the others both sides. The intervals are 95 %, of the binomial distribution."""
+sees only the words before it, the others both sides. The model of spans is asked for more: it writes as many tokens as
+it likes, and only the hidden word alone is right. The intervals are 95 %, of the binomial distribution."""
 
 LIMITATIONS = """\
 Models of some minutes learn form, not knowledge. On English news, which is harder, a masked model of four times the

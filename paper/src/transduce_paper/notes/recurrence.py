@@ -20,7 +20,7 @@ from transduce_paper.notes.length_scores import Attention, BinScore, length_scor
 from transduce_paper.notes.recall import KINDS, N_SYMBOLS, Kind, Recall, RecallSizes, recall
 from transduce_paper.notes.tiny import BATCH_SIZE, TINY
 from transduce_paper.report import Cell, Claim, Section, Table, agreement, picture
-from transduce_paper.run_records import RunRecord, machines
+from transduce_paper.run_records import RunRecord, is_settled, machines
 from transduce_paper.sizes import size_description
 
 __all__ = ["claims_on_attention", "claims_on_recall", "make_recurrence"]
@@ -356,18 +356,22 @@ def claims_on_attention(records: Mapping[Attention, Sequence[RunRecord]], scores
     lead_at_longest = interval_of_difference(with_attention[-1], without[-1], [*with_attention, *without])
     shares = _shares(scores)
     change = None if shares is None else interval_of_difference(shares[-1], shares[0], shares)
+    is_trained = is_settled(records["none"])  # the worse one
     shortest, longest = scores["additive"][0][0].name, scores["additive"][0][-1].name
     return (
         Claim(
             "Last hidden state is the info bottleneck as it has to represent the meaning of [the] whole input seq",
             "notes",
-            agreement(lead.is_above_zero),
+            agreement(lead.is_above_zero, is_trained=is_trained),
             f"With attention, all else equal, BLEU changes by {lead} ({len(RUN_SEEDS)} seeds).",
         ),
         Claim(
             "Especially challenging for long sequences",
             "notes",
-            agreement(None if change is None or change.is_above_zero is None else not change.is_above_zero),
+            agreement(
+                None if change is None or change.is_above_zero is None else not change.is_above_zero,
+                is_trained=is_trained,
+            ),
             "No share of BLEU without attention can be computed."
             if shares is None
             else f"Without attention, BLEU is {mean(shares[0]):.0f} % of that with it at {shortest} words,"
@@ -377,7 +381,7 @@ def claims_on_attention(records: Mapping[Attention, Sequence[RunRecord]], scores
             "Soln: attention. Instead of producing a single hidden state, the encoder outputs a hidden state at each"
             " time step that [the] decoder can access",
             "notes",
-            agreement(lead_at_longest.is_above_zero),
+            agreement(lead_at_longest.is_above_zero, is_trained=is_trained),
             f"In the longest sentences, {longest} words, BLEU changes by {lead_at_longest}.",
         ),
     )

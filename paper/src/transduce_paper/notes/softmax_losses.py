@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
+from math import exp
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ from transduce_paper.notes.tiny import (
     train,
 )
 from transduce_paper.notes.two_level_softmax import LAYOUTS, TwoLevelSoftmax
+from transduce_paper.run_records import CONVERGED
 
 __all__ = ["FULL_SOFTMAX", "Curve", "LossSizes", "losses", "ranks", "text_of_words"]
 
@@ -67,6 +69,14 @@ class Curve:
     differs: float  # share of dev positions where the word found level by level is not the most probable one
     n_different: int  # words in the training text
     unknown: float  # share of dev words that are not in the vocabulary
+
+    @property
+    def is_trained_to_the_end(self) -> bool:
+        """Whether dev perplexity fell by less than the share of a run that has converged, over the last tenth."""
+        earlier = [
+            nats for update, nats in zip(self.updates, self.nats, strict=True) if update <= 0.9 * self.updates[-1]
+        ]
+        return bool(earlier) and 1 - exp(self.nats[-1] - earlier[-1]) < CONVERGED
 
 
 @dataclass(frozen=True, slots=True)

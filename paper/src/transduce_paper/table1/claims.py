@@ -28,6 +28,7 @@ def claims_about_layers(measured: Measured) -> tuple[Claim, ...]:
             agreement(abs(own_n - 2) < 0.05 and abs(own_d - 1) < 0.05),
             f"Counted without projections n^{own_n:.2f} d^{own_d:.2f}; the four projections, which the table leaves"
             " out, add 8 n d².",
+            "algebra",
         ),
         Claim(
             "a self-attention layer connects all positions with a constant number of sequentially executed operations,"
@@ -36,6 +37,7 @@ def claims_about_layers(measured: Measured) -> tuple[Claim, ...]:
             agreement(len(set(chains)) == 1 and steps > 1),
             f"{listed(chains)} operations in sequence at n = {listed(sizes.graph_n)}; for the LSTM {steps:.0f} more"
             " with each position.",
+            "by construction",
         ),
         Claim(
             "In terms of computational complexity, self-attention layers are faster than recurrent layers when the"
@@ -53,6 +55,7 @@ def claims_about_layers(measured: Measured) -> tuple[Claim, ...]:
             "section 4",
             agreement(list(reach) == [restricted.exact_path(n) for n in sizes.graph_n] and reach[-1] != reach[0]),
             f"Restricted to r = {NEIGHBOURHOOD}, paths of {listed(reach)} layers at n = {listed(sizes.graph_n)}.",
+            "algebra",
         ),
     )
 
@@ -84,6 +87,7 @@ def _claims_on_convolutional_paths(measured: Measured) -> tuple[Claim, ...]:
             f"Kernels of width {KERNEL_WIDTH} need {listed(measured.paths[contiguous])} layers at n ="
             f" {listed(sizes)}, dilated ones {listed(measured.paths[dilated])}:"
             f" {contiguous.exact_path_text} and {dilated.exact_path_text}.",
+            "algebra",
         ),
         Claim(
             "A single convolutional layer with kernel width k < n does not connect all pairs of input and output"
@@ -91,6 +95,7 @@ def _claims_on_convolutional_paths(measured: Measured) -> tuple[Claim, ...]:
             "section 4",
             agreement(all(path is not None and path > 1 for path in measured.paths[contiguous])),
             f"With k = {one_layer} no n of {listed(sizes)} is reached by one layer.",
+            "algebra",
         ),
         Claim(
             "Separable convolutions, however, decrease the complexity considerably",
@@ -98,5 +103,6 @@ def _claims_on_convolutional_paths(measured: Measured) -> tuple[Claim, ...]:
             agreement(min(saved) > 1 and saved == sorted(saved)),
             f"At k = {listed(widths)} a plain convolution has {', '.join(f'{each:.1f}' for each in saved)} times the"
             " operations.",
+            "algebra",
         ),
     )

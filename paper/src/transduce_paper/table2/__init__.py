@@ -92,6 +92,7 @@ def _verdict(systems: Mapping[str, Trained]) -> str:
     difference, margin = ours - systems[other].bleu, margin_of(systems)
     n_updates = systems[TRANSFORMER].records[0].updates
     is_sure = margin is not None and abs(difference) > margin
+    worse = other if difference > 0 else TRANSFORMER
     how_sure = (
         f"more than the {margin:.1f} that seeds explain"
         if margin is not None and is_sure
@@ -99,16 +100,12 @@ def _verdict(systems: Mapping[str, Trained]) -> str:
         if margin is None
         else f"within the {margin:.1f} that seeds explain"
     )
-    place = (
-        "The Transformer comes first, as in the paper"
-        if rank == 1
-        else (
-            f"The paper's order, Transformer first, does not hold at this size: it is number {rank} of {len(in_order)}"
-        )
-    )
+    place = f"The Transformer is number {rank} of {len(in_order)} (in the paper the first)"
+    is_end = is_settled(systems[worse].records)
+    end = "" if is_end else f" {worse} is not trained to the end, so this decides nothing."
     return (
         f"{place}: {ours:.1f} BLEU after {n_updates:,} updates, {other} {systems[other].bleu:.1f} (difference"
-        f" {difference:+.1f}, {how_sure}), on the same text and with about the same FLOPs per token."
+        f" {difference:+.1f}, {how_sure}), on the same text and with about the same FLOPs per token.{end}"
     )
 
 
@@ -126,7 +123,7 @@ def _claims(systems: Mapping[str, Trained]) -> tuple[Claim, ...]:
             "The Transformer achieves better BLEU scores than previous state-of-the-art models",
             "Table 2, caption",
             agreement(is_so, is_trained=is_settled(systems[worse].records)),
-            f"At {size_of(systems[TRANSFORMER].records[0])} and equal FLOPs per token it has"
+            f"At {size_of(systems[TRANSFORMER].records[0])} and about equal FLOPs per token it has"
             f" {systems[TRANSFORMER].bleu:.1f} BLEU, {best} {systems[best].bleu:.1f} (difference"
             f" {difference:+.1f}{interval}). These baselines are modelled on its predecessors, at our size.",
         ),
@@ -137,7 +134,8 @@ def _claims(systems: Mapping[str, Trained]) -> tuple[Claim, ...]:
             agreement(all(ours < minutes for minutes in others.values())),
             f"The same number of updates takes {ours:.1f} minutes, "
             + ", ".join(f"{name} {minutes:.1f}" for name, minutes in others.items())
-            + f" ({systems[TRANSFORMER].records[0].machine}, one run at a time or two).",
+            + f" (by the median of the times between validations; {systems[TRANSFORMER].records[0].machine}, one run at"
+            " a time or two).",
         ),
     )
 
@@ -199,8 +197,9 @@ def _details(experiments: Experiments, systems: Mapping[str, Trained]) -> str:
             ),
             f"- BLEU on {text}: `{scores['sacrebleu']['signature']}`. Tokenised BLEU with compounds split, like the"
             f" paper's: `{scores['paper_bleu']['signature']}`. Beam {search['beam_size']}, alpha {search['alpha']}.",
-            "- FLOPs by count: 6 per weight and target token. FLOPs by rule (the paper's): training time without"
-            " validations x sustained FLOP/s, measured with large matrix products before each training.",
+            "- FLOPs by count: 6 per weight and target token. FLOPs by rule (the paper's): training time"
+            " x sustained FLOP/s, measured with large matrix products before each training. Minutes are those of all"
+            " updates at the median pace between two validations, so that a stall of the machine does not count.",
             f"- Curves: BLEU of the first {training['validation_sentences']:,} sentences of {record.dev_text} at each"
             " validation, without averaging of checkpoints.",
         )

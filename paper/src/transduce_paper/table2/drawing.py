@@ -46,7 +46,7 @@ def draw_courses(systems: Mapping[str, Trained], path: Path) -> None:
     """Draw BLEU at each validation of seed 1: over FLOPs by count on the left, over minutes on the right."""
     figure, panels = new_panels(10.5, 4.6, n_columns=2)
     for name, each, style in _styles(systems):
-        courses = each.flops_so_far, [point.minutes for point in each.curve]
+        courses = each.flops_so_far, [point.update * each.minutes_per_update for point in each.curve]
         for panel, so_far in zip(panels, courses, strict=True):
             points = [(x, at.bleu) for x, at in zip(so_far, each.curve, strict=True) if at.bleu is not None]
             panel.plot(*zip(*points, strict=True), "o-", markersize=4, label=name, **style)
@@ -54,9 +54,10 @@ def draw_courses(systems: Mapping[str, Trained], path: Path) -> None:
     set_log_axis(panels[1], "x")
     for panel, label in zip(panels, ("training FLOPs so far, by count", "minutes of training so far"), strict=True):
         panel.set_xlabel(label)
+        panel.set_ylim(bottom=0)
     panels[0].set_ylabel("BLEU on dev")
     panels[0].set_title("BLEU of checkpoints", loc="left")
-    panels[0].legend(frameon=False, fontsize=9)
+    panels[0].legend(frameon=False, fontsize=9, loc="lower right")
     save_svg(figure, path)
 
 

@@ -32,7 +32,7 @@ N_TIMES_TABLE_3 = N_VALIDATIONS = 6
 N_VALIDATIONS_AT_HOURS_SCALE = 10
 AT_HOURS_SCALE = (
     "model.d_model=256", "model.d_ff=1024", "model.d_k=32", "model.d_v=32", "data.vocab_size=8000",
-    "training.max_tokens_per_batch=2048", "training.averaging=best", "training.validation_sentences=200",
+    "training.max_tokens_per_batch=1024", "training.averaging=best", "training.validation_sentences=200",
 )  # fmt: skip
 
 
@@ -54,7 +54,7 @@ class Tried:
 
 TRIED = (Tried(1.0, 0.1), Tried(0.5, 0.1), Tried(1.0, 0.2))
 # Updates by number of training pairs; None: all. Each system is tried on the text of N_TRIED_PAIRS.
-UPDATES_BY_PAIRS: Mapping[int | None, int] = {10_000: 1_500, 40_000: 6_000, None: 6_000}
+UPDATES_BY_PAIRS: Mapping[int | None, int] = {10_000: 1_500, 40_000: 4_000, None: 8_000}
 N_TRIED_PAIRS, N_TRIED_UPDATES = 40_000, 1_200
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, pairwise
 from math import sqrt
-from statistics import mean
+from statistics import mean, median
 
 from transduce_paper.at_once import train_at_once
 from transduce_paper.experiments import Experiments
@@ -46,9 +46,17 @@ class Trained:
         return mean(record.bleu for record in self.records)
 
     @property
+    def minutes_per_update(self) -> float:
+        """Minutes of an update of seed 1, the median of the times between validations: a stall does not count."""
+        if not self.curve:
+            return self.records[0].minutes / self.records[0].updates
+        starts = [(0, 0.0), *((point.update, point.minutes) for point in self.curve)]
+        return median((after[1] - before[1]) / (after[0] - before[0]) for before, after in pairwise(starts))
+
+    @property
     def minutes(self) -> float:
-        """Minutes of training of seed 1, without its validations."""
-        return self.curve[-1].minutes if self.curve else self.records[0].minutes
+        """Minutes of all updates at this pace."""
+        return self.records[0].updates * self.minutes_per_update
 
     @property
     def flops_by_rule(self) -> float:

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence, Set
-from math import ceil, floor
 from pathlib import Path
 from statistics import mean
 
-from transduce.model import cost_of
-from transduce.recipes import TABLE_3
 from transduce_paper.experiments import Experiments, Scale
 from transduce_paper.report import (
     Cell,
@@ -35,6 +32,7 @@ from transduce_paper.table3.effects import (
     mean_of,
     perplexity_of,
 )
+from transduce_paper.table3.parameters import about_vocabularies, claim_on_the_vocabulary, parameters_table
 from transduce_paper.table3.rows import (
     ROWS,
     about_training,
@@ -43,13 +41,11 @@ from transduce_paper.table3.rows import (
     row_at_scale,
     row_experiments,
     row_records,
+    shorter_experiments,
 )  # fmt: skip
 from transduce_paper.table_plots import RowPoint, draw_perplexities
 
-__all__ = ["is_recorded", "make_table3", "runs_of_table", "vocabularies_that_fit"]
-
-# Vocabulary sizes for which the parameter formula gives the printed counts: one for big, another for the other rows.
-VOCABULARIES = (37_000, 41_100, 36_000)
+__all__ = ["is_recorded", "make_table3", "runs_of_table"]
 
 
 def make_table3(experiments: Experiments, request: Request) -> Report:
@@ -77,11 +73,11 @@ def make_table3(experiments: Experiments, request: Request) -> Report:
             *_on_less_text(experiments, rows),
             "## Parameters of the paper's sizes\n\nMillions of parameters by formula for vocabularies of V tokens,"
             " beside the printed ones.",
-            _parameters(),
-            _about_vocabularies(),
+            parameters_table(),
+            about_vocabularies(),
         ),
         drawings={"table3": lambda path: _draw(rows, path)},
-        claims=() if experiments.scale == "test" else claims_on_rows(rows, deciding),
+        claims=() if experiments.scale == "test" else (*claims_on_rows(rows, deciding), claim_on_the_vocabulary()),
         finding=_summary(rows, deciding),
         name="table3",
     )
@@ -94,7 +90,9 @@ def is_recorded(experiments: Experiments) -> bool:
 
 def runs_of_table(experiments: Experiments) -> list[Experiment]:
     """Return every run that the report reads: those of the rows, and at scale hours those of dropout on less text."""
-    of_rows = [run for name in ROWS for run in row_experiments(experiments, name)]
+    of_rows = [
+        run for name in ROWS for run in (*row_experiments(experiments, name), *shorter_experiments(experiments, name))
+    ]
     return of_rows + (dropout_experiments(experiments) if experiments.scale == "hours" else [])
 
 
@@ -153,7 +151,8 @@ def _half_way(experiments: Experiments, rows: Rows) -> list[str]:
     """Say which effects on perplexity were others after half of the updates: of runs with validations only."""
     if experiments.scale != "hours":
         return []
-    curves = {name: [experiments.curve(run) for run in row_experiments(experiments, name)] for name in rows}
+    experiments_of = {run.name: run for run in runs_of_table(experiments)}
+    curves = {name: [experiments.curve(experiments_of[run.name]) for run in of_row] for name, of_row in rows.items()}
     before, others = half_way(rows, curves), [name for name in rows if name != "base"]
     effects = {name: effect_on_perplexity(name, before) for name in others}
     turned = [f"{name} ({effect})" for name, effect in effects.items() if effect != effect_on_perplexity(name, rows)]
@@ -180,8 +179,8 @@ def _sizes(rows: Rows) -> str:
     return " ".join(
         (
             *sizes,
-            "Every row changes what the paper changes, in the same ratio. Numbers of the two sizes cannot be compared",
-            "with each other, only their differences from base.",
+            "Every row changes the model as the paper does, in the same ratio. Numbers of the two sizes cannot be",
+            "compared with each other, only their differences from base.",
         )
     )
 
@@ -310,44 +309,3 @@ def _caption(rows: Rows) -> str:
             else "",
         )
     ).strip()
-
-
-def _parameters() -> Table:
-    rows: list[tuple[Cell, ...]] = []
-    for name, printed in ROWS.items():
-        model = TABLE_3[name]().model
-        counts = [cost_of(model.with_vocabulary(size, size)).parameters / 1e6 for size in VOCABULARIES]
-        fitting = [
-            f"{size:,}" for size, count in zip(VOCABULARIES, counts, strict=True) if printed.millions == round(count)
-        ]
-        rows.append((name, printed.millions, *counts, ", ".join(fitting) if printed.millions else None))
-    columns = tuple(f"V = {size:,}" for size in VOCABULARIES)
-    return Table(
-        "-parameters", ("row", "paper", *columns, "agrees for V ="), tuple(rows), formats=dict.fromkeys(columns, ".2f")
-    )
-
-
-def vocabularies_that_fit(names: Sequence[str]) -> tuple[int, int] | None:
-    """Return the range of vocabulary sizes for which those rows round to the printed counts; None if there is none.
-
-    >>> vocabularies_that_fit(["big"])
-    (35368, 36344)
-    """
-    lowest, highest = 0.0, float("inf")
-    for name in names:
-        printed, model = ROWS[name].millions, TABLE_3[name]().model
-        if printed is None:
-            continue
-        core = cost_of(model).parameters_without_embeddings
-        lowest = max(lowest, ((printed - 0.5) * 1e6 - core) / model.d_model)
-        highest = min(highest, ((printed + 0.5) * 1e6 - core) / model.d_model)
-    return (ceil(lowest), floor(highest)) if ceil(lowest) <= floor(highest) else None
-
-
-def _about_vocabularies() -> str:
-    without_big = [name for name in ROWS if name != "big"]
-    ranges = []
-    for names, words in ((without_big, "all rows but big"), (["big"], "big"), (list(ROWS), "all rows")):
-        fits = vocabularies_that_fit(names)
-        ranges.append(f"{words}: {'none' if fits is None else f'{fits[0]:,} to {fits[1]:,}'}")
-    return f"Vocabulary sizes for which the formula rounds to the printed counts: {'; '.join(ranges)}."

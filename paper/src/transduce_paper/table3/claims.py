@@ -7,14 +7,21 @@ from functools import partial
 
 from transduce_paper.intervals import NEARLY_IDENTICAL
 from transduce_paper.report import Claim, Verdict, agreement
-from transduce_paper.run_records import is_settled
-from transduce_paper.table3.effects import Rows, bleu_of, change_of, effect_on_perplexity, mean_of, perplexity_of
+from transduce_paper.run_records import RunRecord, is_settled
+from transduce_paper.table3.effects import (
+    Rows,
+    bleu_of,
+    change_between,
+    change_of,
+    effect_on_perplexity,
+    mean_of,
+    perplexity_of,
+)
 
 __all__ = ["TESTED_BY", "claims_on_rows", "deciding_rows"]
 
-# Sentences of sections 6.2 and 5.4 and the rows that test them.
+# Sentences of sections 6.2 and 5.4 and the rows whose perplexity tests them.
 TESTED_BY: tuple[tuple[str, str, tuple[str, ...]], ...] = (
-    ("single-head attention is 0.9 BLEU worse than the best setting", "section 6.2 (A)", ("A-h1",)),
     ("quality also drops off with too many heads", "section 6.2 (A)", ("A-h32",)),
     ("with a single attention head, averaging inhibits this", "section 3.2.2", ("A-h1",)),
     ("reducing the attention key size d_k hurts model quality", "section 6.2 (B)", ("B-dk16", "B-dk32")),
@@ -22,6 +29,7 @@ TESTED_BY: tuple[tuple[str, str, tuple[str, ...]], ...] = (
      ("C-N2", "C-N4", "C-N8", "C-d256", "C-d1024", "C-ff1024", "C-ff4096", "big")),
     ("dropout is very helpful in avoiding over-fitting", "section 6.2 (D)", ("D-drop0",)),
 )  # fmt: skip
+ROWS_OF_HEADS = ("A-h1", "A-h4", "base", "A-h16", "A-h32")
 
 
 def claims_on_rows(rows: Rows, deciding: Set[str]) -> tuple[Claim, ...]:
@@ -32,18 +40,43 @@ def claims_on_rows(rows: Rows, deciding: Set[str]) -> tuple[Claim, ...]:
         found = "; ".join(
             f"{name} {change_of(name, rows, perplexity_of)} PPL ({effect})" for name, effect in effects.items()
         )
-        counting = [effect for name, effect in effects.items() if name in deciding]
+        counting = [effect for name, effect in effects.items() if name in deciding and _holds(effect, name, rows)]
         claims.append(Claim(sentence, where, _verdict_on(counting, n_rows=len(names)), f"{found}."))
-    return (*claims, _claim_on_positions(rows, deciding), *_claims_on_smoothing(rows, deciding))
+    return (
+        _claim_on_cost_of_heads(rows),
+        _claim_on_single_head(rows),
+        *claims,
+        _claim_on_positions(rows),
+        *_claims_on_smoothing(rows),
+    )
 
 
 def deciding_rows(rows: Rows) -> set[str]:
     """Return the rows whose comparison with base further training would not turn.
 
-    Of the two, the one with the higher perplexity is trained to the end.
+    Of the two, the one with the higher perplexity is trained to the end. One that overfits had its best checkpoint
+    while the learning rate was high; only shorter runs show how good it gets.
     """
     perplexity = partial(mean_of, perplexity_of)
-    return {name for name, runs in rows.items() if is_settled(max(runs, rows["base"], key=perplexity))}
+    n_updates = rows["base"][0].updates
+    return {
+        name
+        for name, runs in rows.items()
+        if all(_is_at_its_best(run, n_updates) for run in max(runs, rows["base"], key=perplexity))
+    }
+
+
+def _is_at_its_best(run: RunRecord, n_updates: int) -> bool:
+    """Whether more training would not help; a run of fewer than ``n_updates`` is the best of several lengths."""
+    if run.updates < n_updates:
+        return True
+    had_high_rate = run.overfits and run.config["training"]["decay"] != "inverse_sqrt"  # which does not fall to zero
+    return run.is_trained_to_the_end and not had_high_rate
+
+
+def _holds(effect: str, name: str, rows: Rows) -> bool:
+    """Whether more training of the better model would not turn an effect: where there is none, it could make one."""
+    return effect != "none in either" or is_settled([*rows[name], *rows["base"]])
 
 
 def _verdict_on(effects: Sequence[str], *, n_rows: int) -> Verdict:
@@ -57,7 +90,38 @@ def _verdict_on(effects: Sequence[str], *, n_rows: int) -> Verdict:
     return agreement(True if is_as_in_the_paper else None, is_trained=len(effects) == n_rows)
 
 
-def _claim_on_positions(rows: Rows, deciding: Set[str]) -> Claim:
+def _claim_on_cost_of_heads(rows: Rows) -> Claim:
+    """Return the sentence of section 3.2.2 on the cost of several heads, by FLOPs; minutes are given beside."""
+    flops = {rows[name][0].training_flops for name in ROWS_OF_HEADS}
+    minutes = ", ".join(
+        f"{rows[name][0].minutes:.1f} (h = {rows[name][0].config['model']['n_heads']})" for name in ROWS_OF_HEADS
+    )
+    return Claim(
+        "Due to the reduced dimension of each head, the total computational cost is similar to that of single-head"
+        " attention with full dimensionality",
+        "section 3.2.2",
+        agreement(max(flops) <= 1.01 * min(flops)),
+        f"The FLOPs by count are the same. Minutes of training, other runs beside: {minutes}.",
+        "algebra",
+    )
+
+
+def _claim_on_single_head(rows: Rows) -> Claim:
+    """Return the sentence on the BLEU of a single head, against the best of the other numbers of heads."""
+    bleu = {name: mean_of(bleu_of, rows[name]) for name in ROWS_OF_HEADS}
+    best = max((name for name in ROWS_OF_HEADS if name != "A-h1"), key=lambda name: bleu[name])
+    change = change_between("A-h1", best, rows, bleu_of)
+    worse = min("A-h1", best, key=lambda name: bleu[name])
+    return Claim(
+        "single-head attention is 0.9 BLEU worse than the best setting",
+        "section 6.2 (A)",
+        agreement(_is_below_zero(change.is_above_zero), is_trained=is_settled(rows[worse])),
+        f"One head has {bleu['A-h1']:.2f} BLEU, the best other number of heads ({best}) {bleu[best]:.2f} (difference"
+        f" {change}).",
+    )
+
+
+def _claim_on_positions(rows: Rows) -> Claim:
     """Return the sentence on learned positions: equal only if no difference above the bound is probable."""
     change = change_of("E-learned", rows, perplexity_of)
     bound = NEARLY_IDENTICAL * mean_of(perplexity_of, rows["base"])
@@ -65,22 +129,32 @@ def _claim_on_positions(rows: Rows, deciding: Set[str]) -> Claim:
         "we replace our sinusoidal positional encoding with learned positional embeddings, and observe nearly identical"
         " results to the base model",
         "section 6.2 (E)",
-        agreement(change.is_within(bound), is_trained="E-learned" in deciding),
+        agreement(change.is_within(bound), is_trained=is_settled([*rows["E-learned"], *rows["base"]])),
         f"{change} PPL. Nearly identical: within {bound:.2f} ({NEARLY_IDENTICAL:.0%} of base) with that interval.",
     )
 
 
-def _claims_on_smoothing(rows: Rows, deciding: Set[str]) -> tuple[Claim, ...]:
+def _claims_on_smoothing(rows: Rows) -> tuple[Claim, ...]:
     """Return both halves of the sentence on label smoothing."""
-    is_trained = "D-smooth0" in deciding
+    without = {"PPL": change_of("D-smooth0", rows, perplexity_of), "BLEU": change_of("D-smooth0", rows, bleu_of)}
+    worse = {
+        "PPL": max("D-smooth0", "base", key=lambda name: mean_of(perplexity_of, rows[name])),
+        "BLEU": min("D-smooth0", "base", key=lambda name: mean_of(bleu_of, rows[name])),
+    }
     halves = (
-        ("[label smoothing] hurts perplexity, as the model learns to be more unsure", "PPL", perplexity_of),
-        ("[label smoothing] improves accuracy and BLEU score", "BLEU", bleu_of),
+        ("[label smoothing] hurts perplexity, as the model learns to be more unsure", "PPL", ""),
+        ("[label smoothing] improves accuracy and BLEU score", "BLEU", " Accuracy was not measured."),
     )
-    claims = []
-    for sentence, unit, score in halves:
-        without = change_of("D-smooth0", rows, score)
-        is_worse = None if without.is_above_zero is None else not without.is_above_zero
-        found = f"Without it {without} {unit}."
-        claims.append(Claim(sentence, "section 5.4", agreement(is_worse, is_trained=is_trained), found))
-    return tuple(claims)
+    return tuple(
+        Claim(
+            sentence,
+            "section 5.4",
+            agreement(_is_below_zero(without[unit].is_above_zero), is_trained=is_settled(rows[worse[unit]])),
+            f"Without it {without[unit]} {unit}.{note}",
+        )
+        for sentence, unit, note in halves
+    )
+
+
+def _is_below_zero(is_above_zero: bool | None) -> bool | None:
+    return None if is_above_zero is None else not is_above_zero

@@ -12,8 +12,8 @@ from transduce_paper.table3.rows import ROWS
 from transduce_paper.training_curves import ValidationPoint
 
 __all__ = [
-    "NEGLIGIBLE_BLEU", "NEGLIGIBLE_PPL", "Rows", "bleu_of", "change_of", "effect_on_bleu", "effect_on_perplexity",
-    "half_way", "mean_of", "perplexity_of", "verdict",
+    "NEGLIGIBLE_BLEU", "NEGLIGIBLE_PPL", "Rows", "bleu_of", "change_between", "change_of", "effect_on_bleu",
+    "effect_on_perplexity", "half_way", "mean_of", "perplexity_of", "verdict",
 ]  # fmt: skip
 
 Rows = Mapping[str, Sequence[RunRecord]]  # the runs of each row, one for each seed
@@ -39,8 +39,13 @@ def mean_of(score: Callable[[RunRecord], float], runs: Sequence[RunRecord]) -> f
 
 def change_of(name: str, rows: Rows, score: Callable[[RunRecord], float]) -> Interval:
     """Return how much a row changes a score of base, with the interval of seeds pooled over all rows that have some."""
+    return change_between(name, "base", rows, score)
+
+
+def change_between(name: str, other: str, rows: Rows, score: Callable[[RunRecord], float]) -> Interval:
+    """Return how much the score of a row is above that of another, with the same interval."""
     scores = {each: list(map(score, runs)) for each, runs in rows.items()}
-    return interval_of_difference(scores[name], scores["base"], scores.values())
+    return interval_of_difference(scores[name], scores[other], scores.values())
 
 
 def half_way(rows: Rows, curves: Mapping[str, Sequence[Sequence[ValidationPoint]]]) -> Rows:

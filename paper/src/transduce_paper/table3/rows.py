@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import chain
-from operator import itemgetter
+from operator import attrgetter, itemgetter
+from statistics import mean
 from typing import Any, assert_never
 
 from transduce.config import RunConfig, nearest_name
@@ -18,7 +20,7 @@ from transduce_paper.run_records import CONVERGED, Experiment, RunRecord
 
 __all__ = [
     "ROWS", "about_training", "learning_rate_description", "require_rows", "row_at_scale", "row_experiment",
-    "row_experiments", "row_records",
+    "row_experiments", "row_records", "shorter_experiments",
 ]  # fmt: skip
 
 ROWS = PRINTED.table3
@@ -34,6 +36,9 @@ N_SEEDS: Mapping[Scale, Mapping[str, int]] = {
     "gpu": {"base": 5},
     "paper": {"base": 8},
 }
+# A model that overfits has its best checkpoint while the rate is high. With fewer updates the rate is zero by then; of
+# the runs of a seed the best counts.
+SHORTER: Mapping[Scale, Mapping[str, Sequence[int]]] = {"hours": {"D-drop0": (3_000, 6_000)}}
 N_FIRST_SEEDS = 3  # of several runs at once, those of other seeds of base come last
 UPDATES_AT_CPU_SCALE, UPDATES_AT_GPU_SCALE = 1_500, 1_500
 # The perplexity of base falls to 4.74, by 0.3 % over the last tenth; with 8,000 updates to 5.31, by 1.5 %.
@@ -51,13 +56,23 @@ def require_rows(names: Sequence[str]) -> None:
 
 
 def row_records(experiments: Experiments, names: Sequence[str], *, jobs: int) -> dict[str, list[RunRecord]]:
-    """Train or read rows, every seed of each; the first seed of all rows before the second of any."""
-    wanted = {name: row_experiments(experiments, name) for name in names}
+    """Train or read rows, every seed of each; the first seed of all rows before the second of any.
+
+    Where a row has shorter runs, the one of a seed with the lowest perplexity counts.
+    """
+    wanted = {name: [*row_experiments(experiments, name), *shorter_experiments(experiments, name)] for name in names}
     if jobs > 1:
         train_at_once(experiments, sorted(chain(*wanted.values()), key=_turn), jobs=jobs)
     by_seed = sorted(chain(*wanted.values()), key=lambda each: each.config.training.seed)
     records = {each.name: experiments.run(each) for each in by_seed}
-    return {name: [records[each.name] for each in of_row] for name, of_row in wanted.items()}
+
+    def best_by_seed(of_row: Sequence[Experiment]) -> list[RunRecord]:
+        by_seed = defaultdict[int, list[RunRecord]](list)
+        for each in of_row:
+            by_seed[each.config.training.seed].append(records[each.name])
+        return [min(runs, key=attrgetter("dev_perplexity")) for runs in by_seed.values()]
+
+    return {name: best_by_seed(of_row) for name, of_row in wanted.items()}
 
 
 def _turn(experiment: Experiment) -> tuple[bool, float]:
@@ -71,6 +86,22 @@ def row_experiments(experiments: Experiments, name: str) -> list[Experiment]:
     """Return the runs of a row, one for each of its seeds."""
     n_seeds = N_SEEDS[experiments.scale].get(name, 1)
     return [row_experiment(experiments, name, seed=seed) for seed in range(1, 1 + n_seeds)]
+
+
+def shorter_experiments(experiments: Experiments, name: str) -> list[Experiment]:
+    """Return the runs of a row with fewer updates, for each seed; most rows have none."""
+    shorter = []
+    for experiment in row_experiments(experiments, name):
+        for n_updates in SHORTER.get(experiments.scale, {}).get(name, ()):
+            interval = n_updates * experiment.config.training.validate_every_updates // UPDATES_AT_HOURS_SCALE
+            settings = [
+                f"training.max_updates={n_updates}", f"training.validate_every_updates={interval}",
+                f"training.checkpoint_every_updates={interval}",
+            ]  # fmt: skip
+            config = with_settings(experiment.config, settings)
+            run_name = experiment.name.replace("-seed", f"-{n_updates}-updates-seed")
+            shorter.append(experiments.experiment(run_name, config))
+    return shorter
 
 
 def row_at_scale(name: str, scale: Scale, *, seed: int = 1) -> RunConfig:
@@ -175,17 +206,31 @@ def about_training(records: Mapping[str, Sequence[RunRecord]]) -> str:
         f" {record.tgt_tokens / record.updates:,.0f} target tokens (the paper: {training.max_updates:,} of about"
         f" {training.max_tokens_per_batch:,})"
     )
-    falls = {name: each.last_fall for name, each in first.items() if each.last_fall is not None}
+    of_big = TABLE_3["big"]().training.max_updates // training.max_updates
+    if "big" in first and "base" in first and first["big"].updates == first["base"].updates:
+        updates += f"; big as many as base, in the paper {of_big} times as many"
+    falls = {
+        name: mean(run.last_fall for run in of_row if run.last_fall is not None)
+        for name, of_row in records.items()
+        if any(run.last_fall is not None for run in of_row)
+    }
     if not falls:
         return (
             f"{updates}. They were validated at their end only, so which of them are trained to the end is not known."
         )
-    learning = {name: fall for name, fall in falls.items() if not first[name].is_trained_to_the_end}
-    slowest = [f"{name} ({100 * fall:.1f} %)" for name, fall in sorted(learning.items(), key=itemgetter(1))[:-3:-1]]
-    slow = f", most in {' and '.join(slowest)}: these are not trained to the end, and what is slow to train looks worse"
-    overfitted = [name for name, fall in falls.items() if fall < -CONVERGED]
+    learning = {
+        name: fall for name, fall in falls.items() if not all(run.is_trained_to_the_end for run in records[name])
+    }
+    of_base = f", base ({100 * learning['base']:.1f} %)" if "base" in learning else ""
+    slowest = [
+        f"{name} ({100 * fall:.1f} %)" for name, fall in sorted(learning.items(), key=itemgetter(1))[:-3:-1]
+        if name != "base"
+    ]  # fmt: skip
+    slow = f" (means of the seeds; most in {' and '.join(slowest)}{of_base}): these are not trained to the end"
+    overfitted = [name for name, fall in falls.items() if fall <= -CONVERGED]
     return (
         f"{updates}. In {len(learning)} of {len(first)} rows, the dev perplexity still fell by"
-        f" {100 * CONVERGED:g} % or more over the last tenth of the updates{slow + ' than it is' if learning else ''}."
+        f" {100 * CONVERGED:g} % or more over the last tenth of the updates{slow if learning else ''}. The rate falls"
+        " to zero, so a small fall is also the end of the schedule: a longer run may end lower."
         + (f" The best checkpoint counts, and {', '.join(overfitted)} had it before the end." if overfitted else "")
     )

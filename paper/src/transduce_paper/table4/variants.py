@@ -47,8 +47,8 @@ MIN_WORDS, MAX_WORDS = 3, 40  # of a raw sentence
 CHUNK_SENTENCES = 200  # parsed between two looks at whether the user has interrupted
 
 ABOUT = """\
-Each parser is trained from the seeds {seeds} for {updates:,} updates ({machines}). *Supervised*: the first parser
-above. *Attention dropout*: a fraction of {p_drop_attention:g} of the attention weights is dropped in training (section
+Each parser is trained from the seeds {seeds} for {updates:,} updates ({machines}). *Supervised*: {first}.
+*Attention dropout*: a fraction of {p_drop_attention:g} of the attention weights is dropped in training (section
 5.4 of the paper's early version; neither it nor section 6.3 gives the rate). *Semi-supervised*: the supervised parser
 of the same seed parses {n_sentences:,} English sentences of {corpus} ({min_words} to {max_words} words), and a new
 parser reads {weight:g} of these trees for each reading of the treebank. The paper adds 17 million sentences parsed by
@@ -87,7 +87,7 @@ def make_parsing_variants(experiments: Experiments) -> list[Section]:
     return [
         Section(
             title if "recurrent" in records else "Attention dropout and semi-supervised training",
-            (_about(records, raw), _table(records, intervals)),
+            (_about(records, raw, is_first=experiments.scale != "cpu"), _table(records, intervals)),
             _finding(records, intervals),
             claims=_claims(records, intervals),
         )
@@ -104,12 +104,15 @@ def variant_experiments(experiments: Experiments) -> dict[Variant, list[Experime
     }
 
 
-def _about(records: Mapping[Variant, Sequence[RunRecord]], raw: Raw) -> str:
-    """Describe the parsers and how they are compared."""
+def _about(records: Mapping[Variant, Sequence[RunRecord]], raw: Raw, *, is_first: bool) -> str:
+    """Describe the parsers and how they are compared; ``is_first``: one is also the first of the report."""
     all_records = [record for of_variant in records.values() for record in of_variant]
     n_seeds = len(records["supervised"])
     about = ABOUT.format(
         seeds=f"1 {'and' if n_seeds == 2 else 'to'} {n_seeds}",
+        first="that of the first parser above"
+        if is_first
+        else "the recipe of the first parser above, trained again on another machine",
         updates=all_records[0].updates,
         machines=machines(all_records),
         p_drop_attention=P_DROP_ATTENTION,

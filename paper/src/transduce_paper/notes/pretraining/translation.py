@@ -109,9 +109,16 @@ def study_translation(experiments: Experiments) -> Section:
         for n_pairs, of_size in runs.items()
         for text in texts
     }
+    fewest = runs[min(UPDATES)]
+    without, with_captions = (mean(run.dev_perplexity for run in fewest[start]) for start in ("scratch", "captions"))
+    remarks: Mapping[Text, str] = {
+        "news": "the encoder had collapsed",
+        "captions": f"perplexity with {min(UPDATES):,} pairs: {with_captions:.1f} instead of {without:.1f}",
+    }
     summary = "; ".join(
         f"pre-training on missing spans of {text} changes BLEU by "
         + ", ".join(f"{gains[n_pairs, text]} with {n_pairs:,} pairs" for n_pairs in runs)
+        + f" ({remarks[text]})"
         for text in texts
     )
     about = ABOUT.format(
