@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,16 @@ import pytest
 from said import says
 from transduce.corpora import generate_pairs
 from transduce.documents.tmx import tmx_lines
-from transduce.recipes import read_recipe
-from transduce.runs import read_run_config
-from transduce.runs.starting_weights import gentle_rate
+from transduce.errors import DataError
+from transduce.recipes import preset, read_recipe, with_settings
+from transduce.runs import OwnText, read_run_config
+from transduce.runs import train as run
+from transduce.runs.old_text import OldText, old_text_of_run, write_old_text
+from transduce.runs.starting_weights import gentle_rate, overwriting
 from transduce.training import peak_learning_rate
 
 CommandLine = Callable[..., Any]
+SIDES = (("src", "en"), ("tgt", "de"))
 
 
 @pytest.fixture
@@ -75,7 +80,7 @@ def test_text_to_mix_is_named(transduce: CommandLine, own_model: Path, memory: P
     outcome = transduce("train", "--from", own_model, "--tmx", memory, "--mix", "other.tmx", "--out", "a", *few)
     assert outcome.code == 0, outcome.err
     n_dev, n_train = (len(Path(f"a-text/old/{split}.en").read_text("utf-8").splitlines()) for split in ("dev", "train"))
-    assert (n_dev, n_dev + n_train <= 100) == (6, True)
+    assert (n_dev, n_dev + n_train <= 100) == (32, True)
     # The text of one run is a corpus for the next.
     outcome = transduce("train", "--from", own_model, "--tmx", "other.tmx", "--mix", "a-text", "--out", "b", *few)
     assert outcome.code == 0, outcome.err
@@ -106,11 +111,78 @@ def test_a_recipe_that_goes_on_from_a_model(
     assert (other.code, says(other.err, "en-de", "de-en")) == (1, True)
 
 
+def test_old_text_is_that_of_the_run_wherever_it_is_read(
+    transduce: CommandLine, micro_recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Relative paths of a run start from the folder in which it was started, not from another with the same names."""
+    for project, seed in (("a", 7), ("b", 8)):
+        (tmp_path / project / "text").mkdir(parents=True)
+        for split, n in (("train", 150), ("dev", 10)):
+            pairs = list(generate_pairs(split, n_pairs=n, seed=seed))
+            for side in ("en", "de"):
+                lines = "".join(f"{getattr(pair, side)}\n" for pair in pairs)
+                (tmp_path / project / "text" / f"{split}.{side}").write_text(lines, encoding="utf-8")
+    monkeypatch.chdir(tmp_path / "a")
+    files = [f"data.{split}_{side}=text/{split}.{name}" for split in ("train", "dev") for side, name in SIDES]
+    run(read_recipe(micro_recipe, [*files, "data.corpus=files", "training.max_updates=1"]), Path("run"))
+    monkeypatch.chdir(tmp_path / "b")
+    there = (tmp_path / "a" / "text" / "train.en").read_text(encoding="utf-8").splitlines()
+    model = Path("../a/run/model")
+    old = old_text_of_run(model, None)
+    assert old is not None
+    assert [src for src, _ in old.train()] == there
+    path = tmp_path / "a" / "run" / "run.json"
+    settings = json.loads(path.read_text(encoding="utf-8"))
+    assert settings.pop("started_in") == str(tmp_path / "a")
+    path.write_text(json.dumps(settings), encoding="utf-8")  # as earlier versions wrote it
+    with pytest.raises(DataError, match="another text"):
+        old_text_of_run(model, None)
+
+
+def test_no_near_copy_of_held_out_lines_is_mixed_in(tmp_path: Path) -> None:
+    own = OwnText("en", "de")
+    held_out = {"train": [("x", "y")], "dev": [("A dog.", "Ein Hund.")], "test": [("Page 12: the END.", "Das Ende.")]}
+    for split, pairs in held_out.items():
+        for name, lines in zip(own.names_of(split), zip(*pairs, strict=True), strict=True):
+            (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    kept = ("A cat", "Eine Katze")
+    old = [("page 37 - the end", "Schluss"), ("a DOG", "Hund"), ("The finish", "das ende"), kept]
+    assert write_old_text(OldText(lambda: iter(old), [("b", "c")]), own, tmp_path, 10) == 1
+    assert (tmp_path / "old" / "train.en").read_text(encoding="utf-8") == f"{kept[0]}\n"
+
+
+def test_a_run_whose_start_has_moved_still_ends(transduce: CommandLine, micro_model: Path, tmp_path: Path) -> None:
+    start = Path(shutil.copytree(micro_model, tmp_path / "start"))
+    few = ("--set", "training.max_updates=1", "--set", "training.decay=inverse_sqrt")
+    pairs = [(pair.en, pair.de, "") for pair in generate_pairs("train", n_pairs=150, seed=7)]
+    (tmp_path / "memory.tmx").write_text("\n".join(tmx_lines(pairs, "en", "de")), encoding="utf-8")
+    out = tmp_path / "tuned"
+    outcome = transduce("train", "--from", start, "--tmx", tmp_path / "memory.tmx", "--mix", "none", "--out", out, *few)
+    assert outcome.code == 0, outcome.err
+    start.rename(tmp_path / "moved")
+    outcome = transduce("train", "--more", 1e-4, "--out", out)
+    assert outcome.code == 0, outcome.err
+    assert says(outcome.err, "warning", "not compared", "start")
+    assert all(each in outcome.out for each in ("scores on test", "model: "))
+
+
 def test_a_rate_that_overwrites_is_told(transduce: CommandLine, micro_recipe: Path, micro_model: Path) -> None:
     few = ("--set", "training.max_updates=1", "--set", "training.warmup_steps=10")
     outcome = transduce("train", micro_recipe, "--from", micro_model, "--out", micro_recipe.parent / "again", *few)
     assert outcome.code == 0, outcome.err
     assert says(outcome.err, "warning", "overwrites", "init --from", "training.lr_factor=")
+    of_widths = [
+        overwriting(with_settings(preset("base"), [f"model.d_model={width}"]), Path("M"))
+        for width in (64, 128, 256, 512)
+    ]
+    assert all(of_widths)  # the paper's own rate, at any width
+
+
+def test_a_model_of_another_size_is_told(transduce: CommandLine, micro_recipe: Path, micro_model: Path) -> None:
+    settings = ("--set", "training.max_updates=1", "--set", "model.d_model=16")
+    outcome = transduce("train", micro_recipe, "--from", micro_model, "--out", micro_recipe.parent / "other", *settings)
+    assert outcome.code == 0, outcome.err
+    assert says(outcome.err, "warning", "drawn at random", micro_model)
 
 
 @pytest.mark.parametrize(
@@ -124,6 +196,8 @@ def test_a_rate_that_overwrites_is_told(transduce: CommandLine, micro_recipe: Pa
         (["--from", "MODEL", "--xliff", "memory.tmx"], ["memory.tmx", ".xlf"]),
         (["--from", "MODEL", "--tmx", "empty.tmx"], ["no translations"]),
         (["--from", "MODEL", "--tmx", "few.tmx"], ["usable pairs"]),
+        (["--from", "MODEL", "--tmx", "memory.tmx", "--more", "1"], ["--more"]),
+        (["--from", "MODEL", "--tmx", "memory.tmx", "--set", "training.bogus=1"], ["bogus"]),
     ],
 )
 def test_mistakes(

@@ -50,16 +50,16 @@ def test_from_two_files_to_a_translation(transduce: CommandLine, text: Path, mon
     monkeypatch.setattr(update_timing, "N_WARM_UP", 1)
     outcome = transduce("init", "--src", "my.en", "--tgt", "my.de", "--minutes", 0.05)
     assert outcome.code == 0, outcome.err
-    assert says(outcome.err, 13, "dev", 13, "test")
-    assert says(outcome.err, re.compile("^warning: "), 374)
+    assert "30 pairs for dev and 30 for test" in outcome.err
+    assert says(outcome.err, re.compile("^warning: "), 340)
     assert says(outcome.out, "transduce train my.toml --out runs/my")
     config = read_recipe(Path("my.toml"))
     assert (config.model.norm, config.training.optimiser, config.training.decay) == ("pre", "muon", "linear")
     assert (config.data.direction, config.data.masks, config.data.train_src) == ("en-de", True, "my-text/train.en")
     assert config.data.max_dropped_share == DataConfig().max_dropped_share
     n_lines = {name: len(lines_of(text / "my-text" / name)) for name in ("train.en", "train.de", "dev.en", "test.de")}
-    assert n_lines["train.en"] == n_lines["train.de"] <= 374
-    assert n_lines["dev.en"] == n_lines["test.de"] == 13
+    assert n_lines["train.en"] == n_lines["train.de"] <= 340
+    assert n_lines["dev.en"] == n_lines["test.de"] == 30
 
     sizes = ("model.d_model=32", "model.d_ff=32", "model.d_k=8", "model.d_v=8", "training.max_tokens_per_batch=600")
     small = [f"--set={each}" for each in sizes]
@@ -146,9 +146,33 @@ def test_what_is_wrong_with_the_text_is_told(transduce: CommandLine, text: Path)
     outcome = transduce("init", "--src", "my.en", "--tgt", "half.de", "--out", "c.toml")
     assert outcome.code == 1
     assert says(outcome.err, re.compile(r"\b50\.0 ?%"), "empty 200")
-    assert says(outcome.err, "--max-dropped-share 1")
+    assert says(outcome.err, "--max-dropped-share 1", "transduce doctor")
+    assert "data." not in outcome.err  # there is no recipe yet
     assert not (text / "c.toml").exists()
     assert not (text / "c-text").exists()
+
+
+def test_advice_can_be_followed(transduce: CommandLine, text: Path) -> None:
+    """No file is named that goes, a strange name is quoted, and nothing is offered where nothing remains."""
+    pairs = [(line, "") for line in lines_of(text / "my.en")]
+    (text / "a b.tsv").write_text("".join(f"{src}\t{tgt}\n" for src, tgt in pairs), encoding="utf-8")
+    outcome = transduce("init", "--tsv", "a b.tsv", "--direction", "en-de")
+    assert (outcome.code, says(outcome.err, "transduce doctor 'a b.tsv'")) == (1, True), outcome.err
+    assert "to train anyway" not in outcome.err
+    targets = [line if n % 2 else 12 * line for n, line in enumerate(lines_of(text / "my.de"))]
+    units = [(src, tgt, "") for src, tgt in zip(lines_of(text / "my.en"), targets, strict=True)]
+    (text / "half.tmx").write_text("\n".join(tmx_lines(units, "en", "de")), encoding="utf-8")
+    outcome = transduce("init", "--tmx", "half.tmx")
+    assert (outcome.code, says(outcome.err, "length ratio 200", "--max-dropped-share 1")) == (1, True), outcome.err
+    assert "doctor" not in outcome.err
+
+
+def test_a_plan_of_few_minutes_is_told(transduce: CommandLine, text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(import_module("transduce.runs.new_recipe"), "seconds_per_update", lambda *_: 16.9)
+    outcome = transduce("init", "--src", "my.en", "--tgt", "my.de", "--minutes", 1, "--json")
+    assert (outcome.code, json.loads(outcome.out)["updates"]) == (0, 3), outcome.err
+    training = read_recipe(text / "my.toml").training
+    assert (training.warmup_steps, training.validate_every_updates, training.checkpoint_every_updates) == (1, 1, 1)
 
 
 @pytest.mark.usefixtures("untimed")
@@ -208,6 +232,7 @@ def test_a_memory_of_three_languages_needs_a_direction(transduce: CommandLine, t
         (["--tmx", "memory.tmx"], ["--direction en-de"]),
         (["--tmx", "memory.tmx", "--direction", "en-de"], ["no translations", "en", "de"]),
         (["--tmx", "gone.tmx", "--direction", "en-de"], ["gone.tmx"]),
+        (["--tsv", "number s.tsv", "--direction", "en-de"], ["too repetitive", "would remain"]),
         (["--po", "memory.tmx", "--direction", "en-de"], ["memory.tmx", ".po"]),
         (["--tmx", "memory.tmx", "--tsv", "few.tsv", "--direction", "en-de"], ["--tsv"]),
     ],
@@ -216,9 +241,17 @@ def test_mistakes(transduce: CommandLine, text: Path, arguments: list[str], fact
     (text / "few.tsv").write_text("a dog\tein Hund\na cat\teine Katze\n")
     (text / "memory.tmx").write_text('<?xml version="1.0"?>\n<tmx version="1.4"><body></body></tmx>\n')
     (text / "same.tsv").write_text("a dog\tein Hund\n" * 100)
+    (text / "number s.tsv").write_text("".join(f"page {n}\tSeite {n}\n" for n in range(100)))
     outcome = transduce("init", *arguments)
     assert (outcome.code, says(outcome.err, re.compile("^error: "), *facts)) == (1, True), outcome.err
-    assert sorted(path.name for path in text.iterdir()) == ["few.tsv", "memory.tmx", "my.de", "my.en", "same.tsv"]
+    assert sorted(path.name for path in text.iterdir()) == [
+        "few.tsv",
+        "memory.tmx",
+        "my.de",
+        "my.en",
+        "number s.tsv",
+        "same.tsv",
+    ]
 
 
 def with_errors(lines: list[str]) -> list[str]:

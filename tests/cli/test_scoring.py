@@ -208,4 +208,4 @@ def test_a_run_that_has_learnt_next_to_nothing_says_so(
     scores = TranslationScores(sacrebleu=score, chrf=score, sentences=100)
     monkeypatch.setattr(TranslationTask, "evaluate", lambda *_, **__: scores)
     average_run(own_run, last=1, out=own_run / "other", log=told.append)
-    assert any(says(line, "learnt", "--minutes") for line in told) == (not has_learnt)
+    assert any(says(line, "learnt", "--more") for line in told) == (not has_learnt)

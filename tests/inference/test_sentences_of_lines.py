@@ -357,3 +357,11 @@ def test_no_lines_at_a_time(translator: Translator) -> None:
         translator.translate_iter(["a"], chunk_lines=0)
     with pytest.raises(ConfigError, match="max_tokens_per_batch"):
         translator.translate(["a"], max_tokens_per_batch=0)
+
+
+def test_unknown_characters_are_unlike_the_training_text_in_any_script() -> None:
+    """A line without spaces has too few words to count pieces of; unknown characters fall into bytes."""
+    usual = LineStatistics(sentences=1, tokens=20, longest=40, least_ratio=0.0, caps=0.0, most_pieces=2.0)
+    assert usual.is_unlike("\u65e5\u672c\u8a9e", 9, -0.1)
+    assert not usual.is_unlike("12345", 5, -0.1)
+    assert not usual.is_unlike("Hello", 5, -0.1)

@@ -67,8 +67,22 @@ def test_the_command(transduce: CommandLine, finished: Path, tmp_path: Path) -> 
     assert outcome.code == 0, outcome.err
     assert says(outcome.err, "updates more", 8)
     assert json.loads(outcome.out)["updates"] == read_run_config(run).training.max_updates > 8
-    refused = transduce("train", "recipe.toml", "--more", 1, "--out", run)
-    assert (refused.code, says(refused.err, "--more", "recipe")) == (1, True)
+    for arguments, facts in (
+        (("recipe.toml", "--more", 1), ("--more", "recipe")),
+        (("--more", 1, "--minutes", 1), ("--more", "--minutes")),
+        (("--more", 1, "--set", "training.patience=1"), ("--more", "training.patience")),
+    ):
+        refused = transduce("train", *arguments, "--out", run)
+        assert (refused.code, says(refused.err, *facts)) == (1, True), refused.err
+    too_long = transduce("train", "--more", 1e9, "--out", run)
+    assert (too_long.code, too_long.err.count("\n"), "pydantic" in too_long.err) == (1, 1, False), too_long.err
+
+
+def test_a_run_makes_at_least_one_update(micro_recipe: Path, tmp_path: Path) -> None:
+    """The memory preflight takes none of its time, and a clock that is over at once still leaves a model."""
+    result = train(read_recipe(micro_recipe, [*SETTINGS, "training.max_minutes=1e-9"]), tmp_path / "run")
+    assert (result.updates, result.reason) == (1, "max_minutes")
+    assert result.model_folder is not None
 
 
 def test_only_a_finished_run_is_extended(micro_recipe: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Option
 
 from transduce.cli.options import TEXT
-from transduce.cli.output import echo
+from transduce.cli.output import echo, echo_error
 from transduce.cli.pair_files import Given, written_pairs
-from transduce.errors import ConfigError
+from transduce.errors import CheckpointError, ConfigError
 
 if TYPE_CHECKING:
     import torch
@@ -62,23 +63,30 @@ class FineTuning:
         if self.folder.exists():
             raise ConfigError(f"{self.folder} exists already; choose another --out, or --resume it without the files")
         languages, name = direction_of(self.model), self.folder.name
-        tsv = self.folder.with_name(f"{name}-pairs.tsv")
+        tsv, text = (self.folder.with_name(f"{name}{end}") for end in ("-pairs.tsv", "-text"))
         with written_pairs(self.given, languages, tsv, log=echo):
             plan = fine_tuning(
                 self.model,
-                OwnText(*languages, tsv=tsv),
-                self.folder.with_name(f"{name}-text"),
+                OwnText(*languages, tsv=tsv, is_kept=False),
+                text,
                 device=torch.device(self.device),
                 log=echo,
                 mix=self.mix,
                 data_folder=self.data_folder,
                 minutes=self.minutes,
             )
-            return with_settings(plan.config, changes, log=echo)
+            try:
+                return with_settings(plan.config, changes, log=echo)
+            except ConfigError:
+                shutil.rmtree(text)  # so that the corrected command is not refused
+                raise
 
 
 def changes_of(config: RunConfig, result: RunResult, device: str | torch.device) -> list[Change]:
-    """Return how a run changed what the translator that it started from makes of the dev sets of new and old text."""
+    """Return how a run changed what the translator that it started from makes of the dev sets of new and old text.
+
+    Nothing, with a warning, if that translator is no longer there.
+    """
     import torch
 
     from transduce.inference.folder import read_model_folder
@@ -87,7 +95,11 @@ def changes_of(config: RunConfig, result: RunResult, device: str | torch.device)
     start = config.training.init_from
     if start is None or result.model_folder is None or config.data.task != "translation":
         return []
-    there = read_model_folder(Path(start), device="cpu")
-    if (there.task, there.direction) != (config.data.task, config.data.direction):
+    try:
+        there = read_model_folder(Path(start), device="cpu")
+        if (there.task, there.direction) != (config.data.task, config.data.direction):
+            return []
+        return list(changes_by(Path(start), result.folder, result.model_folder, device=torch.device(device)))
+    except CheckpointError as error:
+        echo_error(f"warning: not compared with the model that the run started from: {error}")
         return []
-    return list(changes_by(Path(start), result.folder, result.model_folder, device=torch.device(device)))

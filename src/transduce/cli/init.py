@@ -22,6 +22,7 @@ from transduce.corpora.checks import column_part, two_file_part
 from transduce.corpora.languages import SpreadSample, language_in_name, language_name, languages_of
 from transduce.corpora.parallel_text import require_text
 from transduce.errors import ConfigError, quoted
+from transduce.findings.finding import counted
 from transduce.terms import read_terms
 
 __all__ = ["init"]
@@ -103,7 +104,13 @@ def init(
     tsv = out.with_name(f"{out.stem}-pairs.tsv") if given else tsv
     with written_pairs(given, languages, tsv, log=echo) if given and tsv else nullcontext():
         text = OwnText(
-            *languages, src=src, tgt=tgt, tsv=tsv, max_dropped_share=max_dropped_share, has_terms=terms is not None
+            *languages,
+            src=src,
+            tgt=tgt,
+            tsv=tsv,
+            max_dropped_share=max_dropped_share,
+            has_terms=terms is not None,
+            is_kept=not given,
         )
         on = torch.device(chosen_device(device))
         if start_from is None:
@@ -131,7 +138,7 @@ def init(
     print_line(
         f"{model.layers_in_words()} of {model.d_model}, "
         f"{result.n_updates:,} updates{r_drop}, {result.n_epochs:.1f} epochs: about "
-        f"{result.minutes:.0f} minutes on this machine"
+        f"{counted(round(result.minutes), 'minute')} on this machine"
     )
     uses = uses_of(result.run / "model", given.get("tmx", ()), first="then")
     for line in "\n".join([f"next: {result.command}", *uses]).split("\n"):  # a quoted file name may have a line feed

@@ -138,14 +138,18 @@ def train(
     if mix and not given:
         raise ConfigError("--mix needs --from with --tmx, --po or --xliff; recipes name their text in data.corpus")
     if given:
-        if start_from is None or recipe is not None or resume or store is not None:
-            raise ConfigError("--tmx, --po and --xliff need --from, the model that learns from them, and no recipe")
+        if start_from is None or recipe is not None or resume or store is not None or more is not None:
+            raise ConfigError(
+                "--tmx, --po and --xliff need --from, the model that learns from them, and neither a recipe nor --more"
+            )
         folder = out or _default_folder(start_from)
         tuning = FineTuning(start_from, given, folder, chosen_device(device), mix or (), data, minutes)
         config = tuning.config(changes)
     elif more is not None:
         if recipe is not None or start_from is not None or out is None:
             raise ConfigError("--more extends the run in --out; leave out the recipe and --from, and name --out")
+        if minutes is not None or any(change.startswith("training.patience=") for change in changes):
+            raise ConfigError("--more trains for its minutes to the end; leave out --minutes and training.patience")
         config, folder, resume = _extended(out, more, changes), out, True
     else:
         config, folder = _config_and_folder(recipe, out, resume=resume, changes=changes)

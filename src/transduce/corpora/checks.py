@@ -7,6 +7,7 @@ once, and again around a shift.
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from typing import Literal
 from transduce.config import DataConfig, PairsData, ParallelCorpora, ParallelData, Split
 from transduce.corpora.catalogue import OWN_FILES
 from transduce.corpora.cleaning import CleaningReport, Reason
+from transduce.corpora.holding_out import MIN_PAIRS
 from transduce.corpora.languages import (
     MIN_LINES,
     LanguageSample,
@@ -267,16 +269,16 @@ def remarks_on_own_files(config: ParallelCorpora) -> Iterator[Remark]:
     yield from _remarks_on_leakage(train.name, others, searches)
 
 
-_ADVICE: dict[Reason, str] = {
-    "too long to be read": "is the file text? split it into one sentence a line",
-    "not two columns": "each line should be source TAB target",
-    "not UTF-8": "convert the file, as in iconv -f LATIN1 -t UTF-8",
-    "control characters": "is the file text in UTF-8?",
-    "empty": "remove blank lines from both files, or find the missing text",
-    "too long": "split long lines into sentences, or raise data.max_characters",
-    "length ratio": "do the files align there? if so, raise data.max_length_ratio",
-    "identical sides": "is the target translated? to keep such lines (names), set data.drop_identical=false",
-    "duplicate": "data.drop_duplicates=false keeps them",
+# What to do about the text, and about the settings of a recipe.
+_ADVICE: dict[Reason, tuple[str, str]] = {
+    "too long to be read": ("is the file text? split it into one sentence a line", ""),
+    "not two columns": ("each line should be source TAB target", ""),
+    "not UTF-8": ("convert the file, as in iconv -f LATIN1 -t UTF-8", ""),
+    "control characters": ("is the file text in UTF-8?", ""),
+    "empty": ("remove blank lines from both files, or find the missing text", ""),
+    "too long": ("split long lines into sentences", ", or raise data.max_characters"),
+    "length ratio": ("do the files align there?", " if so, raise data.max_length_ratio"),
+    "identical sides": ("is the target translated?", " to keep such lines (names), set data.drop_identical=false"),
 }
 
 
@@ -287,25 +289,35 @@ def dropped_share(report: CleaningReport) -> float:
 
 
 def remark_on_dropped(
-    corpus: str, report: CleaningReport, config: PairsData, *, to_allow: str = "--set data.max_dropped_share=1.0"
+    corpus: str,
+    report: CleaningReport,
+    config: PairsData,
+    *,
+    to_allow: str = "--set data.max_dropped_share=1.0",
+    has_recipe: bool = True,
+    is_kept: bool = True,
 ) -> Remark | None:
     """Return a problem if cleaning drops more than ``data.max_dropped_share``, a note above 2%, else None.
 
-    ``to_allow`` is the option that the message suggests for training on the rest anyway.
+    ``to_allow`` is the option that the message suggests for training on the rest anyway, if enough remains. Settings
+    are named where there is a recipe, and the doctor where the files are kept.
     """
     share = dropped_share(report)
     if share <= DROPPED_NOTE_SHARE:
         return None
     reasons = [(reason, tally) for reason, tally in report.dropped.items() if tally.count and reason != "duplicate"]
     reasons.sort(key=lambda entry: -entry[1].count)
-    advice = dict(_ADVICE)
+    advice = {reason: text + setting * has_recipe for reason, (text, setting) in _ADVICE.items()}
     if corpus == OWN_FILES and isinstance(config, ParallelData) and config.train_tsv is not None:
         advice["not two columns"] += hint_at_columns(Path(config.train_tsv))
     top = "; ".join(f"{reason} {tally.count:,} ({tally}): {advice[reason]}" for reason, tally in reasons[:N_REASONS])
     names = (config.names_of("train") if corpus == OWN_FILES else []) or [corpus]
-    inspect = f"inspect them with: transduce doctor {' '.join(names)}"
-    message = f"cleaning drops {share:.1%} of the training pairs: {top}; {inspect}"
+    inspect = f"; inspect them with: {shlex.join(['transduce', 'doctor', *names])}" if is_kept else ""
+    message = f"cleaning drops {share:.1%} of the training pairs: {top}{inspect}"
     if share <= config.max_dropped_share:
         return Remark("note", corpus, message)
-    limit = f"data.max_dropped_share = {config.max_dropped_share:g} is exceeded"
-    return Remark("problem", corpus, f"{message}; {limit}; to train anyway: {to_allow}")
+    limit = (
+        f"data.max_dropped_share = {config.max_dropped_share:g}" if has_recipe else f"{config.max_dropped_share:.0%}"
+    )
+    anyway = f"; to train anyway: {to_allow}" if report.n_read - report.n_dropped >= MIN_PAIRS else ""
+    return Remark("problem", corpus, f"{message}; the limit of {limit} is exceeded{anyway}")

@@ -15,9 +15,10 @@ from transduce.corpora.leakage import normalised_line
 from transduce.corpora.source import Pair
 from transduce.errors import DataError
 
-__all__ = ["HeldOut", "held_out_size", "hold_out"]
+__all__ = ["MIN_PAIRS", "HeldOut", "held_out_size", "hold_out", "side_keys"]
 
 MAX_HELD_OUT, ONE_IN = 1000, 30  # pairs of dev and of test: one in thirty, at most 1,000
+MIN_HELD_OUT, MIN_ONE_IN = 30, 6  # of little text
 MIN_PAIRS = 60  # of the whole text
 N_CANDIDATES = 4  # drawn for each held-out pair, to prefer pairs that occur once
 
@@ -35,19 +36,19 @@ class HeldOut:
         """Yield the pairs of the whole text that share neither source nor target with a held-out pair."""
         held_out = set(self.dev) | set(self.test)
         for pair in pairs:
-            if self._keys.isdisjoint(_side_keys(pair)):
+            if self._keys.isdisjoint(side_keys(pair)):
                 yield pair
             else:
                 self.n_left_out += pair not in held_out
 
 
 def held_out_size(n_pairs: int) -> int:
-    """Number of pairs of dev, and of test: one in thirty of the text, at most 1,000.
+    """Number of pairs of dev, and of test: one in thirty of the text, at most 1,000; of little text at least 30.
 
-    >>> held_out_size(15_000), held_out_size(1_000_000)
-    (500, 1000)
+    >>> held_out_size(15_000), held_out_size(1_000_000), held_out_size(300), held_out_size(60)
+    (500, 1000, 30, 10)
     """
-    return min(MAX_HELD_OUT, n_pairs // ONE_IN)
+    return min(MAX_HELD_OUT, max(n_pairs // ONE_IN, min(MIN_HELD_OUT, n_pairs // MIN_ONE_IN)))
 
 
 def hold_out(read: Callable[[], Iterable[tuple[str, str]]], *, seed: int = 1) -> HeldOut:
@@ -67,25 +68,26 @@ def hold_out(read: Callable[[], Iterable[tuple[str, str]]], *, seed: int = 1) ->
     candidates = {index: pair for index, pair in enumerate(read()) if index in indices}
     occurrences = _occurrences(candidates.values(), read())
     # A stable sort: equally frequent pairs stay in the order drawn.
-    ranked = sorted(drawn, key=lambda index: sum(occurrences[key] for key in _side_keys(candidates[index])))
+    ranked = sorted(drawn, key=lambda index: sum(occurrences[key] for key in side_keys(candidates[index])))
     held = HeldOut()
     for index in ranked:
         pair = candidates[index]
         if len(held.dev) + len(held.test) == 2 * size:
             break
-        if held._keys.isdisjoint(_side_keys(pair)):  # dev and test share no source and no target
-            held._keys.update(_side_keys(pair))
+        if held._keys.isdisjoint(side_keys(pair)):  # dev and test share no source and no target
+            held._keys.update(side_keys(pair))
             (held.dev if len(held.dev) <= len(held.test) else held.test).append(pair)
     return held
 
 
 def _occurrences(candidates: Iterable[tuple[str, str]], pairs: Iterable[tuple[str, str]]) -> Counter[tuple[int, str]]:
     """Count how often the source and the target of each candidate occur in the text."""
-    candidate_keys = {key for pair in candidates for key in _side_keys(pair)}
-    return Counter(key for pair in pairs for key in _side_keys(pair) if key in candidate_keys)
+    candidate_keys = {key for pair in candidates for key in side_keys(pair)}
+    return Counter(key for pair in pairs for key in side_keys(pair) if key in candidate_keys)
 
 
-def _side_keys(pair: tuple[str, str]) -> Iterator[tuple[int, str]]:
+def side_keys(pair: tuple[str, str]) -> Iterator[tuple[int, str]]:
+    """Yield what a pair must share with no held-out one: side and text, without case, punctuation and digits."""
     return ((side, _key(text)) for side, text in enumerate(pair))
 
 

@@ -7,6 +7,7 @@ the bytes become lone surrogates (``escape_invalid``), and a line that is not a 
 from __future__ import annotations
 
 import math
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice, pairwise, zip_longest
@@ -84,8 +85,9 @@ def hint_at_columns(path: Path) -> str:
     columns = zip(*(row for row in rows if len(row) == n_columns), strict=True)
     numbers = [number for number, cells in enumerate(columns, start=1) if _are_sentences(cells)]
     chosen = ",".join(map(str, numbers[:2])) if len(numbers) > 1 else "1,2"
-    unpacked = {".gz": f"zcat {path} | cut -f{chosen}", ".xz": f"xzcat {path} | cut -f{chosen}"}
-    command = unpacked.get(path.suffix, f"cut -f{chosen} {path}")
+    name = shlex.quote(str(path))
+    unpacked = {".gz": f"zcat {name} | cut -f{chosen}", ".xz": f"xzcat {name} | cut -f{chosen}"}
+    command = unpacked.get(path.suffix, f"cut -f{chosen} {name}")
     return f"; most have {n_columns} columns: keep those of the text, as in: {command} > two-columns.tsv"
 
 

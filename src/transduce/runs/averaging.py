@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -85,8 +86,9 @@ def average_run(
     scores = task.evaluate(model_folder, prepared, split, device=device, extra_bleus=extra_bleus)
     if not task.has_learnt(scores):
         log(
-            "these are scores of a model that has learnt next to nothing: train it longer (training.max_updates, "
-            f"--minutes), or check its text with: transduce doctor {folder}"
+            "these are scores of a model that has learnt next to nothing: train it longer, as in: "
+            f"{shlex.join(['transduce', 'train', '--more', '30', '--out', str(folder)])}, or check its text with: "
+            f"{shlex.join(['transduce', 'doctor', str(folder)])}"
         )
     card = model_card(
         config, prepared, state, averaged=averaged.in_words, scores=scores, split=split, ancestry=settings.ancestry

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from transduce.config import RunConfig, TrainingConfig
-from transduce.errors import ConfigError, TrainingError
+from transduce.config import RunConfig, TrainingConfig, config_from_mapping
+from transduce.errors import TrainingError
+from transduce.runs.lock import run_lock
 from transduce.runs.own_text import Log
 from transduce.runs.run_file import CHECKPOINTS, read_run_config, require_run
 from transduce.training import TrainState, newest_complete, read_state
@@ -19,7 +20,8 @@ def extended_run(folder: Path, minutes: float, log: Log) -> RunConfig:
     Raises TrainingError if there is no finished run.
     """
     require_run(folder)
-    config, checkpoint = read_run_config(folder), newest_complete(folder / CHECKPOINTS, log)
+    with run_lock(folder):  # a trainer may be replacing a checkpoint
+        config, checkpoint = read_run_config(folder), newest_complete(folder / CHECKPOINTS, log)
     state = None if checkpoint is None else read_state(checkpoint)
     if state is None or not _is_finished(state, config.training):
         raise TrainingError(f"the run in {folder} has not finished; go on with --resume, then extend it")
@@ -32,11 +34,8 @@ def extended_run(folder: Path, minutes: float, log: Log) -> RunConfig:
         changes["max_minutes"] = state.elapsed_s / 60 + minutes
     if training.patience is not None:  # it may have ended the run
         changes |= {"patience": None, "averaging": training.averaging or "best"}
-    try:
-        training = TrainingConfig.model_validate(training.model_dump() | changes)
-    except ValueError as error:
-        raise ConfigError(f"--more {minutes:g} is too long: {error}") from error
-    log(f"{n_more:,} updates more, from {state.update:,} to {training.max_updates:,}: about {minutes:g} minutes")
+    training = config_from_mapping(TrainingConfig, training.model_dump() | changes, where=f"--more {minutes:g}")
+    log(f"{n_more:,} updates more, from {state.update:,} to {training.max_updates:,}: about {minutes:g} min")
     return config.model_copy(update={"training": training})
 
 

@@ -145,13 +145,13 @@ def _plan_run(
     if UPDATE_TIME_FRACTION * 60 * minutes / seconds >= 2 * max(R_DROP_UPDATES, R_DROP_EPOCHS * n_batches):
         run = run.model_copy(update={"training": training.model_copy(update={"r_drop": R_DROP})})
         seconds = seconds_per_update(run, sample, device)
-    n_updates = max(20, int(UPDATE_TIME_FRACTION * 60 * minutes / seconds))
+    n_updates = max(1, int(UPDATE_TIME_FRACTION * 60 * minutes / seconds))
     n_epochs = n_updates / n_batches
     if n_epochs < FEW_EPOCHS:
         few = FEW_EPOCHS * n_batches * seconds / 60 / UPDATE_TIME_FRACTION
         log(
-            f"warning: {minutes:g} minutes are {n_epochs:.1f} epochs on this machine, as busy as it is: a model learns "
-            f"next to nothing in fewer than {FEW_EPOCHS}; about --minutes {math.ceil(few)} are enough for these"
+            f"warning: --minutes {minutes:g} is {n_epochs:.1f} epochs on this machine, as busy as it is: a model "
+            f"learns next to nothing in fewer than {FEW_EPOCHS}; about --minutes {math.ceil(few)} is enough for these"
         )
     return _with_length(run, n_updates, n_epochs), n_updates, seconds, n_epochs
 
@@ -174,10 +174,10 @@ def _with_length(run: RunConfig, n_updates: int, n_epochs: float) -> RunConfig:
     training = run.training.model_copy(
         update={
             "max_updates": int(HEADROOM * n_updates),
-            "warmup_steps": max(10, min(300, n_updates // 5)),
-            "validate_every_updates": max(10, n_updates // 6),
+            "warmup_steps": max(1, min(300, n_updates // 5)),
+            "validate_every_updates": max(1, n_updates // 6),
             "validation_sentences": 200,
-            "checkpoint_every_updates": max(5, n_updates // 100),
+            "checkpoint_every_updates": max(1, n_updates // 100),
             "log_every_updates": max(1, min(50, n_updates // 20)),
         }
     )

@@ -10,12 +10,13 @@ from pathlib import Path
 
 from transduce.config import SPLITS, ParallelData
 from transduce.corpora import CleaningReport, CleaningRules, Pair, ParallelText, Text, clean, find_text, hold_out
+from transduce.corpora.holding_out import side_keys
 from transduce.documents.pairs import pairs_of
-from transduce.errors import TransduceError
+from transduce.errors import DataError, TransduceError
 from transduce.files import read_lines, write_lines
 from transduce.runs.folder import store_of
 from transduce.runs.own_text import OwnText
-from transduce.runs.run_file import holds_run, read_run_config
+from transduce.runs.run_file import holds_run, read_run_file
 from transduce.tasks.prepared import open_prepared
 
 __all__ = ["OLD", "OldText", "dev_of_run", "old_text_of_run", "text_to_mix", "write_old_text"]
@@ -35,20 +36,31 @@ class OldText:
 def old_text_of_run(model: Path, data_folder: Path | None) -> OldText | None:
     """Return the text that a model was trained on; None if its folder is not in its run folder.
 
-    Raises DataError or ConfigError if the text is no longer where the run found it.
+    Raises DataError or ConfigError if the text is no longer where the run found it, or another one is there.
     """
     run = model.resolve().parent
     if not holds_run(run):
         return None
-    data = read_run_config(run).data
-    if not isinstance(data, ParallelData):
+    settings = read_run_file(run)
+    if not isinstance(settings.config.data, ParallelData):
         return None
-    source = ParallelText(data, data_folder)
+    source = ParallelText(_where_it_was(settings.config.data, settings.started_in), data_folder)
+    dev = dev_of_run(run)
+    there = list(islice(source.of("dev"), MAX_DEV)) if source.has("dev") else []
+    if dev and there and set(there).isdisjoint(dev):
+        raise DataError("another text is in the place of its files")
 
     def train() -> Iterator[Pair]:
         return chain.from_iterable(map(source.train, source.corpora))
 
-    return OldText(train, dev_of_run(run))
+    return OldText(train, dev)
+
+
+def _where_it_was(data: ParallelData, folder: str | None) -> ParallelData:
+    """Return the data with relative paths made absolute; they start from the folder in which the run was started."""
+    names = [*(f"{split}_{side}" for split in SPLITS for side in ("src", "tgt", "tsv")), "folder"]
+    paths = {name: value for name in names if (value := getattr(data, name)) is not None}
+    return data.model_copy(update={name: str(Path(folder or "", value)) for name, value in paths.items()})
 
 
 def dev_of_run(run: Path) -> list[Pair]:
@@ -101,16 +113,19 @@ def _held_out(read: Callable[[], Iterator[Pair]]) -> OldText:
 def write_old_text(old: OldText, own: OwnText, folder: Path, n: int) -> int:
     """Write dev pairs and at most ``n`` training pairs, spread over the text, as the corpus ``OLD`` of a folder.
 
-    ``folder`` has the splits of the user's own text: no training pair has a source of its dev or test, and no dev pair
-    one of its training text. Returns the number of training pairs; if there are none, or no dev pairs, nothing is
-    written.
+    ``folder`` has the splits of the user's own text: no training pair has a source or target of its dev or test, and
+    no dev pair one of its training text, not even with other capitals, punctuation or digits. Returns the number of
+    training pairs; if there are none, or no dev pairs, nothing is written.
     """
-    sources = {split: {_key(line) for line in read_lines(folder / own.names_of(split)[0])} for split in SPLITS}
-    held_out = sources["dev"] | sources["test"]
-    dev = [pair for pair in old.dev if _key(pair[0]) not in sources["train"]][:MAX_DEV]
+    keys: dict[str, set[tuple[int, str]]] = {}
+    for split in SPLITS:
+        sides = zip(*(read_lines(folder / name) for name in own.names_of(split)), strict=True)
+        keys[split] = {key for pair in sides for key in side_keys(pair)}
+    held_out = keys["dev"] | keys["test"]
+    dev = [pair for pair in old.dev if keys["train"].isdisjoint(side_keys(pair))][:MAX_DEV]
     n_all = sum(1 for _ in old.train())
     step = max(1, -(-n_all // n))
-    train = [pair for pair in islice(old.train(), 0, None, step) if _key(pair[0]) not in held_out]
+    train = [pair for pair in islice(old.train(), 0, None, step) if held_out.isdisjoint(side_keys(pair))]
     if not dev or not train:
         return 0
     (folder / OLD).mkdir()
@@ -118,7 +133,3 @@ def write_old_text(old: OldText, own: OwnText, folder: Path, n: int) -> int:
         for side, language in enumerate((own.src_language, own.tgt_language)):
             write_lines(folder / OLD / f"{split}.{language}", (pair[side] for pair in pairs))
     return len(train)
-
-
-def _key(line: str) -> str:
-    return " ".join(line.casefold().split())

@@ -13,12 +13,14 @@ from transduce.corpora.parallel_files import read_uncleaned_columns
 from transduce.corpora.parallel_text import require_text
 from transduce.errors import DataError
 from transduce.files import write_lines
+from transduce.findings.finding import counted
 
 __all__ = ["Log", "OwnText", "data_config", "data_of_splits", "write_splits"]
 
 Log = Callable[[str], None]
 
-FEW_PAIRS = 5000  # fewer training pairs cause a warning
+FEW_PAIRS, FEW_HELD_OUT = 5000, 100  # fewer training pairs, and fewer of dev or test, cause a warning
+MIN_TRAIN = 30  # fewer training pairs are refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,7 @@ class OwnText:
     tsv: Path | None = None
     max_dropped_share: float = 0.3  # fraction of the pairs that cleaning may drop
     has_terms: bool = False  # the model is to use lists of terms
+    is_kept: bool = True  # the files stay if the text cannot be used
 
     @property
     def is_one_language(self) -> bool:
@@ -84,7 +87,9 @@ def write_splits(text: OwnText, folder: Path, log: Log) -> tuple[int, int, int, 
     for line in report.lines():
         log(line)
     config = data_config(text, text.files, max_dropped_share=text.max_dropped_share)
-    drop_remark = checks.remark_on_dropped("files", report, config, to_allow="--max-dropped-share 1")
+    drop_remark = checks.remark_on_dropped(
+        "files", report, config, to_allow="--max-dropped-share 1", has_recipe=False, is_kept=text.is_kept
+    )
     if drop_remark is not None and drop_remark.status == "problem":
         raise DataError(str(drop_remark))
     languages = text.src_language, text.tgt_language
@@ -95,10 +100,11 @@ def write_splits(text: OwnText, folder: Path, log: Log) -> tuple[int, int, int, 
     _write_pairs(folder, "dev", text, held_out.dev)
     _write_pairs(folder, "test", text, held_out.test)
     n_train = _write_pairs(folder, "train", text, held_out.train(clean_pairs()))
-    if not (held_out.dev and held_out.test and n_train):
+    n_held_out = min(len(held_out.dev), len(held_out.test))
+    if not n_held_out or n_train < MIN_TRAIN:
         raise DataError(
             "the text is too repetitive to hold out dev and test: training pairs that share a source or target with "
-            "them are left out, and none would remain; use text with more distinct sentences"
+            f"them are left out, and {counted(n_train, 'pair')} would remain; use text with more distinct sentences"
         )
     log(
         f"held out: {len(held_out.dev):,} pairs for dev and {len(held_out.test):,} for test; {n_train:,} to train on, "
@@ -106,6 +112,8 @@ def write_splits(text: OwnText, folder: Path, log: Log) -> tuple[int, int, int, 
     )
     if n_train < FEW_PAIRS:
         log(f"warning: {n_train:,} pairs are few for a translator; it will know only words and phrases of this text")
+    if n_held_out < FEW_HELD_OUT:
+        log(f"warning: scores of dev and test are of {n_held_out} pairs each: another draw would give others")
     return n_train, len(held_out.dev), len(held_out.test), held_out.n_left_out
 
 

@@ -50,6 +50,7 @@ class RunSettings:
     data_fingerprint: str
     torch: str
     ancestry: tuple[Ancestor, ...] = ()  # the models whose weights it started from, the oldest first
+    started_in: str | None = None  # the folder that relative paths start from; None in runs of earlier versions
 
     def as_json(self) -> dict[str, Any]:
         """Return the JSON values, with the number of fields, so that a deleted field is not taken for a default."""
@@ -61,6 +62,7 @@ class RunSettings:
             "data_fingerprint": self.data_fingerprint,
             "torch": self.torch,
             **({"ancestry": ancestry_as_json(self.ancestry)} if self.ancestry else {}),
+            **({} if self.started_in is None else {"started_in": self.started_in}),
         }
 
     @classmethod
@@ -85,8 +87,11 @@ class RunSettings:
                 f"{where} was written with {quoted(n_written)} fields and has {_n_fields(tables)}: some are "
                 f"missing{names}"
             )
+        started_in = current.get("started_in")
+        if not isinstance(started_in, str | None):
+            raise CheckpointError(f"{where}: started_in should be a folder, got {quoted(started_in)}")
         ancestry = ancestry_from_json(current, where=where)
-        return cls(config, fingerprint, str(current.get("torch")), ancestry)
+        return cls(config, fingerprint, str(current.get("torch")), ancestry, started_in)
 
 
 def _n_fields(tables: Mapping[str, Mapping[str, Any]]) -> int:

@@ -49,6 +49,8 @@ class TakenWeights:
             if names:
                 more = f" and {len(names) - MAX_NAMED:,} more" if len(names) > MAX_NAMED else ""
                 lines.append(f"{what}: {', '.join(names[:MAX_NAMED])}{more}")
+        if len(self.taken) < len(self.drawn):
+            lines.append(f"warning: most weights are drawn at random; the recipe's model should be that of {folder}")
         if self.differing:
             listed = ", ".join(f"{name} {there!r} there and {here!r} here" for name, there, here in self.differing)
             lines.append(f"warning: the models use their weights differently: {listed}")
@@ -116,7 +118,7 @@ def overwriting(config: RunConfig, folder: Path) -> str | None:
         peak_learning_rate(d_model=config.model.d_model, config=config.training),
         gentle_rate(config.model.d_model),
     )
-    if peak < FAR_ABOVE * gentle:
+    if peak < FAR_ABOVE * gentle * (1 - 1e-9):  # the paper's own rate is just so far above
         return None
     fitting = config.training.lr_factor * gentle / peak
     return (

@@ -120,7 +120,7 @@ class Trainer(Generic[BatchT]):
             self.model.train()
             with restoring_state(self.objective, lambda: True):
                 memory_preflight(self.accumulator, self.optimiser, epoch=self.state.epoch)
-            self._window_started = self.clock()
+            self._session_started = self._window_started = self.clock()  # the preflight takes none of the run's time
         while True:
             is_best = self._validation_is_due() and self._validate()
             self._synchronise()
@@ -152,7 +152,8 @@ class Trainer(Generic[BatchT]):
             return "interrupted"
         if self.state.update >= config.max_updates:
             return "max_updates"
-        if config.max_minutes is not None and self._synchronised_s >= 60 * config.max_minutes:
+        is_over = config.max_minutes is not None and self._synchronised_s >= 60 * config.max_minutes
+        if is_over and self.state.update:  # at least one, so that there is a model
             return "max_minutes"
         if config.patience is not None and self.state.validations_without_gain >= config.patience:
             return "patience"

@@ -59,9 +59,15 @@ class LineStatistics(Record):
         least = round(min(float(np.quantile(mean_log_probs, UNLIKE_FRACTION)), 0.0), 4)
         return self.model_copy(update={"least_log_prob": least})
 
-    def is_unlike(self, n_pieces: int, n_words: int, mean_log_prob: float) -> bool:
-        """Whether a line of so many words, cut into so many pieces, is unlike the training text."""
-        if self.most_pieces is not None and n_words >= MIN_WORDS and n_pieces > self.most_pieces * n_words:
+    def is_unlike(self, line: str, n_pieces: int, mean_log_prob: float) -> bool:
+        """Whether a line that is cut into so many pieces is unlike the training text.
+
+        More pieces than characters are bytes of characters that the text did not have.
+        """
+        words = line.split()
+        if n_pieces > sum(map(len, words)):
+            return True
+        if self.most_pieces is not None and len(words) >= MIN_WORDS and n_pieces > self.most_pieces * len(words):
             return True
         return self.least_log_prob is not None and mean_log_prob < self.least_log_prob
 

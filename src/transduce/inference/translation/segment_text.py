@@ -191,7 +191,7 @@ class SegmentText:
             flags.add("long")
         if n_src >= MIN_RATIO_TOKENS and n_tgt < statistics.least_ratio * n_src:
             flags.add("short")
-        if statistics.is_unlike(n_src - 1, len(source.asked.split()), mean_log_prob):
+        if statistics.is_unlike(source.asked, n_src - 1, mean_log_prob):
             flags.add("unlike")
         return flags
 
