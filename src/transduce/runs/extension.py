@@ -6,7 +6,6 @@ from pathlib import Path
 
 from transduce.config import RunConfig, TrainingConfig, config_from_mapping
 from transduce.errors import TrainingError
-from transduce.runs.lock import run_lock
 from transduce.runs.own_text import Log
 from transduce.runs.run_file import CHECKPOINTS, read_run_config, require_run
 from transduce.training import TrainState, newest_complete, read_state
@@ -20,8 +19,7 @@ def extended_run(folder: Path, minutes: float, log: Log) -> RunConfig:
     Raises TrainingError if there is no finished run.
     """
     require_run(folder)
-    with run_lock(folder):  # a trainer may be replacing a checkpoint
-        config, checkpoint = read_run_config(folder), newest_complete(folder / CHECKPOINTS, log)
+    config, checkpoint = read_run_config(folder), newest_complete(folder / CHECKPOINTS, log, is_locked=False)
     state = None if checkpoint is None else read_state(checkpoint)
     if state is None or not _is_finished(state, config.training):
         raise TrainingError(f"the run in {folder} has not finished; go on with --resume, then extend it")

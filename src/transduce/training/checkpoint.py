@@ -227,12 +227,13 @@ def require_no_link(path: Path) -> None:
         raise CheckpointError(f"{path} is a link, not a folder; replace it by the checkpoint itself")
 
 
-def newest_complete(folder: Path, log: Callable[[str], None]) -> Path | None:
+def newest_complete(folder: Path, log: Callable[[str], None], *, is_locked: bool = True) -> Path | None:
     """Return the newest complete checkpoint with finite values; None if there is no checkpoint at all.
 
-    ``log`` receives a line about each one skipped. Raises CheckpointError if none of the existing ones is usable.
+    ``log`` receives a line about each one skipped. ``is_locked``: the caller holds the run lock; without it, one that a
+    trainer is replacing is left alone. Raises CheckpointError if none of the existing ones is usable.
     """
-    restore_checkpoints(folder)
+    restore_checkpoints(folder, is_locked=is_locked)
     newest_first = checkpoint_folders(folder)[::-1]
     for path in newest_first:
         try:
@@ -251,12 +252,12 @@ def newest_complete(folder: Path, log: Callable[[str], None]) -> Path | None:
     return None
 
 
-def restore_checkpoints(folder: Path) -> None:
-    """Restore checkpoints whose replacement was interrupted; requires the run lock."""
+def restore_checkpoints(folder: Path, *, is_locked: bool = True) -> None:
+    """Restore checkpoints whose replacement was interrupted; without the lock, none that a process may be replacing."""
     for path in folder.glob(".update-*.old"):
         target = folder / path.name.split(".")[1]
         if is_leftover(path, of=target.name):
-            restore(target, is_exclusive=True)
+            restore(target, is_exclusive=is_locked)
 
 
 def set_aside_newer(path: Path) -> None:
