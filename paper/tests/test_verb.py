@@ -14,10 +14,11 @@ import typer
 from messages import says
 from transduce.errors import DataError
 from transduce_paper import ARTEFACTS, LARGER, Experiments, Report, Request, Scale, Stopped
-from transduce_paper.cli import _with_larger_models, paper
+from transduce_paper.cli import _with_recorded, paper
 from transduce_paper.table3 import runs_of_table
 
 CommandLine = Callable[..., Any]
+COMMITTED = Path(__file__).parents[1] / "reports"
 
 
 def refused(outcome: Any) -> str:
@@ -135,7 +136,7 @@ def test_claims_on_table_3_are_tested_by_the_largest_models_recorded(
     """The page links the report of that scale, in the place of the small one."""
     monkeypatch.setitem(ARTEFACTS, "table3", lambda experiments, _: Report(experiments.scale, (), name="table3"))
     made = {name: Report(name, (), name=name) for name in ("table2", "table3", "table4")}
-    assert _with_larger_models(made, tmp_path, tmp_path) == made
+    assert _with_recorded(made, tmp_path, tmp_path) == made
     scales: tuple[Scale, ...] = ("gpu", "hours")
     for scale in scales:
         experiments = Experiments(tmp_path, tmp_path, scale=scale)
@@ -143,8 +144,15 @@ def test_claims_on_table_3_are_tested_by_the_largest_models_recorded(
         paths = [experiments.record_path(run) for run in runs_of_table(experiments)]
         for path in paths[1:]:
             path.write_text("{}")
-        assert f"{scale}/table3" not in _with_larger_models(made, tmp_path, tmp_path)  # a run is missing
+        assert f"{scale}/table3" not in _with_recorded(made, tmp_path, tmp_path)  # a run is missing
         paths[0].write_text("{}")
-        larger = _with_larger_models(made, tmp_path, tmp_path)
+        larger = _with_recorded(made, tmp_path, tmp_path)
         assert list(larger) == ["table2", f"{scale}/table3", "table4"]
         assert larger[f"{scale}/table3"].title == scale
+
+
+def test_claims_of_recorded_reports_that_all_does_not_make(tmp_path: Path) -> None:
+    made = {name: Report(name, (), name=name) for name in ("table1", "notes")}
+    assert list(_with_recorded(made, COMMITTED / "runs", tmp_path / "work")) == ["table1", "future", "notes"]
+    assert _with_recorded(made, tmp_path / "runs", tmp_path / "work") == made
+    assert not (tmp_path / "work").exists()  # nothing is trained

@@ -167,16 +167,19 @@ def paper(
             print(paths[0].read_text(encoding="utf-8"))
     if name == "all" and scale != "hours":
         if scale == "cpu":
-            made = _with_larger_models(made, out / "runs", work or out / "work")
+            made = _with_recorded(made, out / "runs", work or out / "work")
         written["claims"] = [str(write_claims(made, reports, scale=scale))]
     if json:
         print_json({"scale": scale, "written": written})
     return 1 if n_failed else 0
 
 
-def _with_larger_models(made: dict[str, Report], records: Path, work: Path) -> dict[str, Report]:
-    """Put the reports of larger models, which test the claims, in place of those of small ones if they are recorded."""
-    from transduce_paper import ARTEFACTS, LARGER, Experiments, Request
+def _with_recorded(made: dict[str, Report], records: Path, work: Path) -> dict[str, Report]:
+    """Return the reports that test the claims: of larger models in place of small ones, and those made on request.
+
+    Only recorded ones, so nothing is trained.
+    """
+    from transduce_paper import ARTEFACTS, LARGER, ON_REQUEST, Experiments, Request
 
     def larger(name: str) -> tuple[str, Report] | None:
         for scale in LARGER[name].scales if name in LARGER else ():
@@ -185,7 +188,10 @@ def _with_larger_models(made: dict[str, Report], records: Path, work: Path) -> d
                 return f"{scale}/{name}", ARTEFACTS[name](experiments, Request())
         return None
 
-    return dict(larger(name) or (name, report) for name, report in made.items())
+    small = Experiments(records, work, scale="cpu")
+    on_request = {name: ARTEFACTS[name](small, Request()) for name, has in ON_REQUEST.items() if has(small)}
+    in_order = {name: report for name in ARTEFACTS if (report := (made | on_request).get(name))}
+    return dict(larger(name) or (name, report) for name, report in in_order.items())
 
 
 def _require_table3_rows(name: str, rows: tuple[str, ...]) -> None:

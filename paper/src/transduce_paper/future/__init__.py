@@ -13,9 +13,9 @@ from transduce.inference import Translator, greedy_unless_sampled
 from transduce_paper.experiments import Experiments
 from transduce_paper.future.lengths import lengths_section
 from transduce_paper.future.measuring import System, measured, our_system, peer_system
-from transduce_paper.future.neighbourhoods import neighbourhoods_section
+from transduce_paper.future.neighbourhoods import neighbourhood_experiments, neighbourhoods_section
 from transduce_paper.future.peer import has_ctranslate2
-from transduce_paper.future.pixels import pixels_section
+from transduce_paper.future.pixels import pixels_experiment, pixels_section
 from transduce_paper.future.systems import (
     DISTILLED_BEAM,
     STUDENTS,
@@ -30,7 +30,7 @@ from transduce_paper.request import Request
 from transduce_paper.run_records import Experiment, RunRecord, machines
 from transduce_paper.sizes import size_description
 
-__all__ = ["make_future"]
+__all__ = ["is_recorded", "make_future"]
 
 N_TIMED, N_ROUNDS = {1: 100, 64: 320}, 3
 ITERATIONS = (10, 4, 1)
@@ -57,6 +57,14 @@ pass; drafts and blocks can differ only by rounding, where two tokens are as pro
 such places). Drafts have at most {n_drafted} tokens; those that *end early* end after a token that the draft gives
 less than {probability}. A shortlist (`transduce shortlist`) has the likely tokens of each sentence: only these are
 scored."""
+
+
+def is_recorded(experiments: Experiments) -> bool:
+    """Whether every run of the report has a record, and its speeds are measured."""
+    runs = [teacher_experiment(experiments), *neighbourhood_experiments(experiments), pixels_experiment(experiments)]
+    names = [*(run.name for run in runs), *(f"future-{name}-seed1" for name in STUDENTS)]
+    names += ["future.speed", "future.lengths", "future-pixels.baselines"]
+    return all((experiments.records / experiments.scale / f"{name}.json").exists() for name in names)
 
 
 def make_future(experiments: Experiments, request: Request) -> Report:

@@ -10,7 +10,7 @@ from transduce_paper.report import Claim, Section, Table, agreement
 from transduce_paper.run_records import Experiment, RunRecord, is_settled
 from transduce_paper.sizes import size_description
 
-__all__ = ["NEIGHBOURHOODS", "neighbourhoods_section"]
+__all__ = ["NEIGHBOURHOODS", "neighbourhood_experiments", "neighbourhoods_section"]
 
 NEIGHBOURHOODS: Mapping[str, tuple[int | None, ...]] = {
     "characters": (16, 64, None),
@@ -74,6 +74,11 @@ def neighbourhoods_section(experiments: Experiments) -> Section:
         (introduction, Table("-neighbourhoods", columns, rows, formats=formats)),
         claims=(_claim(records["characters"]),),
     )
+
+
+def neighbourhood_experiments(experiments: Experiments) -> list[Experiment]:
+    """Return the runs of both kinds with each neighbourhood."""
+    return [_experiment(experiments, kind, r) for kind, sizes in NEIGHBOURHOODS.items() for r in sizes]
 
 
 def _experiment(experiments: Experiments, kind: str, r: int | None) -> Experiment:
