@@ -365,3 +365,4 @@ def test_unknown_characters_are_unlike_the_training_text_in_any_script() -> None
     assert usual.is_unlike("\u65e5\u672c\u8a9e", 9, -0.1)
     assert not usual.is_unlike("12345", 5, -0.1)
     assert not usual.is_unlike("Hello", 5, -0.1)
+    assert not usual.is_unlike("X", 2, -0.1)  # a blank and a letter

@@ -67,7 +67,7 @@ class FineTuning:
         with written_pairs(self.given, languages, tsv, log=echo):
             plan = fine_tuning(
                 self.model,
-                OwnText(*languages, tsv=tsv, is_kept=False),
+                OwnText(*languages, tsv=tsv, is_kept=False, to_allow=""),
                 text,
                 device=torch.device(self.device),
                 log=echo,

@@ -319,5 +319,6 @@ def remark_on_dropped(
     limit = (
         f"data.max_dropped_share = {config.max_dropped_share:g}" if has_recipe else f"{config.max_dropped_share:.0%}"
     )
-    anyway = f"; to train anyway: {to_allow}" if report.n_read - report.n_dropped >= MIN_PAIRS else ""
+    is_enough = report.n_read - report.n_dropped >= MIN_PAIRS
+    anyway = f"; to train anyway: {to_allow}" if to_allow and is_enough else ""
     return Remark("problem", corpus, f"{message}; the limit of {limit} is exceeded{anyway}")

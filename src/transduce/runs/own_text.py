@@ -35,6 +35,7 @@ class OwnText:
     max_dropped_share: float = 0.3  # fraction of the pairs that cleaning may drop
     has_terms: bool = False  # the model is to use lists of terms
     is_kept: bool = True  # the files stay if the text cannot be used
+    to_allow: str = "--max-dropped-share 1"  # the option by which the rest is trained on anyway; empty: there is none
 
     @property
     def is_one_language(self) -> bool:
@@ -88,7 +89,7 @@ def write_splits(text: OwnText, folder: Path, log: Log) -> tuple[int, int, int, 
         log(line)
     config = data_config(text, text.files, max_dropped_share=text.max_dropped_share)
     drop_remark = checks.remark_on_dropped(
-        "files", report, config, to_allow="--max-dropped-share 1", has_recipe=False, is_kept=text.is_kept
+        "files", report, config, to_allow=text.to_allow, has_recipe=False, is_kept=text.is_kept
     )
     if drop_remark is not None and drop_remark.status == "problem":
         raise DataError(str(drop_remark))

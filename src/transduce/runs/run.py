@@ -249,7 +249,7 @@ class _Run:
             taken = take_weights(model, config.model, prepared.tokenizers, read_saved_weights(path))
             for line in taken.lines(path):
                 self.log(line)
-            if len(taken.taken) > len(taken.drawn) and (warning := overwriting(config, path)):
+            if not taken.drawn and (warning := overwriting(config, path)):
                 self.log(warning)
         if checkpoint is None:
             task.start_model(model, prepared, config)

@@ -41,6 +41,7 @@ class TakenWeights:
     drawn: tuple[str, ...]  # these have no counterpart, or one of another shape
     unused: tuple[str, ...]  # weights of the other model without a place here
     differing: tuple[tuple[str, Any, Any], ...] = ()  # settings: name, value there, value here
+    n_of_other_shapes: int = 0
 
     def lines(self, folder: Path) -> list[str]:
         """Describe it for people."""
@@ -49,8 +50,8 @@ class TakenWeights:
             if names:
                 more = f" and {len(names) - MAX_NAMED:,} more" if len(names) > MAX_NAMED else ""
                 lines.append(f"{what}: {', '.join(names[:MAX_NAMED])}{more}")
-        if len(self.taken) < len(self.drawn):
-            lines.append(f"warning: most weights are drawn at random; the recipe's model should be that of {folder}")
+        if self.n_of_other_shapes > len(self.taken):
+            lines.append(f"warning: most weights have other shapes in {folder}; the recipe should have its model")
         if self.differing:
             listed = ", ".join(f"{name} {there!r} there and {here!r} here" for name, there, here in self.differing)
             lines.append(f"warning: the models use their weights differently: {listed}")
@@ -82,8 +83,11 @@ def take_weights(model: NamedOnDisk, config: ModelConfig, tokenizers: Tokenizers
     """
     name_at = {_place(name, saved.config): name for name in saved.weights}
     taken: dict[str, str] = {}  # name here: name there
+    n_of_other_shapes = 0
     for name, weight in model.canonical().items():
         place = _place(name, config)
+        same = name_at.get(place)
+        n_of_other_shapes += same is not None and saved.weights[same].shape != weight.shape
         for other_place in (place, _OTHER_SIDE.get(place, place)):
             other = name_at.get(other_place)
             if (
@@ -100,7 +104,7 @@ def take_weights(model: NamedOnDisk, config: ModelConfig, tokenizers: Tokenizers
         (name, getattr(saved.config, name, None), getattr(config, name, None)) for name in USES_OF_WEIGHTS
     )  # None: a system without this setting
     differing = tuple((name, there, here) for name, there, here in values if there != here)
-    return TakenWeights(tuple(taken), drawn, unused, differing)
+    return TakenWeights(tuple(taken), drawn, unused, differing, n_of_other_shapes)
 
 
 def gentle_rate(d_model: int) -> float:

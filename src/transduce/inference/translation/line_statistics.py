@@ -62,10 +62,10 @@ class LineStatistics(Record):
     def is_unlike(self, line: str, n_pieces: int, mean_log_prob: float) -> bool:
         """Whether a line that is cut into so many pieces is unlike the training text.
 
-        More pieces than characters are bytes of characters that the text did not have.
+        More pieces than characters, with a blank before the first, are bytes of characters that the text did not have.
         """
         words = line.split()
-        if n_pieces > sum(map(len, words)):
+        if n_pieces > len(line) + 1:
             return True
         if self.most_pieces is not None and len(words) >= MIN_WORDS and n_pieces > self.most_pieces * len(words):
             return True
