@@ -140,10 +140,12 @@ def _averaged(
     averaged = averaged_checkpoints(checkpoints, n)
     if not averaged:
         raise CheckpointError(f"{checkpoints} has none of the schedule yet; train on, or take one with --update N")
-    if best is not None and best < read_state(averaged[0]).update:
+    has_later = best is not None and best != read_state(averaged[-1]).validated_update  # a validation, which was worse
+    if best is not None and has_later and best < read_state(averaged[0]).update:
+        command = shlex.join(["transduce", "average", str(folder), "--around", "best"])
         log(
             f"note: the best validation was at update {best:,}, before all checkpoints that are averaged; for a model"
-            f" around it: transduce average {folder} --around best"
+            f" around it: {command}"
         )
     return _Averaged(averaged)
 
