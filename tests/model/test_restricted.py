@@ -19,6 +19,7 @@ from transduce.inference import Translator
 from transduce.model import Transformer, TransformerLM, cost_of
 from transduce.model import decoding as decoding_module
 from transduce.model.attention import dot_product_attention, fused_attention
+from transduce.model.initialisation import initialise
 from transduce.model.padding import PaddingInfo
 from transduce.model.restricted import band_mask, restricted_attention
 from transduce.model.stack import Stack
@@ -69,6 +70,7 @@ def stacks(r: int, *, is_causal: bool, **changes: Any) -> tuple[Stack, Stack]:
         Stack(StackConfig(2, **sizes, attention=attention, neighbourhood=r), kind="decoder" if is_causal else "encoder")
         for attention in ("restricted", "full")
     ]
+    initialise(pair[0])  # the weights of compatibility functions are only made
     pair[1].load_state_dict(pair[0].state_dict())
     return pair[0].double().eval(), pair[1].double().eval()
 
