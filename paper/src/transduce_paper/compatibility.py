@@ -365,9 +365,7 @@ def _claims(records: Records, costs: Costs) -> tuple[Claim, ...]:
         Claim(
             "additive attention outperforms dot product attention without scaling for larger values of d_k",
             "section 3.2.1",
-            agreement(
-                at_large.is_above_zero is False if at_large.is_above_zero is not None else None, is_trained=is_trained
-            ),
+            agreement((-at_large).is_above_zero, is_trained=is_trained),
             f"Perplexity of additive against that of unscaled dot products: {_as_percent(at_large)} at d_k = {LARGE}.",
         ),
         Claim(

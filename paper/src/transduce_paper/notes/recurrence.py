@@ -368,10 +368,7 @@ def claims_on_attention(records: Mapping[Attention, Sequence[RunRecord]], scores
         Claim(
             "Especially challenging for long sequences",
             "notes",
-            agreement(
-                None if change is None or change.is_above_zero is None else not change.is_above_zero,
-                is_trained=is_trained,
-            ),
+            agreement(None if change is None else (-change).is_above_zero, is_trained=is_trained),
             "No share of BLEU without attention can be computed."
             if shares is None
             else f"Without attention, BLEU is {mean(shares[0]):.0f} % of that with it at {shortest} words,"

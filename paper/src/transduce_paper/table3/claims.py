@@ -115,7 +115,7 @@ def _claim_on_single_head(rows: Rows) -> Claim:
     return Claim(
         "single-head attention is 0.9 BLEU worse than the best setting",
         "section 6.2 (A)",
-        agreement(_is_below_zero(change.is_above_zero), is_trained=is_settled(rows[worse])),
+        agreement((-change).is_above_zero, is_trained=is_settled(rows[worse])),
         f"One head has {bleu['A-h1']:.2f} BLEU, the best other number of heads ({best}) {bleu[best]:.2f} (difference"
         f" {change}).",
     )
@@ -149,12 +149,8 @@ def _claims_on_smoothing(rows: Rows) -> tuple[Claim, ...]:
         Claim(
             sentence,
             "section 5.4",
-            agreement(_is_below_zero(without[unit].is_above_zero), is_trained=is_settled(rows[worse[unit]])),
+            agreement((-without[unit]).is_above_zero, is_trained=is_settled(rows[worse[unit]])),
             f"Without it {without[unit]} {unit}.{note}",
         )
         for sentence, unit, note in halves
     )
-
-
-def _is_below_zero(is_above_zero: bool | None) -> bool | None:
-    return None if is_above_zero is None else not is_above_zero
