@@ -14,9 +14,11 @@ from transduce_paper.run_records import RunRecord
 from transduce_paper.table2.papers_table import capacities_table, claims_of_the_paper, flops_by_rule
 from transduce_paper.table3 import _effects
 from transduce_paper.table3.claims import TESTED_BY, claims_on_rows, deciding_rows
+from transduce_paper.table3.effects import twice_as_long
 from transduce_paper.table3.parameters import claim_on_the_vocabulary
 from transduce_paper.table3.rows import row_records
 from transduce_paper.table4 import _claims_of_the_paper as parsing_claims
+from transduce_paper.training_curves import ValidationPoint
 
 COMMITTED = Path(__file__).parents[2] / "paper" / "reports"
 
@@ -123,6 +125,46 @@ def test_an_untrained_row_decides_only_what_more_training_would_confirm() -> Non
         (replace(worse, last_fall=0.004), trained, True),
     ):
         assert ("row" in deciding_rows({"base": [of_base], "row": [of_row]})) is decides
+
+
+def test_an_effect_that_twice_the_updates_would_not_turn_decides() -> None:
+    """Both still learn, and the row is behind by more than it can expect to gain."""
+    base, row = (records_of_table_3("gpu")[name][0] for name in ("base", "C-N8"))
+    bases = [replace(base, dev_perplexity=each, last_fall=0.02) for each in (5.0, 5.01)]
+    row = replace(row, dev_perplexity=6.0, last_fall=0.02)
+    rows = {"base": bases, "C-N2": [row]}
+    earlier = {"base": [curve(30.0, 5.5, 5.0), curve(30.0, 5.51, 5.01)], "C-N2": [curve(40.0, 6.6, 6.0)]}
+    assert deciding_rows(rows) == set()
+    assert deciding_rows(rows, twice_as_long(rows, earlier)) == {"C-N2"}
+    slow = twice_as_long(rows, {**earlier, "C-N2": [curve(40.0, 8.0, 6.0)]})  # 4.5 after as many again
+    assert deciding_rows(rows, slow) == set()
+    overfitted = {**rows, "C-N2": [replace(row, last_fall=-0.1)]}
+    assert deciding_rows(overfitted, twice_as_long(overfitted, earlier)) == set()
+
+
+def curve(*perplexities: float) -> list[ValidationPoint]:
+    return [ValidationPoint(100 * n, 0, 0.0, each, None) for n, each in enumerate(perplexities, start=1)]
+
+
+def test_some_rows_test_their_own_sentences() -> None:
+    records = records_of_table_3("gpu")
+    rows = {name: records[name] for name in ("base", "A-h32", "D-smooth0")}
+    sentences = [claim.sentence for claim in claims_on_rows(rows, set())]
+    assert len(sentences) == 3
+    assert sentences[0] == "quality also drops off with too many heads"
+    assert all("label smoothing" in each for each in sentences[1:])
+
+
+def test_of_a_sentence_in_several_reports_the_first_counts(tmp_path: Path) -> None:
+    claims = [Claim("it is tested twice", "section 1", each, "What came out.") for each in ("agrees", "does not")]
+    other = Claim("another one", "section 1", "agrees", "What came out.")
+    reports = {
+        "hours/table3-rows": Report("rows", (), claims=(claims[0],), name="table3-rows"),
+        "gpu/table3": Report("all", (), claims=(claims[1], other), name="table3"),
+    }
+    page = write_claims(reports, tmp_path, scale="cpu").read_text(encoding="utf-8")
+    assert page.count("it is tested twice") == 1
+    assert "2 claims. Measured: 2 agrees;" in page
 
 
 def test_claims_of_table_3_follow_from_the_effects() -> None:

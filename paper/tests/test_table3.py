@@ -24,7 +24,15 @@ from transduce_paper.printed import PRINTED
 from transduce_paper.run_records import Experiment, RunRecord
 from transduce_paper.table3 import _caption, _margins, runs_of_table
 from transduce_paper.table3.dropout import dropout_experiments, dropout_table
-from transduce_paper.table3.effects import bleu_of, change_of, effect_on_perplexity, half_way, perplexity_of, verdict
+from transduce_paper.table3.effects import (
+    bleu_of,
+    change_of,
+    effect_on_perplexity,
+    half_way,
+    perplexity_of,
+    twice_as_long,
+    verdict,
+)
 from transduce_paper.table3.parameters import vocabularies_that_fit
 from transduce_paper.table3.rows import N_SEEDS, row_at_scale, row_records, shorter_experiments
 from transduce_paper.training_curves import ValidationPoint
@@ -165,19 +173,28 @@ def test_rows_of_several_seeds_share_their_noise() -> None:
     assert "Student's t over 5 rows of several seeds, pooled" in _caption(rows)
 
 
-def test_effects_after_half_of_the_updates_are_those_of_the_validations() -> None:
+def test_effects_at_other_lengths_are_those_of_the_validations() -> None:
     [record] = row_records(Experiments(COMMITTED / "runs", COMMITTED / "work", scale="cpu"), ["C-N2"], jobs=1)["C-N2"]
 
     def curve(*perplexities: float) -> list[ValidationPoint]:
         return [ValidationPoint(100 * n, 0, 0.0, each, None) for n, each in enumerate(perplexities, start=1)]
 
-    rows = {"base": [replace(record, dev_perplexity=each) for each in (5.0, 5.1)], "C-N2": [record]}
-    of_base = [curve(30.0, 12.0, 8.0, 5.0), curve(30.0, 12.2, 8.0, 5.1)]
-    before = half_way(rows, {"base": of_base, "C-N2": [curve(30.0, 8.0, 7.0)]})  # its third validation is past the half
-    assert [perplexity_of(run) for run in before["base"]] == [12.0, 12.2]
-    assert [perplexity_of(run) for run in before["C-N2"]] == [8.0]
+    of_row = replace(record, dev_perplexity=7.0, last_fall=0.02)
+    rows = {"base": [replace(of_row, dev_perplexity=each) for each in (5.0, 5.1, 5.2)], "C-N2": [of_row]}
+    of_base = [curve(30.0, 12.0, 8.0, 5.0), curve(30.0, 12.2, 8.0, 5.1), None]  # the third is not kept
+    curves = {"base": of_base, "C-N2": [curve(30.0, 8.0, 7.0)]}  # its third validation is past the half
+    before = half_way(rows, curves)
+    assert {name: [perplexity_of(run) for run in runs] for name, runs in before.items()} == {
+        "base": [12.0, 12.2], "C-N2": [8.0],
+    }  # fmt: skip
     assert effect_on_perplexity("C-N2", before) == "opposite"  # smaller, yet quicker to learn
-    assert effect_on_perplexity("C-N2", {**rows, "C-N2": [replace(record, dev_perplexity=7.0)]}) == "as in the paper"
+    assert effect_on_perplexity("C-N2", rows) == "as in the paper"
+    assert list(half_way(rows, {**curves, "C-N2": [None]})) == ["base"]
+    later = twice_as_long(rows, curves)
+    assert [perplexity_of(run) for run in later["base"]] == [5.0 * 5.0 / 12.0, 5.1 * 5.1 / 12.2, 5.2]
+    assert [perplexity_of(run) for run in later["C-N2"]] == [7.0 * 7.0 / 8.0]
+    trained = {"base": [replace(of_row, last_fall=0.001)]}
+    assert twice_as_long(trained, {"base": of_base[:1]}) == trained
 
 
 def test_of_a_row_that_overfits_the_best_of_several_lengths_counts(

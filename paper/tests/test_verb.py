@@ -16,6 +16,7 @@ from transduce.errors import DataError
 from transduce_paper import ARTEFACTS, LARGER, Experiments, Report, Request, Scale, Stopped
 from transduce_paper.cli import _with_recorded, paper
 from transduce_paper.table3 import runs_of_table
+from transduce_paper.table3.rows import runs_of_row
 
 CommandLine = Callable[..., Any]
 COMMITTED = Path(__file__).parents[1] / "reports"
@@ -149,6 +150,28 @@ def test_claims_on_table_3_are_tested_by_the_largest_models_recorded(
         larger = _with_recorded(made, tmp_path, tmp_path)
         assert list(larger) == ["table2", f"{scale}/table3", "table4"]
         assert larger[f"{scale}/table3"].title == scale
+
+
+def test_rows_that_are_recorded_test_their_claims_before_the_others_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rest of the claims is tested by the smaller models."""
+
+    def make(experiments: Experiments, request: Request) -> Report:
+        return Report(" ".join(request.rows), (), name="table3-rows" if request.rows else "table3")
+
+    monkeypatch.setitem(ARTEFACTS, "table3", make)
+    made = {"table3": Report("small", (), name="table3")}
+    experiments = Experiments(tmp_path, tmp_path, scale="hours")
+    (tmp_path / "hours").mkdir()
+    for name in ("base", "C-N2"):
+        assert _with_recorded(made, tmp_path, tmp_path) == made
+        for run in runs_of_row(experiments, name):
+            experiments.record_path(run).write_text("{}")
+    larger = _with_recorded(made, tmp_path, tmp_path)
+    assert {name: report.title for name, report in larger.items()} == {
+        "hours/table3-rows": "base C-N2", "table3": "small",
+    }  # fmt: skip
 
 
 def test_claims_of_recorded_reports_that_all_does_not_make(tmp_path: Path) -> None:

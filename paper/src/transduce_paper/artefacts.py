@@ -50,14 +50,21 @@ ON_REQUEST: Mapping[str, Callable[[Experiments], bool]] = {"future": future.is_r
 
 @dataclass(frozen=True, slots=True)
 class Larger:
-    """The scales of larger models whose report, once it is recorded, tests the claims in place of the small one's."""
+    """The scales of larger models whose report, as far as it is recorded, tests the claims in place of the small one's.
+
+    ``recorded`` returns the request for what is recorded: ``Request()`` for all, None for nothing.
+    """
 
     scales: tuple[Scale, ...]  # the longer trained first
-    is_recorded: Callable[[Experiments], bool]
+    recorded: Callable[[Experiments], Request | None]
+
+
+def _all_if(is_recorded: Callable[[Experiments], bool]) -> Callable[[Experiments], Request | None]:
+    return lambda experiments: Request() if is_recorded(experiments) else None
 
 
 LARGER: Mapping[str, Larger] = {
-    "table2": Larger(("hours",), table2.is_recorded),
-    "table3": Larger(("hours", "gpu"), table3.is_recorded),
-    "table4": Larger(("hours",), table4.is_recorded),
+    "table2": Larger(("hours",), _all_if(table2.is_recorded)),
+    "table3": Larger(("hours", "gpu"), table3.recorded),
+    "table4": Larger(("hours",), _all_if(table4.is_recorded)),
 }

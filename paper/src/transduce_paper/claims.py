@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import get_args
 
 from transduce.files import write_text
-from transduce_paper.report import Kind, Report, Section, Table, Verdict
+from transduce_paper.report import Claim, Kind, Report, Section, Table, Verdict
 
 __all__ = ["CLAIMS_FILE", "write_claims"]
 
@@ -28,8 +28,15 @@ texts here are much smaller than the paper's: a sentence about its own models is
 
 
 def write_claims(reports: Mapping[str, Report], folder: Path, *, scale: str) -> Path:
-    """Write the claims of some reports, by name, as ``claims.md``; return its path."""
-    claims = [(claim, name) for name, report in reports.items() for part in report.parts() for claim in part.claims]
+    """Write the claims of some reports, by name, as ``claims.md``; return its path.
+
+    A sentence in several reports counts in the first.
+    """
+    first: dict[tuple[str, str], tuple[Claim, str]] = {}
+    for name, report in reports.items():
+        for claim in (claim for part in report.parts() for claim in part.claims):
+            first.setdefault((claim.sentence, claim.where), (claim, name))
+    claims = list(first.values())
     rows = tuple(
         (
             f"“{claim.sentence}”" if claim.is_quoted else claim.sentence,

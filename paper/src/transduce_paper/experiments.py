@@ -172,6 +172,11 @@ class Experiments:
         cached = self.cached_measurement(experiment, "curve", validations, settings={})
         return [ValidationPoint(**values) for values in cached]
 
+    def kept_curve(self, experiment: Experiment) -> list[ValidationPoint] | None:
+        """Return the validations of a run if they are beside its record; no model is trained for them."""
+        is_kept = self.record_path(experiment).with_suffix(".curve.json").exists()
+        return self.curve(experiment) if is_kept else None
+
     def cached_arrays(
         self,
         experiment: Experiment,

@@ -10,6 +10,7 @@ from statistics import mean
 from transduce_paper.experiments import Experiments, Scale
 from transduce_paper.report import (
     Cell,
+    Claim,
     Report,
     Table,
     how_to_reproduce,
@@ -31,6 +32,7 @@ from transduce_paper.table3.effects import (
     half_way,
     mean_of,
     perplexity_of,
+    twice_as_long,
 )
 from transduce_paper.table3.parameters import about_vocabularies, claim_on_the_vocabulary, parameters_table
 from transduce_paper.table3.rows import (
@@ -41,25 +43,29 @@ from transduce_paper.table3.rows import (
     row_at_scale,
     row_experiments,
     row_records,
-    shorter_experiments,
+    runs_of_row,
 )  # fmt: skip
 from transduce_paper.table_plots import RowPoint, draw_perplexities
 
-__all__ = ["is_recorded", "make_table3", "runs_of_table"]
+__all__ = ["make_table3", "recorded", "runs_of_table"]
 
 
 def make_table3(experiments: Experiments, request: Request) -> Report:
-    """Train every row, or those of the request, and compare them with the paper's."""
+    """Train every row, or those of the request, and compare them with the paper's.
+
+    Some rows are compared with base only if all its seeds have been trained.
+    """
     if request.rows:
         return _report_of_rows(experiments, request)
     rows = row_records(experiments, experiments.pick(list(ROWS), test=["base", "C-N2"]), jobs=request.jobs)
-    deciding = deciding_rows(rows)
+    later, about_length = _length(experiments, rows)
+    deciding = deciding_rows(rows, later)
     return Report(
         "Table 3: variations on the Transformer",
         (
             _sizes({"base": rows["base"]}),
             about_training(rows),
-            *_half_way(experiments, rows),
+            *about_length,
             _effects(rows, list(rows)),
             picture("table3", "Perplexity of each row against base: ours with the interval of seeds, the paper's"),
             how_to_reproduce(
@@ -83,33 +89,46 @@ def make_table3(experiments: Experiments, request: Request) -> Report:
     )
 
 
-def is_recorded(experiments: Experiments) -> bool:
-    """Whether every run of the table has a record."""
-    return all(experiments.record_path(run).exists() for run in runs_of_table(experiments))
-
-
 def runs_of_table(experiments: Experiments) -> list[Experiment]:
     """Return every run that the report reads: those of the rows, and at scale hours those of dropout on less text."""
-    of_rows = [
-        run for name in ROWS for run in (*row_experiments(experiments, name), *shorter_experiments(experiments, name))
-    ]
+    of_rows = [run for name in ROWS for run in runs_of_row(experiments, name)]
     return of_rows + (dropout_experiments(experiments) if experiments.scale == "hours" else [])
 
 
+def recorded(experiments: Experiments) -> Request | None:
+    """Return the request for what is recorded: for all, for base and other rows, or none."""
+    if _have_records(experiments, runs_of_table(experiments)):
+        return Request()
+    rows = tuple(name for name in ROWS if _have_records(experiments, runs_of_row(experiments, name)))
+    return Request(rows=rows) if "base" in rows and len(rows) > 1 else None
+
+
+def _have_records(experiments: Experiments, runs: Sequence[Experiment]) -> bool:
+    return all(experiments.record_path(run).exists() for run in runs)
+
+
 def _report_of_rows(experiments: Experiments, request: Request) -> Report:
-    """Report some rows alone. They are compared with base only if all its seeds have been trained."""
+    """Report some rows alone."""
     require_rows(request.rows)
     names = tuple(dict.fromkeys(request.rows))
     rows = row_records(experiments, names, jobs=request.jobs)
     of_base = row_experiments(experiments, "base")
-    has_base = all(experiments.record_path(each).exists() for each in of_base)
-    compared = {"base": [experiments.run(each) for each in of_base], **rows} if has_base else rows
-    sections: list[str | Table] = [_sizes(rows), about_training(rows), _effects(compared, names)]
-    if not has_base:
-        sections.append(
+    sections: list[str | Table] = [_sizes(rows), about_training(rows)]
+    claims: tuple[Claim, ...] = ()
+    finding = ""
+    if _have_records(experiments, of_base):
+        compared = {"base": [experiments.run(each) for each in of_base], **rows}
+        later, about_length = _length(experiments, compared)
+        deciding = deciding_rows(compared, later)
+        sections += [*about_length, _effects(compared, names), _details(experiments.scale, compared)]
+        claims = claims_on_rows(compared, deciding)
+        finding = _summary(compared, deciding) if len(compared) > 1 else ""
+    else:
+        sections += [
+            _effects(rows, names),
             f"Base has not been trained here, so effects are unknown: `transduce paper table3 --row base` trains its"
-            f" {len(of_base)} seeds."
-        )
+            f" {len(of_base)} seeds.",
+        ]
     options = " ".join(f"--row {name}" for name in names)
     sections.append(
         how_to_reproduce(
@@ -119,7 +138,8 @@ def _report_of_rows(experiments: Experiments, request: Request) -> Report:
             hardware=machines(record for row in rows.values() for record in row),
         )
     )
-    return Report(f"Table 3, rows {', '.join(names)}", tuple(sections), name="table3-rows")
+    title = f"Table 3, rows {', '.join(names)}"
+    return Report(title, tuple(sections), claims=claims, finding=finding, name="table3-rows")
 
 
 def _seeds(rows: Rows) -> str:
@@ -147,20 +167,30 @@ def _summary(rows: Rows, deciding: Set[str]) -> str:
     )
 
 
-def _half_way(experiments: Experiments, rows: Rows) -> list[str]:
-    """Say which effects on perplexity were others after half of the updates: of runs with validations only."""
+def _length(experiments: Experiments, rows: Rows) -> tuple[Rows | None, list[str]]:
+    """Return the rows as after twice the updates, and say which effects another length would turn.
+
+    At scale hours, whose runs were validated often.
+    """
     if experiments.scale != "hours":
-        return []
-    experiments_of = {run.name: run for run in runs_of_table(experiments)}
-    curves = {name: [experiments.curve(experiments_of[run.name]) for run in of_row] for name, of_row in rows.items()}
-    before, others = half_way(rows, curves), [name for name in rows if name != "base"]
-    effects = {name: effect_on_perplexity(name, before) for name in others}
-    turned = [f"{name} ({effect})" for name, effect in effects.items() if effect != effect_on_perplexity(name, rows)]
-    return [
+        return None, []
+    runs_of = {run.name: run for name in rows for run in runs_of_row(experiments, name)}
+    curves = {name: [experiments.kept_curve(runs_of[run.name]) for run in of_row] for name, of_row in rows.items()}
+    before, later = half_way(rows, curves), twice_as_long(rows, curves)
+    others = [name for name in before if name != "base"] if "base" in before else []
+    effects = {name: effect_on_perplexity(name, rows) for name in others}
+    turned = [name for name in others if effect_on_perplexity(name, before) != effects[name]]
+    to_turn = [name for name in others if effect_on_perplexity(name, later) != effects[name]]
+    return later, [
         f"Would more training turn an effect? After half of the updates, that on perplexity was the same in"
-        f" {len(others) - len(turned)} of {len(others)} rows{'; it was another in ' if turned else ''}"
-        f"{', '.join(turned)}."
+        f" {len(others) - len(turned)} of {len(others)} rows{_listed(turned)}. If twice the updates gained once more"
+        f" what the second half of them has gained, it would be the same in {len(others) - len(to_turn)}"
+        f"{_listed(to_turn)}. A comparison of models that still learn decides only if this would not turn it."
     ]
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f" (not in {', '.join(names)})" if names else ""
 
 
 def _on_less_text(experiments: Experiments, rows: Rows) -> list[str | Table]:

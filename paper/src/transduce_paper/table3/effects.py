@@ -12,11 +12,12 @@ from transduce_paper.table3.rows import ROWS
 from transduce_paper.training_curves import ValidationPoint
 
 __all__ = [
-    "NEGLIGIBLE_BLEU", "NEGLIGIBLE_PPL", "Rows", "bleu_of", "change_between", "change_of", "effect_on_bleu",
-    "effect_on_perplexity", "half_way", "mean_of", "perplexity_of", "verdict",
+    "NEGLIGIBLE_BLEU", "NEGLIGIBLE_PPL", "Curves", "Rows", "bleu_of", "change_between", "change_of", "effect_on_bleu",
+    "effect_on_perplexity", "half_way", "mean_of", "perplexity_of", "twice_as_long", "verdict",
 ]  # fmt: skip
 
 Rows = Mapping[str, Sequence[RunRecord]]  # the runs of each row, one for each seed
+Curves = Mapping[str, Sequence[Sequence[ValidationPoint] | None]]  # the validations of each, None if not kept
 
 # Differences in the paper up to these count as no effect: it has one run per row and calls E "nearly identical".
 NEGLIGIBLE_PPL, NEGLIGIBLE_BLEU = 0.02, 0.1
@@ -48,12 +49,35 @@ def change_between(name: str, other: str, rows: Rows, score: Callable[[RunRecord
     return interval_of_difference(scores[name], scores[other], scores.values())
 
 
-def half_way(rows: Rows, curves: Mapping[str, Sequence[Sequence[ValidationPoint]]]) -> Rows:
-    """Return the rows with the perplexities that their runs had after half of the updates, by their validations."""
-    return {
-        name: [replace(run, dev_perplexity=_half_way(curve)) for run, curve in zip(runs, curves[name], strict=True)]
+def half_way(rows: Rows, curves: Curves) -> Rows:
+    """Return the rows with the perplexities that their runs had after half of the updates, by their validations.
+
+    Without the runs whose validations are not kept.
+    """
+    before = {
+        name: [
+            replace(run, dev_perplexity=_half_way(curve))
+            for run, curve in zip(runs, curves[name], strict=True)
+            if curve is not None
+        ]
         for name, runs in rows.items()
     }
+    return {name: runs for name, runs in before.items() if runs}
+
+
+def twice_as_long(rows: Rows, curves: Curves) -> Rows:
+    """Return the rows as after twice the updates, if these gained once more what the second half has gained.
+
+    What is trained to the end stays as it is. It is an estimate: the gain of a training falls with the logarithm of its
+    length, or faster.
+    """
+
+    def longer(run: RunRecord, curve: Sequence[ValidationPoint] | None) -> RunRecord:
+        if run.is_trained_to_the_end or curve is None:
+            return run
+        return replace(run, dev_perplexity=run.dev_perplexity * min(1.0, run.dev_perplexity / _half_way(curve)))
+
+    return {name: [longer(*each) for each in zip(runs, curves[name], strict=True)] for name, runs in rows.items()}
 
 
 def _half_way(curve: Sequence[ValidationPoint]) -> float:

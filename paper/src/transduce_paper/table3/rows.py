@@ -20,7 +20,7 @@ from transduce_paper.run_records import CONVERGED, Experiment, RunRecord
 
 __all__ = [
     "ROWS", "about_training", "learning_rate_description", "require_rows", "row_at_scale", "row_experiment",
-    "row_experiments", "row_records", "shorter_experiments",
+    "row_experiments", "row_records", "runs_of_row", "shorter_experiments",
 ]  # fmt: skip
 
 ROWS = PRINTED.table3
@@ -60,7 +60,7 @@ def row_records(experiments: Experiments, names: Sequence[str], *, jobs: int) ->
 
     Where a row has shorter runs, the one of a seed with the lowest perplexity counts.
     """
-    wanted = {name: [*row_experiments(experiments, name), *shorter_experiments(experiments, name)] for name in names}
+    wanted = {name: runs_of_row(experiments, name) for name in names}
     if jobs > 1:
         train_at_once(experiments, sorted(chain(*wanted.values()), key=_turn), jobs=jobs)
     by_seed = sorted(chain(*wanted.values()), key=lambda each: each.config.training.seed)
@@ -86,6 +86,11 @@ def row_experiments(experiments: Experiments, name: str) -> list[Experiment]:
     """Return the runs of a row, one for each of its seeds."""
     n_seeds = N_SEEDS[experiments.scale].get(name, 1)
     return [row_experiment(experiments, name, seed=seed) for seed in range(1, 1 + n_seeds)]
+
+
+def runs_of_row(experiments: Experiments, name: str) -> list[Experiment]:
+    """Return all runs of a row: of each seed, and of other lengths."""
+    return [*row_experiments(experiments, name), *shorter_experiments(experiments, name)]
 
 
 def shorter_experiments(experiments: Experiments, name: str) -> list[Experiment]:
