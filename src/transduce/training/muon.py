@@ -30,7 +30,7 @@ COEFFICIENTS = (
 )
 ROUNDING = 1.01  # singular values that rounding puts above 1 would grow
 EPS = 1e-7
-# Of a typical step, over the learning rate. Liu et al. (2025, section 2.2) have 0.2 for the five steps of Jordan et al.,
+# Of a typical step, over the learning rate. Liu et al. (2025, section 2.2) have 0.2 for the steps of Jordan et al.,
 # which end at 0.9 on average.
 RMS_OF_ADAM = 0.18
 
