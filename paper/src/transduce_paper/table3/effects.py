@@ -68,8 +68,7 @@ def half_way(rows: Rows, curves: Curves) -> Rows:
 def twice_as_long(rows: Rows, curves: Curves) -> Rows:
     """Return the rows as after twice the updates, if these gained once more what the second half has gained.
 
-    What is trained to the end stays as it is. It is an estimate: the gain of a training falls with the logarithm of its
-    length, or faster.
+    What is trained to the end stays as it is. It is an estimate, not a bound.
     """
 
     def longer(run: RunRecord, curve: Sequence[ValidationPoint] | None) -> RunRecord:

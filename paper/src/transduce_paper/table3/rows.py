@@ -234,7 +234,7 @@ def about_training(records: Mapping[str, Sequence[RunRecord]]) -> str:
     slow = f" (means of the seeds; most in {' and '.join(slowest)}{of_base}): these are not trained to the end"
     overfitted = [name for name, fall in falls.items() if fall <= -CONVERGED]
     return (
-        f"{updates}. In {len(learning)} of {len(first)} rows, the dev perplexity still fell by"
+        f"{updates}. In {len(learning)} of {len(first)} rows, the dev perplexity of a run still fell by"
         f" {100 * CONVERGED:g} % or more over the last tenth of the updates{slow if learning else ''}. The rate falls"
         " to zero, so a small fall is also the end of the schedule: a longer run may end lower."
         + (f" The best checkpoint counts, and {', '.join(overfitted)} had it before the end." if overfitted else "")
