@@ -10,7 +10,7 @@ import pytest
 from transduce_paper import ARTEFACTS, Experiments, Report, Request, Scale, Table, write_claims
 from transduce_paper.printed import PRINTED
 from transduce_paper.report import Claim, agreement
-from transduce_paper.run_records import RunRecord
+from transduce_paper.run_records import RunRecord, are_trained_to_the_end
 from transduce_paper.table2.papers_table import capacities_table, claims_of_the_paper, flops_by_rule
 from transduce_paper.table3 import _effects
 from transduce_paper.table3.claims import TESTED_BY, claims_on_rows, deciding_rows
@@ -89,6 +89,15 @@ def test_a_row_that_overfits_decides_by_the_best_of_several_lengths() -> None:
     assert deciding_rows(records) == {"D-drop0"}
     claims = {claim.sentence: claim.verdict for claim in claims_on_rows(records, {"D-drop0"})}
     assert claims["dropout is very helpful in avoiding over-fitting"] == "agrees"
+
+
+def test_a_row_of_several_seeds_is_trained_to_the_end_by_their_mean() -> None:
+    base, row = (records_of_table_3("gpu")[name][0] for name in ("base", "C-N8"))
+    row = replace(row, dev_perplexity=2 * base.dev_perplexity)
+    for falls, is_trained in (((0.003, 0.002, 0.007), True), ((0.003, 0.008), False), ((0.001, None), False)):
+        seeds = [replace(row, last_fall=fall) for fall in falls]
+        assert are_trained_to_the_end(seeds) is is_trained
+        assert ("row" in deciding_rows({"base": [base], "row": seeds})) is is_trained
 
 
 def test_no_effect_needs_both_models_trained_to_the_end() -> None:

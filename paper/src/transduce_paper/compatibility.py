@@ -26,7 +26,7 @@ from transduce_paper.intervals import NEARLY_IDENTICAL, Interval, half_width_of_
 from transduce_paper.machine import machine_description
 from transduce_paper.report import Cell, Claim, Report, Table, agreement, how_to_reproduce, picture
 from transduce_paper.request import Request
-from transduce_paper.run_records import Experiment, RunRecord, machines
+from transduce_paper.run_records import Experiment, RunRecord, are_trained_to_the_end, machines
 from transduce_paper.sizes import size_description
 from transduce_paper.table3.rows import row_at_scale
 
@@ -353,7 +353,7 @@ def _claims(records: Records, costs: Costs) -> tuple[Claim, ...]:
     additive = {size[1:]: cost for size, cost in costs.items() if size[0] == "additive"}
     slower = [cost.milliseconds / costs[("dot", *size)].milliseconds for size, cost in additive.items()]
     larger = [cost.kept_mb / costs[("dot", *size)].kept_mb for size, cost in additive.items()]
-    is_trained = all(record.is_trained_to_the_end for of_cell in records.values() for record in of_cell)
+    is_trained = all(map(are_trained_to_the_end, records.values()))
     return (
         Claim(
             "While for small values of d_k the two mechanisms perform similarly",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 from transduce.config import (
@@ -19,8 +20,8 @@ from transduce.errors import ConfigError, DataError
 from transduce.files import migrated, read_json
 
 __all__ = [
-    "CONVERGED", "PATHS", "RECORD_MIGRATIONS", "Experiment", "RunRecord", "is_settled", "machines", "name_of",
-    "read_record", "without_paths",
+    "CONVERGED", "PATHS", "RECORD_MIGRATIONS", "Experiment", "RunRecord", "are_trained_to_the_end", "machines",
+    "name_of", "read_record", "without_paths",
 ]  # fmt: skip
 
 # A run has converged if its dev perplexity fell by less than this share over the last tenth of its updates.
@@ -137,12 +138,13 @@ def read_record(path: Path, experiment: Experiment, *, run_folder: Path) -> RunR
     return replace(record, config=config)
 
 
-def is_settled(worse: Iterable[RunRecord]) -> bool:
-    """Return whether further training could not turn a comparison: the worse models are trained to the end.
+def are_trained_to_the_end(runs: Sequence[RunRecord]) -> bool:
+    """Whether a model has converged, or overfits, by the mean over the runs of its seeds; a rise counts as no fall.
 
-    The better ones need not be, since they can only gain.
+    Comparisons ask it of the worse model: the better one can only gain.
     """
-    return all(record.is_trained_to_the_end for record in worse)
+    falls = [max(0.0, run.last_fall) for run in runs if run.last_fall is not None]
+    return len(falls) == len(runs) and mean(falls) < CONVERGED
 
 
 def machines(records: Iterable[RunRecord]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from transduce.recipes import tiny, with_settings
 from transduce_paper.experiments import Experiments
 from transduce_paper.report import Claim, Section, Table, agreement
-from transduce_paper.run_records import Experiment, RunRecord, is_settled
+from transduce_paper.run_records import Experiment, RunRecord, are_trained_to_the_end
 from transduce_paper.sizes import size_description
 
 __all__ = ["NEIGHBOURHOODS", "neighbourhood_experiments", "neighbourhoods_section"]
@@ -111,7 +111,7 @@ def _claim(characters: dict[int | None, RunRecord]) -> Claim:
     return Claim(
         "local, restricted attention mechanisms to efficiently handle large inputs and outputs",
         "section 7",
-        agreement(loss < NOTABLE, is_trained=is_settled([worse])),
+        agreement(loss < NOTABLE, is_trained=are_trained_to_the_end([worse])),
         f"After {characters[None].updates:,} updates in segments of"
         f" {characters[None].config['model']['n_positions']:,} characters, the perplexity with r = {largest} is"
         f" {loss:+.1%} from that of full attention.",

@@ -20,7 +20,7 @@ from transduce_paper.notes.length_scores import Attention, BinScore, length_scor
 from transduce_paper.notes.recall import KINDS, N_SYMBOLS, Kind, Recall, RecallSizes, recall
 from transduce_paper.notes.tiny import BATCH_SIZE, TINY
 from transduce_paper.report import Cell, Claim, Section, Table, agreement, picture
-from transduce_paper.run_records import RunRecord, is_settled, machines
+from transduce_paper.run_records import RunRecord, are_trained_to_the_end, machines
 from transduce_paper.sizes import size_description
 
 __all__ = ["claims_on_attention", "claims_on_recall", "make_recurrence"]
@@ -356,7 +356,7 @@ def claims_on_attention(records: Mapping[Attention, Sequence[RunRecord]], scores
     lead_at_longest = interval_of_difference(with_attention[-1], without[-1], [*with_attention, *without])
     shares = _shares(scores)
     change = None if shares is None else interval_of_difference(shares[-1], shares[0], shares)
-    is_trained = is_settled(records["none"])  # the worse one
+    is_trained = are_trained_to_the_end(records["none"])  # the worse one
     shortest, longest = scores["additive"][0][0].name, scores["additive"][0][-1].name
     return (
         Claim(

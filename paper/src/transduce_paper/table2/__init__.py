@@ -10,7 +10,7 @@ from transduce_paper.experiments import Experiments
 from transduce_paper.printed import PRINTED, PrintedSystem
 from transduce_paper.report import Cell, Claim, Report, Table, agreement, how_to_reproduce, picture
 from transduce_paper.request import Request
-from transduce_paper.run_records import CONVERGED, is_settled, machines
+from transduce_paper.run_records import CONVERGED, are_trained_to_the_end, machines
 from transduce_paper.sizes import size_description
 from transduce_paper.table2.comparisons import about_amounts, amounts_table, settings_table
 from transduce_paper.table2.drawing import draw_amounts, draw_courses, draw_flops
@@ -101,7 +101,7 @@ def _verdict(systems: Mapping[str, Trained]) -> str:
         else f"within the {margin:.1f} that seeds explain"
     )
     place = f"The Transformer is number {rank} of {len(in_order)} (in the paper the first)"
-    is_end = is_settled(systems[worse].records)
+    is_end = are_trained_to_the_end(systems[worse].records)
     end = "" if is_end else f" {worse} is not trained to the end, so this decides nothing."
     return (
         f"{place}: {ours:.1f} BLEU after {n_updates:,} updates, {other} {systems[other].bleu:.1f} (difference"
@@ -122,7 +122,7 @@ def _claims(systems: Mapping[str, Trained]) -> tuple[Claim, ...]:
         Claim(
             "The Transformer achieves better BLEU scores than previous state-of-the-art models",
             "Table 2, caption",
-            agreement(is_so, is_trained=is_settled(systems[worse].records)),
+            agreement(is_so, is_trained=are_trained_to_the_end(systems[worse].records)),
             f"At {size_of(systems[TRANSFORMER].records[0])} and about equal FLOPs per token it has"
             f" {systems[TRANSFORMER].bleu:.1f} BLEU, {best} {systems[best].bleu:.1f} (difference"
             f" {difference:+.1f}{interval}). These baselines are modelled on its predecessors, at our size.",
@@ -165,13 +165,16 @@ def _about_seeds(systems: Mapping[str, Trained]) -> str:
 
 def _about_training(systems: Mapping[str, Trained]) -> str:
     """Say which systems are trained to the end."""
-    first = {name: each.records[0] for name, each in systems.items()}
-    learning = {name: record.last_fall for name, record in first.items() if not record.is_trained_to_the_end}
-    falls = ", ".join(f"{name} {100 * fall:.1f} %" for name, fall in learning.items() if fall is not None)
+    learning = {
+        name: [record.last_fall for record in each.records if record.last_fall is not None]
+        for name, each in systems.items()
+        if not are_trained_to_the_end(each.records)
+    }
+    falls = ", ".join(f"{name} {100 * mean(of_seeds):.1f} %" for name, of_seeds in learning.items() if of_seeds)
     return (
-        f"Trained to the end, so that dev perplexity falls by less than {100 * CONVERGED:g} % from the last validation"
-        f" before the last tenth of the updates to the end: {len(systems) - len(learning)} of {len(systems)}."
-        + (f" It still fell in {falls}." if falls else "")
+        f"Trained to the end, so that dev perplexity (the mean of the seeds) falls by less than {100 * CONVERGED:g} %"
+        " from the last validation before the last tenth of the updates to the end:"
+        f" {len(systems) - len(learning)} of {len(systems)}." + (f" It still fell in {falls}." if falls else "")
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from statistics import mean
 
 from transduce_paper.report import Cell, Table
-from transduce_paper.run_records import RunRecord, is_settled
+from transduce_paper.run_records import RunRecord, are_trained_to_the_end
 from transduce_paper.table2.systems import N_TRIED_PAIRS, N_TRIED_UPDATES, TRIED, Tried
 from transduce_paper.table2.training import TRANSFORMER, Trained
 
@@ -50,6 +50,6 @@ def about_amounts(systems: Mapping[str, Trained], n_all: int) -> str:
         bleus = {name: mean(run.bleu for run in of_system) for name, of_system in runs.items()}
         best = max((name for name in bleus if name != TRANSFORMER), key=lambda name: bleus[name])
         worse = min(TRANSFORMER, best, key=lambda name: bleus[name])
-        end = "" if is_settled(runs[worse]) else "; not trained to the end"
+        end = "" if are_trained_to_the_end(runs[worse]) else "; not trained to the end"
         places.append(f"with {n_pairs:,} pairs {bleus[TRANSFORMER] - bleus[best]:+.1f} BLEU ({best}{end})")
     return f"The Transformer against the best other system: {', '.join(places)}."

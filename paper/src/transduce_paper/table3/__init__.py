@@ -17,7 +17,7 @@ from transduce_paper.report import (
     picture,
 )  # fmt: skip
 from transduce_paper.request import Request
-from transduce_paper.run_records import Experiment, RunRecord, machines
+from transduce_paper.run_records import Experiment, RunRecord, are_trained_to_the_end, machines
 from transduce_paper.sizes import size_description
 from transduce_paper.table3.claims import claims_on_rows, deciding_rows
 from transduce_paper.table3.dropout import dropout_by_pairs, dropout_experiments, dropout_table
@@ -279,7 +279,7 @@ def _effects(rows: Rows, names: Sequence[str]) -> Table:
     cells: list[tuple[Cell, ...]] = []
     for name in names:
         printed, runs, has_effect = ROWS[name], rows[name], "base" in rows and name != "base"
-        first, n_trained = runs[0], sum(run.is_trained_to_the_end for run in runs)
+        first = runs[0]
         cells.append(
             (
                 name,
@@ -293,7 +293,7 @@ def _effects(rows: Rows, names: Sequence[str]) -> Table:
                 mean(bleu_of(run, "paper_bleu") for run in runs),
                 first.parameters / 1e6,
                 round(mean(run.updates for run in runs)),
-                "not known" if first.last_fall is None else "yes" if n_trained == len(runs) else "no",
+                "not known" if first.last_fall is None else "yes" if are_trained_to_the_end(runs) else "no",
                 mean(run.minutes for run in runs),
             )
         )

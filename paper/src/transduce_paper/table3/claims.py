@@ -7,7 +7,7 @@ from functools import partial
 
 from transduce_paper.intervals import NEARLY_IDENTICAL
 from transduce_paper.report import Claim, Verdict, agreement
-from transduce_paper.run_records import RunRecord, is_settled
+from transduce_paper.run_records import RunRecord, are_trained_to_the_end
 from transduce_paper.table3.effects import (
     Rows,
     bleu_of,
@@ -60,14 +60,15 @@ def deciding_rows(rows: Rows, later: Rows | None = None) -> set[str]:
     return {
         name
         for name, runs in rows.items()
-        if all(_is_at_its_best(run, n_updates) for run in max(runs, rows["base"], key=perplexity))
+        if _is_at_its_best(max(runs, rows["base"], key=perplexity), n_updates)
         or (later is not None and _keeps_its_effect(name, rows, later))
     }
 
 
-def _is_at_its_best(run: RunRecord, n_updates: int) -> bool:
+def _is_at_its_best(runs: Sequence[RunRecord], n_updates: int) -> bool:
     """Whether more training would not help; a run of fewer than ``n_updates`` is the best of several lengths."""
-    return run.updates < n_updates or (run.is_trained_to_the_end and not _had_high_rate(run))
+    longest = [run for run in runs if run.updates >= n_updates]
+    return not longest or (are_trained_to_the_end(longest) and not any(map(_had_high_rate, longest)))
 
 
 def _had_high_rate(run: RunRecord) -> bool:
@@ -94,7 +95,7 @@ def _claim_on(sentence: str, where: str, names: Sequence[str], rows: Rows, decid
 
 def _holds(effect: str, name: str, rows: Rows) -> bool:
     """Whether more training of the better model would not turn an effect: where there is none, it could make one."""
-    return effect != "none in either" or is_settled([*rows[name], *rows["base"]])
+    return effect != "none in either" or (are_trained_to_the_end(rows[name]) and are_trained_to_the_end(rows["base"]))
 
 
 def _verdict_on(effects: Sequence[str], *, n_rows: int) -> Verdict:
@@ -133,7 +134,7 @@ def _claim_on_single_head(rows: Rows) -> Claim:
     return Claim(
         "single-head attention is 0.9 BLEU worse than the best setting",
         "section 6.2 (A)",
-        agreement((-change).is_above_zero, is_trained=is_settled(rows[worse])),
+        agreement((-change).is_above_zero, is_trained=are_trained_to_the_end(rows[worse])),
         f"One head has {bleu['A-h1']:.2f} BLEU, the best other number of heads ({best}) {bleu[best]:.2f} (difference"
         f" {change}).",
     )
@@ -143,11 +144,12 @@ def _claim_on_positions(rows: Rows) -> Claim:
     """Return the sentence on learned positions: equal only if no difference above the bound is probable."""
     change = change_of("E-learned", rows, perplexity_of)
     bound = NEARLY_IDENTICAL * mean_of(perplexity_of, rows["base"])
+    is_trained = all(are_trained_to_the_end(rows[name]) for name in ("E-learned", "base"))
     return Claim(
         "we replace our sinusoidal positional encoding with learned positional embeddings, and observe nearly identical"
         " results to the base model",
         "section 6.2 (E)",
-        agreement(change.is_within(bound), is_trained=is_settled([*rows["E-learned"], *rows["base"]])),
+        agreement(change.is_within(bound), is_trained=is_trained),
         f"{change} PPL. Nearly identical: within {bound:.2f} ({NEARLY_IDENTICAL:.0%} of base) with that interval.",
     )
 
@@ -167,7 +169,7 @@ def _claims_on_smoothing(rows: Rows) -> tuple[Claim, ...]:
         Claim(
             sentence,
             "section 5.4",
-            agreement((-without[unit]).is_above_zero, is_trained=is_settled(rows[worse[unit]])),
+            agreement((-without[unit]).is_above_zero, is_trained=are_trained_to_the_end(rows[worse[unit]])),
             f"Without it {without[unit]} {unit}.{note}",
         )
         for sentence, unit, note in halves

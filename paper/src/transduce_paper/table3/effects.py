@@ -7,7 +7,7 @@ from dataclasses import replace
 from statistics import mean
 
 from transduce_paper.intervals import Interval, interval_of_difference
-from transduce_paper.run_records import RunRecord
+from transduce_paper.run_records import RunRecord, are_trained_to_the_end
 from transduce_paper.table3.rows import ROWS
 from transduce_paper.training_curves import ValidationPoint
 
@@ -72,11 +72,14 @@ def twice_as_long(rows: Rows, curves: Curves) -> Rows:
     """
 
     def longer(run: RunRecord, curve: Sequence[ValidationPoint] | None) -> RunRecord:
-        if run.is_trained_to_the_end or curve is None:
+        if curve is None:
             return run
         return replace(run, dev_perplexity=run.dev_perplexity * min(1.0, run.dev_perplexity / _half_way(curve)))
 
-    return {name: [longer(*each) for each in zip(runs, curves[name], strict=True)] for name, runs in rows.items()}
+    return {
+        name: runs if are_trained_to_the_end(runs) else [longer(*each) for each in zip(runs, curves[name], strict=True)]
+        for name, runs in rows.items()
+    }
 
 
 def _half_way(curve: Sequence[ValidationPoint]) -> float:

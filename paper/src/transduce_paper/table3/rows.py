@@ -16,7 +16,7 @@ from transduce.recipes import TABLE_3, with_settings
 from transduce_paper.at_once import train_at_once
 from transduce_paper.experiments import Experiments, Scale
 from transduce_paper.printed import PRINTED
-from transduce_paper.run_records import CONVERGED, Experiment, RunRecord
+from transduce_paper.run_records import CONVERGED, Experiment, RunRecord, are_trained_to_the_end
 
 __all__ = [
     "ROWS", "about_training", "learning_rate_description", "require_rows", "row_at_scale", "row_experiment",
@@ -223,19 +223,17 @@ def about_training(records: Mapping[str, Sequence[RunRecord]]) -> str:
         return (
             f"{updates}. They were validated at their end only, so which of them are trained to the end is not known."
         )
-    learning = {
-        name: fall for name, fall in falls.items() if not all(run.is_trained_to_the_end for run in records[name])
-    }
+    learning = {name: fall for name, fall in falls.items() if not are_trained_to_the_end(records[name])}
     of_base = f", base ({100 * learning['base']:.1f} %)" if "base" in learning else ""
     slowest = [
         f"{name} ({100 * fall:.1f} %)" for name, fall in sorted(learning.items(), key=itemgetter(1))[:-3:-1]
         if name != "base"
     ]  # fmt: skip
-    slow = f" (means of the seeds; most in {' and '.join(slowest)}{of_base}): these are not trained to the end"
+    slow = f" (most in {' and '.join(slowest)}{of_base}): these are not trained to the end"
     overfitted = [name for name, fall in falls.items() if fall <= -CONVERGED]
     return (
-        f"{updates}. In {len(learning)} of {len(first)} rows, the dev perplexity of a run still fell by"
-        f" {100 * CONVERGED:g} % or more over the last tenth of the updates{slow if learning else ''}. The rate falls"
-        " to zero, so a small fall is also the end of the schedule: a longer run may end lower."
+        f"{updates}. In {len(learning)} of {len(first)} rows, the dev perplexity (the mean of the seeds) still fell"
+        f" by {100 * CONVERGED:g} % or more over the last tenth of the updates{slow if learning else ''}. The"
+        " rate falls to zero, so a small fall is also the end of the schedule: a longer run may end lower."
         + (f" The best checkpoint counts, and {', '.join(overfitted)} had it before the end." if overfitted else "")
     )

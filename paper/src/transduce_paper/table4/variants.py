@@ -25,7 +25,7 @@ from transduce.trees import escape_brackets, sentence_of_words
 from transduce_paper.experiments import Experiments, Scale, Stopped
 from transduce_paper.intervals import NO_CELLS, Interval, interval_of_difference
 from transduce_paper.report import Cell, Claim, Section, Table, Verdict, agreement
-from transduce_paper.run_records import CONVERGED, Experiment, RunRecord, is_settled, machines
+from transduce_paper.run_records import CONVERGED, Experiment, RunRecord, are_trained_to_the_end, machines
 from transduce_paper.sizes import model_description
 from transduce_paper.table2.systems import as_large_as_the_transformer
 from transduce_paper.table4.parsers import SMALL_PARSER, parser_at_scale
@@ -61,7 +61,7 @@ leaves the matrices of LSTMs to Adam."""
 ABOUT_DIFFERENCES = """\
 Differences are from the supervised parser's mean; ± is half of their 95 % interval, by Student's t and the standard
 deviation pooled over the parsers ({freedom} degrees of freedom). Trained to the end, so that dev perplexity falls by
-less than {converged:g} % over the last tenth of the updates: {trained}."""
+less than {converged:g} % over the last tenth of the updates (the mean of the seeds): {trained}."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ def _about(records: Mapping[Variant, Sequence[RunRecord]], raw: Raw, *, is_first
     differences = ABOUT_DIFFERENCES.format(
         freedom=len(all_records) - len(records),
         converged=100 * CONVERGED,
-        trained=", ".join(f"{VARIANTS[each]} {_n_trained(records[each])} of {n_seeds}" for each in records),
+        trained=", ".join(VARIANTS[each] for each in records if are_trained_to_the_end(records[each])) or "none",
     )
     return f"{about}\n\n{differences}"
 
@@ -276,7 +276,7 @@ def _claims(records: Mapping[Variant, Sequence[RunRecord]], intervals: Intervals
 
     def verdict(variant: Variant, gain: Interval) -> Verdict:
         worse = "supervised" if gains[variant].difference > 0 else variant
-        return agreement(gain.is_above_zero, is_trained=is_settled(records[worse]))
+        return agreement(gain.is_above_zero, is_trained=are_trained_to_the_end(records[worse]))
 
     claims = [
         Claim(
@@ -304,8 +304,3 @@ def _claims(records: Mapping[Variant, Sequence[RunRecord]], intervals: Intervals
             )
         )
     return tuple(claims)
-
-
-def _n_trained(records: Sequence[RunRecord]) -> int:
-    """Return the number of runs that are trained to the end."""
-    return sum(record.is_trained_to_the_end for record in records)
