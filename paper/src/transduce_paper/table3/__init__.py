@@ -19,7 +19,7 @@ from transduce_paper.report import (
 from transduce_paper.request import Request
 from transduce_paper.run_records import Experiment, RunRecord, are_trained_to_the_end, machines
 from transduce_paper.sizes import size_description
-from transduce_paper.table3.claims import claims_on_rows, deciding_rows
+from transduce_paper.table3.claims import claims_on_rows, deciding_rows, holds
 from transduce_paper.table3.dropout import dropout_by_pairs, dropout_experiments, dropout_table
 from transduce_paper.table3.effects import (
     NEGLIGIBLE_BLEU,
@@ -159,8 +159,9 @@ def _summary(rows: Rows, deciding: Set[str]) -> str:
     only_ours = f", {n_ours} where the paper has no effect" if n_ours else ""
     as_printed = {"as in the paper", "none in either"}
     by_both = sum({of_perplexity[name], effect_on_bleu(name, rows)} <= as_printed for name in others)
+    n_deciding = sum(name in deciding and holds(name, rows) for name in others)
     return (
-        f"{len(deciding - {'base'})} of {len(others)} comparisons with base are of models trained far enough to decide."
+        f"{n_deciding} of {len(others)} comparisons with base are of models trained far enough to decide."
         f" As they are, {n_same} rows change the perplexity as in the paper by more than another seed does,"
         f" {n_opposite} in the opposite direction{only_ours}, and {n_noise} by less. By perplexity and BLEU, {by_both}"
         " rows are as in the paper."

@@ -18,7 +18,7 @@ from transduce_paper.table3.effects import (
     perplexity_of,
 )
 
-__all__ = ["TESTED_BY", "claims_on_rows", "deciding_rows"]
+__all__ = ["TESTED_BY", "claims_on_rows", "deciding_rows", "holds"]
 
 # Sentences of sections 6.2 and 5.4 and the rows whose perplexity tests them.
 TESTED_BY: tuple[tuple[str, str, tuple[str, ...]], ...] = (
@@ -89,13 +89,14 @@ def _claim_on(sentence: str, where: str, names: Sequence[str], rows: Rows, decid
     found = "; ".join(
         f"{name} {change_of(name, rows, perplexity_of)} PPL ({effect})" for name, effect in effects.items()
     )
-    counting = [effect for name, effect in effects.items() if name in deciding and _holds(effect, name, rows)]
+    counting = [effect for name, effect in effects.items() if name in deciding and holds(name, rows)]
     return Claim(sentence, where, _verdict_on(counting, n_rows=len(names)), f"{found}.")
 
 
-def _holds(effect: str, name: str, rows: Rows) -> bool:
+def holds(name: str, rows: Rows) -> bool:
     """Whether more training of the better model would not turn an effect: where there is none, it could make one."""
-    return effect != "none in either" or (are_trained_to_the_end(rows[name]) and are_trained_to_the_end(rows["base"]))
+    has_none = effect_on_perplexity(name, rows) in ("none in either", "paper only")
+    return not has_none or (are_trained_to_the_end(rows[name]) and are_trained_to_the_end(rows["base"]))
 
 
 def _verdict_on(effects: Sequence[str], *, n_rows: int) -> Verdict:
