@@ -1,4 +1,4 @@
-"""``transduce distil``: a teacher's translations as the training text of a student."""
+"""``transduce distil``: translations as training text, of a student or of the other direction."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ def test_what_is_left_out_is_counted() -> None:
     ]  # fmt: skip
     assert list(distilled_pairs(lines, counts)) == [("a cat", "eine Katze"), ("a dog", "ein Hund")]
     assert counts.as_json() == {"pairs": 2, "empty": 3, "too_long": 1}
+    assert list(distilled_pairs(lines, counts, is_back=True)) == [("eine Katze", "a cat"), ("ein Hund", "a dog")]
 
 
 def test_a_student_is_trained_on_what_its_teacher_writes(
@@ -44,6 +45,9 @@ def test_a_student_is_trained_on_what_its_teacher_writes(
     teacher = Translator.load(micro_model)
     assert [source for source, _ in pairs] == [LINES[0], "A cat sees the old man. The child sleeps.", LINES[3]]
     assert [target for _, target in pairs] == teacher.translate([LINES[0], LINES[2], LINES[3]], split=False, alpha=9)
+    back = transduce("distil", micro_model, "--back", "--src", src, "--out", tmp_path / "back.tsv", "--alpha", 9)
+    assert back.code == 0
+    assert list(read_tab_separated(tmp_path / "back.tsv")) == [(target, source) for source, target in pairs]
     text = transduce("distil", micro_model, "--src", src, "--out", tmp_path / "again.tsv", "--alpha", 9)
     assert says(text.out, tmp_path / "again.tsv", 3, 1, 0)
     sampled = transduce("distil", micro_model, "--src", src, "--out", tmp_path / "sampled.tsv", "--sample", "--json")

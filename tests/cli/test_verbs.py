@@ -448,6 +448,7 @@ def test_every_verb_and_flag_is_known() -> None:
         "demo": ["--corpus", "--data", "--device", "--json", "--minutes", "--out", "--seed", "--set"],
         "distil": [
             "--alpha",
+            "--back",
             "--beam",
             "--device",
             "--engine",

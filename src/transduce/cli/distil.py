@@ -39,6 +39,10 @@ def distil(
             show_default=False,
         ),
     ],
+    back: Annotated[
+        bool,
+        Option("--back", help="Back-translation: write translation TAB source, to train the other direction."),
+    ] = False,
     decoding: DecodingOptions = NO_CHANGES,
     workers: Annotated[
         int, Option(min=1, max=MAX_WORKERS, help="Translate in this many processes, which share the cores.")
@@ -48,12 +52,14 @@ def distil(
     engine: options.Engine = "auto",
     json: options.Json = False,
 ) -> None:
-    """Make training text for a smaller model from translations.
+    """Make training text from translations.
 
-    A recipe reads it with data.corpus = "files" and data.train_tsv. Lines are not split.
+    For a smaller model, a faster one, or more text for a model of the other direction (--back). A recipe reads it with
+    data.corpus = "files" and data.train_tsv. Lines are not split.
 
     Examples:
         transduce distil runs/my/model --beam 1 --src train.en --out distilled.tsv
+        transduce distil runs/de-en/model --back --src more.de --out more.tsv
     """
     require_model_folders(folders, text_usage="--src {}")
     if out == STANDARD:
@@ -83,8 +89,8 @@ def distil(
         counts = DistilledCounts()
         write = stack.enter_context(line_writer(out))
         progress = stack.enter_context(LineProgress("translating", number_of_lines(src), is_enabled=True))
-        for source, translation in distilled_pairs(translations, counts):
-            write(f"{source}\t{translation}")
+        for src_text, tgt_text in distilled_pairs(translations, counts, is_back=back):
+            write(f"{src_text}\t{tgt_text}")
             progress.advance()
     if json:
         print_json({"out": str(out), **counts.as_json()})
