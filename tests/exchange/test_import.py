@@ -269,6 +269,13 @@ def pickled(name: str, change: Callable[[torch.Tensor], torch.Tensor]) -> Callab
 WEIGHT, BIAS = "model.decoder.layers.1.fc2.weight", "model.decoder.layers.1.fc2.bias"
 
 
+def half_a_surrogate_pair(vocabulary: Path) -> None:
+    """Give a piece a name that JSON can have, but no text."""
+    pieces = json.loads(vocabulary.read_text(encoding="utf-8"))
+    pieces["\ud800"] = pieces.pop(next(piece for piece in pieces if piece.startswith("▁")))
+    vocabulary.write_text(json.dumps(pieces), encoding="utf-8")
+
+
 @pytest.mark.filterwarnings("ignore:Sparse CSR", "ignore:torch.quantize_per_tensor")
 @pytest.mark.reliability
 @pytest.mark.parametrize(
@@ -303,6 +310,7 @@ WEIGHT, BIAS = "model.decoder.layers.1.fc2.weight", "model.decoder.layers.1.fc2.
         (lambda folder: (folder / "model.safetensors").write_bytes(b"garbage" * 9), "model.safetensors"),
         (lambda folder: change_json(folder / "vocab.json", the=10**9), "rows 0 to"),
         (lambda folder: change_json(folder / "vocab.json", the=-1), "rows 0 to"),
+        (lambda folder: half_a_surrogate_pair(folder / "vocab.json"), "surrogates"),
         (config(model_type="t5"), "model_type"),
         (config(normalize_before=True), "normalize_before"),
         (config(d_model=10**7), "d_model"),

@@ -69,6 +69,7 @@ class SentencePieceTokenizer(Tokenizer):
             self._tokens = [*SPECIAL_TOKENS, *map(str, fields["pieces"])]
             self.original_ids = list(map(int, fields["original_ids"]))
             suppressed = set(fields.get("suppressed", ()))
+            "".join(self._tokens).encode()  # half a surrogate pair, which JSON can have, is no text
         except (KeyError, TypeError, ValueError, binascii.Error) as error:
             raise CheckpointError(f"the SentencePiece tokenizer is damaged: {shown(str(error))}") from error
         pieces = self._tokens[len(SPECIAL_TOKENS) :]
