@@ -310,7 +310,7 @@ def half_a_surrogate_pair(vocabulary: Path) -> None:
         (lambda folder: (folder / "model.safetensors").write_bytes(b"garbage" * 9), "model.safetensors"),
         (lambda folder: change_json(folder / "vocab.json", the=10**9), "rows 0 to"),
         (lambda folder: change_json(folder / "vocab.json", the=-1), "rows 0 to"),
-        (lambda folder: half_a_surrogate_pair(folder / "vocab.json"), "surrogates"),
+        (lambda folder: half_a_surrogate_pair(folder / "vocab.json"), r"vocab\.json: the piece .* surrogate pair"),
         (config(model_type="t5"), "model_type"),
         (config(normalize_before=True), "normalize_before"),
         (config(d_model=10**7), "d_model"),
@@ -424,6 +424,18 @@ def test_arrays_that_are_no_weights_are_named(
     with pytest.raises(CheckpointError, match=message) as caught:
         import_model(path, tmp_path / "model", direction="en-de")
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.reliability
+def test_half_a_surrogate_pair_in_the_vocabulary_of_marian_is_named(
+    marian_npz: Callable[..., Path], tmp_path: Path
+) -> None:
+    folder = marian_npz()
+    vocabulary = folder / "opus.vocab.yml"
+    first, _, rest = vocabulary.read_text(encoding="utf-8").partition("\n")
+    vocabulary.write_text(f'{rest}"\\ud800": {first.rpartition(": ")[2]}\n', encoding="utf-8")
+    with pytest.raises(CheckpointError, match=r"opus\.vocab\.yml"):
+        import_model(folder / "model.npz", tmp_path / "model", direction="en-de")
 
 
 def test_a_folder_without_sentencepiece_is_named(opus_folder: OpusFolder, tmp_path: Path) -> None:

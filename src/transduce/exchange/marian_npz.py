@@ -31,7 +31,7 @@ from transduce.exchange.foreign_model import (
 )
 from transduce.exchange.hugging_face import sine_first
 from transduce.exchange.libraries import library
-from transduce.exchange.opus_folder import sentencepiece_tokenizers
+from transduce.exchange.opus_folder import require_text, sentencepiece_tokenizers
 from transduce.exchange.plain_weights import (
     PlainAttention,
     PlainLayer,
@@ -238,6 +238,7 @@ def _pieces_of_yaml(path: Path) -> dict[str, int]:
         raise CheckpointError(f"{path} is damaged: {shown(' '.join(str(error).split()))}") from error
     if not isinstance(pieces, dict) or not all(type(id) is int for id in pieces.values()):
         raise CheckpointError(f"{path} should number pieces, one a line: 'the: 5'")
+    require_text(map(str, pieces), where=path)
     return {str(piece): id for piece, id in pieces.items()}
 
 

@@ -9,7 +9,7 @@ Shapes: D d_model, F d_ff, V vocabulary.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,7 @@ from transduce.files import read_json
 from transduce.files.regular import require_regular
 from transduce.model.weights_file import read_tensors
 from transduce.text import SentencePieceTokenizer, Tokenizers
+from transduce.text.normalise import without_surrogates
 from transduce.text.sentencepiece_tokenizer import sentencepiece_description
 
 __all__ = ["is_opus_folder", "read_opus_folder", "sentencepiece_tokenizers"]
@@ -171,6 +172,7 @@ def _vocabulary(path: Path, size: int) -> dict[str, int]:
     pieces = read_json(path, error=CheckpointError, may_be_link=True)
     if "<unk>" not in pieces:
         raise CheckpointError(f"{path} has no <unk>; it is no vocabulary of a Marian model")
+    require_text(pieces, where=path)
     for piece, id in pieces.items():
         if type(id) is not int or not 0 <= id < size:
             raise CheckpointError(
@@ -182,6 +184,13 @@ def _vocabulary(path: Path, size: int) -> dict[str, int]:
         raise CheckpointError(f"{path} names {len(pieces):,} pieces, but the model has {size:,} rows")
     unnamed = sorted(set(range(size)) - set(pieces.values()))
     return pieces | {f"{UNNAMED}{id}>": id for id in unnamed}
+
+
+def require_text(pieces: Iterable[str], *, where: Path) -> None:
+    """Raise CheckpointError if a piece has half a surrogate pair, which JSON and YAML can have."""
+    for piece in pieces:
+        if without_surrogates(piece) != piece:
+            raise CheckpointError(f"{where}: the piece {shown(piece)} has half a surrogate pair, which is no text")
 
 
 def sentencepiece_tokenizers(models: Sequence[Path], vocabularies: Sequence[NumberedVocabulary]) -> Tokenizers:
