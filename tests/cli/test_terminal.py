@@ -12,6 +12,9 @@ import pytest
 
 from forks import Forks
 from transduce.cli.history import history_file, line_history
+from transduce.cli.progress import TrainingProgress
+from transduce.config import TrainingConfig
+from transduce.training import UpdateRecord
 
 pty = pytest.importorskip("pty")  # not on Windows
 
@@ -146,6 +149,13 @@ def test_a_run_has_a_bar_with_its_news_above(forks: Forks) -> None:
     assert re.search(r"update 200 [━╸╺]+\s+20% loss 2\.500  1,234 tokens/s  lr 1\.00e-03 0:00:0\d 0:01:20 left", seen)
     updates = [PLAIN.format(100, "-:--:--"), PLAIN.format(200, "0:01:20")]
     assert plain == [TOLD[0], *updates, *TOLD[1:]]
+
+
+def test_the_time_left_counts_two_passes_where_r_drop_begins(capsys: pytest.CaptureFixture[str]) -> None:
+    with TrainingProgress(TrainingConfig(max_updates=4000, r_drop=2.0, r_drop_after=2000)) as progress:
+        for update in (100, 2000):
+            progress(UpdateRecord(update, 1, 2.5, 2.0, 1e-3, 1.0, 7, 7, 1234.0, update / 10, is_logged=True))
+    assert "0:06:40 left" in capsys.readouterr().err.splitlines()[-1]
 
 
 def test_of_several_processes_one_has_a_bar(forks: Forks) -> None:

@@ -73,10 +73,13 @@ class TrainingProgress(_Display):
             echo(f"{update}  {figures}  {measured}  {left}")
 
     def _fraction_done(self, record: UpdateRecord) -> float:
-        done = record.update / self.config.max_updates
+        done = self._passes(record.update) / self._passes(self.config.max_updates)
         if self.config.max_minutes is not None:
             done = max(done, record.elapsed_s / (60 * self.config.max_minutes))
         return min(done, 1.0)
+
+    def _passes(self, n_updates: int) -> float:
+        return n_updates * self.config.mean_passes(n_updates)
 
     def _seconds_left(self, done: float, elapsed_s: float) -> float:
         if self._first is None:
