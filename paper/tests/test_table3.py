@@ -191,7 +191,8 @@ def test_effects_at_other_lengths_are_those_of_the_validations() -> None:
     assert effect_on_perplexity("C-N2", rows) == "as in the paper"
     assert list(half_way(rows, {**curves, "C-N2": [None]})) == ["base"]
     later = twice_as_long(rows, curves)
-    assert [perplexity_of(run) for run in later["base"]] == [5.0 * 5.0 / 12.0, 5.1 * 5.1 / 12.2, 5.2]
+    share = (5.0 / 12.0 + 5.1 / 12.2) / 2  # what is not kept gains as the others, so the seeds differ as before
+    assert [perplexity_of(run) for run in later["base"]] == pytest.approx([5.0 * share, 5.1 * share, 5.2 * share])
     assert [perplexity_of(run) for run in later["C-N2"]] == [7.0 * 7.0 / 8.0]
     trained = {"base": [replace(of_row, last_fall=0.001)]}
     assert twice_as_long(trained, {"base": of_base[:1]}) == trained

@@ -68,18 +68,18 @@ def half_way(rows: Rows, curves: Curves) -> Rows:
 def twice_as_long(rows: Rows, curves: Curves) -> Rows:
     """Return the rows as after twice the updates, if these gained once more what the second half has gained.
 
-    What is trained to the end stays as it is. It is an estimate, not a bound.
+    What is trained to the end stays as it is. All seeds of a row gain the mean share of those with a curve, so that
+    they differ by no more than before. It is an estimate, not a bound.
     """
 
-    def longer(run: RunRecord, curve: Sequence[ValidationPoint] | None) -> RunRecord:
-        if curve is None:
-            return run
-        return replace(run, dev_perplexity=run.dev_perplexity * min(1.0, run.dev_perplexity / _half_way(curve)))
+    def longer(name: str, runs: Sequence[RunRecord]) -> list[RunRecord]:
+        with_curves = [(run, curve) for run, curve in zip(runs, curves[name], strict=True) if curve is not None]
+        if are_trained_to_the_end(runs) or not with_curves:
+            return list(runs)
+        share = mean(min(1.0, run.dev_perplexity / _half_way(curve)) for run, curve in with_curves)
+        return [replace(run, dev_perplexity=run.dev_perplexity * share) for run in runs]
 
-    return {
-        name: runs if are_trained_to_the_end(runs) else [longer(*each) for each in zip(runs, curves[name], strict=True)]
-        for name, runs in rows.items()
-    }
+    return {name: longer(name, runs) for name, runs in rows.items()}
 
 
 def _half_way(curve: Sequence[ValidationPoint]) -> float:
