@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import pairwise
 from math import log
 from pathlib import Path
@@ -315,12 +316,16 @@ def test_specialists_are_better_than_each_other() -> None:
     assert specialists(probes, relations[:1]) == ()
 
 
-@pytest.mark.parametrize(("n_better", "n", "expected"), [(0, 0, None), (0, 26, False), (1, 26, None), (2, 26, True)])
-def test_relations_beyond_chance(n_better: int, n: int, expected: bool | None) -> None:
-    worse = HeadResult(0, 1, 300, 0.1, 0.07, 0.14, PositionBaseline("offset", 1), 0.1)
+@pytest.mark.parametrize(
+    ("n_better", "n_alike", "n_short", "expected"),
+    [(0, 0, 0, None), (0, 0, 26, False), (0, 1, 25, None), (0, 26, 0, None), (1, 0, 25, None), (2, 24, 0, True)],
+)
+def test_relations_beyond_chance(n_better: int, n_alike: int, n_short: int, expected: bool | None) -> None:
+    alike = HeadResult(0, 1, 300, 0.1, 0.07, 0.14, PositionBaseline("offset", 1), 0.1)
     better = HeadResult(0, 1, 300, 0.5, 0.45, 0.55, PositionBaseline("offset", 1), 0.1)
-    results = [RelationResult(f"{i}", better if i < n_better else worse, worse) for i in range(n)]
-    assert follows_relations(results) is expected
+    short = replace(alike, baseline_accuracy=0.3)
+    heads = [better] * n_better + [alike] * n_alike + [short] * n_short
+    assert follows_relations([RelationResult(f"{i}", head, alike) for i, head in enumerate(heads)]) is expected
 
 
 def test_any_target_of_a_probe_item_counts_as_correct() -> None:

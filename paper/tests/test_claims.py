@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,8 +14,8 @@ from transduce_paper.report import Claim, agreement
 from transduce_paper.run_records import RunRecord, are_trained_to_the_end
 from transduce_paper.table2.papers_table import capacities_table, claims_of_the_paper, flops_by_rule
 from transduce_paper.table3 import _effects
-from transduce_paper.table3.claims import TESTED_BY, claims_on_rows, deciding_rows
-from transduce_paper.table3.effects import twice_as_long
+from transduce_paper.table3.claims import TESTED_BY, claims_on_rows, deciding_rows, rows_at_their_best
+from transduce_paper.table3.effects import Rows, twice_as_long
 from transduce_paper.table3.parameters import claim_on_the_vocabulary
 from transduce_paper.table3.rows import row_records
 from transduce_paper.table4 import _claims_of_the_paper as parsing_claims
@@ -72,13 +73,21 @@ def records_of_table_3(scale: Scale) -> dict[str, list[RunRecord]]:
     return row_records(experiments, list(PRINTED.table3), jobs=1)
 
 
+def deciding_of(rows: Rows, later: Rows | None = None) -> set[str]:
+    return deciding_rows(rows, rows_at_their_best(rows), later)
+
+
+def claims_of(rows: Rows, deciding: Set[str]) -> tuple[Claim, ...]:
+    return claims_on_rows(rows, deciding, rows_at_their_best(rows))
+
+
 def test_rows_that_are_not_trained_to_the_end_decide_nothing() -> None:
     """At cpu scale only the end was validated; at gpu scale, the row without dropout had its best at a high rate."""
-    assert deciding_rows(records_of_table_3("cpu")) == set()
+    assert deciding_of(records_of_table_3("cpu")) == set()
     records = records_of_table_3("gpu")
     assert records["D-drop0"][0].overfits
-    assert deciding_rows(records) == set()
-    cost, *claims = claims_on_rows(records, set())
+    assert deciding_of(records) == set()
+    cost, *claims = claims_of(records, set())
     assert (cost.kind, cost.verdict) == ("algebra", "agrees")
     assert {claim.verdict for claim in claims} == {"not trained to the end"}
 
@@ -86,8 +95,8 @@ def test_rows_that_are_not_trained_to_the_end_decide_nothing() -> None:
 def test_a_row_that_overfits_decides_by_the_best_of_several_lengths() -> None:
     records = records_of_table_3("gpu")
     records["D-drop0"] = [replace(records["D-drop0"][0], updates=500, dev_perplexity=12.0, last_fall=0.02)]
-    assert deciding_rows(records) == {"D-drop0"}
-    claims = {claim.sentence: claim.verdict for claim in claims_on_rows(records, {"D-drop0"})}
+    assert deciding_of(records) == {"D-drop0"}
+    claims = {claim.sentence: claim.verdict for claim in claims_of(records, {"D-drop0"})}
     assert claims["dropout is very helpful in avoiding over-fitting"] == "agrees"
 
 
@@ -97,7 +106,7 @@ def test_a_row_of_several_seeds_is_trained_to_the_end_by_their_mean() -> None:
     for falls, is_trained in (((0.003, 0.002, 0.007), True), ((0.003, 0.008), False), ((0.001, None), False)):
         seeds = [replace(row, last_fall=fall) for fall in falls]
         assert are_trained_to_the_end(seeds) is is_trained
-        assert ("row" in deciding_rows({"base": [base], "row": seeds})) is is_trained
+        assert ("row" in deciding_of({"base": [base], "row": seeds})) is is_trained
 
 
 def test_no_effect_needs_both_models_trained_to_the_end() -> None:
@@ -107,7 +116,7 @@ def test_no_effect_needs_both_models_trained_to_the_end() -> None:
     learned = replace(records["E-learned"][0], dev_perplexity=base[0].dev_perplexity)
     for last_fall, decides in ((0.02, False), (0.001, True)):
         rows = {**records, "base": base, "E-learned": [replace(learned, last_fall=last_fall)]}
-        (claim,) = (each for each in claims_on_rows(rows, {"E-learned"}) if each.where == "section 6.2 (E)")
+        (claim,) = (each for each in claims_of(rows, {"E-learned"}) if each.where == "section 6.2 (E)")
         assert (claim.verdict != "not trained to the end") is decides
 
 
@@ -115,7 +124,7 @@ def test_bleu_is_compared_with_the_best_number_of_heads() -> None:
     records = {
         name: [replace(each, last_fall=0.0) for each in runs] for name, runs in records_of_table_3("gpu").items()
     }
-    claim = claims_on_rows(records, set())[1]
+    claim = claims_of(records, set())[1]
     assert "One head has 34.41 BLEU, the best other number of heads (A-h4) 34.64" in claim.found
     assert claim.verdict == "cannot tell"
 
@@ -133,7 +142,7 @@ def test_an_untrained_row_decides_only_what_more_training_would_confirm() -> Non
         (replace(worse, last_fall=None), trained, False),
         (replace(worse, last_fall=0.004), trained, True),
     ):
-        assert ("row" in deciding_rows({"base": [of_base], "row": [of_row]})) is decides
+        assert ("row" in deciding_of({"base": [of_base], "row": [of_row]})) is decides
 
 
 def test_an_effect_that_twice_the_updates_would_not_turn_decides() -> None:
@@ -143,12 +152,27 @@ def test_an_effect_that_twice_the_updates_would_not_turn_decides() -> None:
     row = replace(row, dev_perplexity=6.0, last_fall=0.02)
     rows = {"base": bases, "C-N2": [row]}
     earlier = {"base": [curve(30.0, 5.5, 5.0), curve(30.0, 5.51, 5.01)], "C-N2": [curve(40.0, 6.6, 6.0)]}
-    assert deciding_rows(rows) == set()
-    assert deciding_rows(rows, twice_as_long(rows, earlier)) == {"C-N2"}
+    assert deciding_of(rows) == set()
+    assert deciding_of(rows, twice_as_long(rows, earlier)) == {"C-N2"}
     slow = twice_as_long(rows, {**earlier, "C-N2": [curve(40.0, 8.0, 6.0)]})  # 4.5 after as many again
-    assert deciding_rows(rows, slow) == set()
+    assert deciding_of(rows, slow) == set()
     overfitted = {**rows, "C-N2": [replace(row, last_fall=-0.1)]}
-    assert deciding_rows(overfitted, twice_as_long(overfitted, earlier)) == set()
+    assert deciding_of(overfitted, twice_as_long(overfitted, earlier)) == set()
+    at_best = rows_at_their_best(overfitted, {"C-N2"})  # whichever length is the best
+    assert at_best == {"C-N2"}
+    assert deciding_rows(overfitted, at_best) == {"C-N2"}
+
+
+def test_sentences_on_a_row_that_overfits_wait_for_other_lengths() -> None:
+    """Label smoothing: more perplexity without it decides nothing if its best checkpoint was at a high rate."""
+    records = records_of_table_3("gpu")
+    base = [replace(each, last_fall=0.001) for each in records["base"]]
+    without = replace(records["D-smooth0"][0], dev_perplexity=2 * base[0].dev_perplexity, last_fall=-0.1)
+    rows = {**records, "base": base, "D-smooth0": [without]}
+    for lengths, verdict in ((set[str](), "not trained to the end"), ({"D-smooth0"}, "does not")):
+        claims = claims_on_rows(rows, set(), rows_at_their_best(rows, lengths))
+        of_perplexity = next(each for each in claims if each.sentence.startswith("[label smoothing] hurts"))
+        assert of_perplexity.verdict == verdict
 
 
 def curve(*perplexities: float) -> list[ValidationPoint]:
@@ -158,7 +182,7 @@ def curve(*perplexities: float) -> list[ValidationPoint]:
 def test_some_rows_test_their_own_sentences() -> None:
     records = records_of_table_3("gpu")
     rows = {name: records[name] for name in ("base", "A-h32", "D-smooth0")}
-    sentences = [claim.sentence for claim in claims_on_rows(rows, set())]
+    sentences = [claim.sentence for claim in claims_of(rows, set())]
     assert len(sentences) == 3
     assert sentences[0] == "quality also drops off with too many heads"
     assert all("label smoothing" in each for each in sentences[1:])
@@ -183,7 +207,7 @@ def test_claims_of_table_3_follow_from_the_effects() -> None:
     }
     table = _effects(records, list(records))
     effects = dict(zip(table.column("row"), table.column("PPL's effect"), strict=True))
-    claims = {claim.sentence: claim.verdict for claim in claims_on_rows(records, deciding_rows(records))}
+    claims = {claim.sentence: claim.verdict for claim in claims_of(records, deciding_of(records))}
     assert len(claims) == len(TESTED_BY) + 5
     for sentence, _, names in TESTED_BY:
         assert set(names) <= set(PRINTED.table3)

@@ -7,6 +7,7 @@ import math
 import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from transduce.tasks import open_prepared
 from transduce.text import normalise
 from transduce.training import Record, UpdateRecord
 from transduce_paper import Experiment, Experiments, Stopped
+from transduce_paper.run_records import precisions
 
 RECORDS = Path(__file__).parents[1] / "reports" / "runs" / "cpu"
 
@@ -107,6 +109,24 @@ def test_an_interrupted_run_resumes(experiment: Experiment, finished: Path, tmp_
     resumed = experiments_in(tmp_path / "cut", log).run(experiment)
     assert any("update-00000003" in line for line in log)
     assert (resumed.dev_perplexity, resumed.dev_scores) == (whole.dev_perplexity, whole.dev_scores)
+
+
+def test_a_run_is_in_fp32_where_bf16_would_be_emulated(
+    experiment: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_bf16 = replace(experiment, config=with_settings(experiment.config, ["training.precision=bf16"]))
+    begun, new = tmp_path / "begun", tmp_path / "new"
+    monkeypatch.setattr("transduce_paper.experiments.fast_precision", lambda device: "bf16")
+    with pytest.raises(Stopped):
+        experiments_in(begun, [], stop_after=3).run(in_bf16)
+
+    monkeypatch.setattr("transduce_paper.experiments.fast_precision", lambda device: "fp32")
+    records = [experiments_in(folder, []).run(in_bf16) for folder in (begun, new)]
+    assert [each.config["training"]["precision"] for each in records] == ["bf16", "fp32"]  # what was begun goes on
+    assert precisions(records) == "bf16 and fp32"
+
+    monkeypatch.setattr("transduce_paper.experiments.fast_precision", lambda device: "bf16")
+    assert experiments_in(new, []).run(in_bf16) == records[1]  # it is read, not trained again
 
 
 def test_a_record_of_other_settings_is_refused(experiment: Experiment, finished: Path, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from transduce.recipes import RECIPES, read_recipe
 from transduce_paper import Experiments, Request, Scale, write_report
 from transduce_paper.printed import PRINTED
 from transduce_paper.run_records import RunRecord
-from transduce_paper.table2 import _verdict, make_table2
+from transduce_paper.table2 import _claims, _verdict, make_table2
 from transduce_paper.table2.systems import (
     SYSTEMS,
     config_at_scale,
@@ -22,7 +22,7 @@ from transduce_paper.table2.systems import (
     system_experiment,
     systems_at_scale,
 )
-from transduce_paper.table2.training import Trained, margin_of
+from transduce_paper.table2.training import Trained, lead_over, margin_of
 from transduce_paper.training_curves import ValidationPoint
 
 RECORD = Path(__file__).parents[2] / "paper" / "reports" / "runs" / "cpu" / "table3-base-seed1.json"
@@ -144,6 +144,9 @@ def test_runs_on_a_cpu_are_long_and_validated() -> None:
 # ---- what seeds explain
 
 
+LSTM, GNMT = "LSTM without attention", "GNMT-like (LSTM, additive attention)"
+
+
 def with_bleu(score: float) -> RunRecord:
     values: dict[str, Any] = json.loads(RECORD.read_text(encoding="utf-8"))
     values.pop("format")
@@ -153,7 +156,7 @@ def with_bleu(score: float) -> RunRecord:
 
 
 def trained(*scores: float) -> Trained:
-    return Trained([with_bleu(score) for score in scores], [], {})
+    return Trained([with_bleu(score) for score in scores], [[]] * len(scores), {})
 
 
 def test_the_margin_is_that_of_means_with_pooled_variance() -> None:
@@ -164,19 +167,46 @@ def test_the_margin_is_that_of_means_with_pooled_variance() -> None:
 
 
 def test_the_verdict_says_whether_seeds_explain_it() -> None:
-    sure = _verdict({"Transformer": trained(30, 30.1, 29.9), "LSTM": trained(20, 20.1, 19.9)})
+    sure = _verdict({"Transformer": trained(30, 30.1, 29.9), LSTM: trained(20, 20.1, 19.9)})
     assert "number 1 of 2" in sure
     assert "more than" in sure
-    unsure = _verdict({"Transformer": trained(30, 34, 26), "LSTM": trained(31, 35, 27)})
+    unsure = _verdict({"Transformer": trained(30, 34, 26), LSTM: trained(31, 35, 27)})
     assert "number 2 of 2" in unsure
     assert "within" in unsure
     assert unsure.endswith("Transformer is not trained to the end, so this decides nothing.")
     ended = [replace(record, last_fall=0.001) for record in trained(30, 34, 26).records]
-    assert "decides nothing" not in _verdict({"Transformer": Trained(ended, [], {}), "LSTM": trained(31, 35, 27)})
+    assert "decides nothing" not in _verdict({"Transformer": Trained(ended, [[]] * 3, {}), LSTM: trained(31, 35, 27)})
+
+
+def test_a_leader_of_one_seed_needs_a_wider_margin() -> None:
+    systems = {"Transformer": trained(29, 30, 31), LSTM: trained(31.9), GNMT: trained(27, 28, 29)}
+    lead = lead_over(LSTM, systems, lambda each: [record.bleu for record in each.records])
+    assert lead.difference == pytest.approx(-1.9)
+    assert lead.half_width == pytest.approx(2.776445 * (1 / 3 + 1) ** 0.5)
+    assert "within the 3.2" in _verdict(systems)
+
+
+def test_larger_models_and_other_languages_are_no_previous_systems() -> None:
+    """They are trained at the paper's scale."""
+    names = ("Transformer (big)", "Transformer, English to French", "Transformer (big), English to French")
+    systems = {"Transformer": trained(27.0), LSTM: trained(20.0), **{name: trained(40.0) for name in names}}
+    assert "number 1 of 2" in _verdict(systems)
+    assert f"{LSTM} 20.0" in _claims(systems)[0].found
+
+
+def test_training_is_faster_only_beyond_what_another_run_changes() -> None:
+    def taking(*minutes: float) -> Trained:
+        return Trained([replace(with_bleu(30), minutes=each) for each in minutes], [[]] * len(minutes), {})
+
+    for others, verdict in (
+        ((20.0,), "agrees"), ((10.5,), "cannot tell"), ((4.0,), "does not"), ((20.0, 21.0), "agrees"),
+    ):  # fmt: skip
+        systems = {"Transformer": taking(9.0, 10.0, 11.0), LSTM: taking(*others)}
+        assert _claims(systems)[1].verdict == verdict
 
 
 def test_a_stall_of_the_machine_does_not_count() -> None:
     minutes = (2.0, 4.0, 36.0, 38.0, 40.0, 42.0)
     curve = [ValidationPoint(100 * n, 0, at, 9.0, 1.0) for n, at in enumerate(minutes, start=1)]
-    system = Trained([replace(with_bleu(30), updates=600)], curve, {})
+    system = Trained([replace(with_bleu(30), updates=600)], [curve], {})
     assert system.minutes == pytest.approx(12.0)

@@ -194,8 +194,10 @@ def test_effects_at_other_lengths_are_those_of_the_validations() -> None:
     share = (5.0 / 12.0 + 5.1 / 12.2) / 2  # what is not kept gains as the others, so the seeds differ as before
     assert [perplexity_of(run) for run in later["base"]] == pytest.approx([5.0 * share, 5.1 * share, 5.2 * share])
     assert [perplexity_of(run) for run in later["C-N2"]] == [7.0 * 7.0 / 8.0]
-    trained = {"base": [replace(of_row, last_fall=0.001)]}
-    assert twice_as_long(trained, {"base": of_base[:1]}) == trained
+    trained, overfitted = ({"base": [replace(of_row, last_fall=each)]} for each in (0.001, -0.1))
+    [after] = twice_as_long(trained, {"base": of_base[:1]})["base"]
+    assert perplexity_of(after) == pytest.approx(7.0 * 7.0 / 12.0)
+    assert twice_as_long(overfitted, {"base": of_base[:1]}) == overfitted
 
 
 def test_of_a_row_that_overfits_the_best_of_several_lengths_counts(

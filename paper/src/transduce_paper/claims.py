@@ -20,7 +20,8 @@ INTRODUCTION = """\
 Sentences of the paper and of the lecture notes about it, in the order of the reports; those without quotation marks are
 put in our words. *Agrees*: what came out is as the
 sentence says. *Does not*: it is otherwise. *Cannot tell*: the difference is smaller than what another seed makes, or
-the test decides only a part. *Not trained to the end*: the models behind it had not converged, so there is no verdict.
+the test decides only a part. *Not trained to the end*: the models behind it had not converged, or were validated too
+rarely to know, so there is no verdict.
 
 Only what is *measured* could have come out otherwise. *Arithmetic* is done on numbers that the paper prints, *algebra*
 on its formulas; *by construction*, a model or trainer is built so, and was seen to do what it is built for. Models and

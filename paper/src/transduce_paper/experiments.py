@@ -20,29 +20,28 @@ from typing import Any, Literal, Protocol, TypeVar, get_args
 
 import torch
 
-from transduce.config import DataConfig, Precision, RunConfig, Split
+from transduce.config import DataConfig, Precision, RunConfig
 from transduce.corpora import data_folders
-from transduce.errors import DataError, TrainingError
+from transduce.errors import TrainingError
 from transduce.files import atomic_folder, sha256_of_file, write_json
-from transduce.inference import WEIGHTS_FILE, read_model_folder
+from transduce.inference import WEIGHTS_FILE
 from transduce.metrics import TOKENISED_BLEUS
-from transduce.model import cost_of
+from transduce.model import fast_precision
 from transduce.recipes import with_settings
-from transduce.runs import CHECKPOINTS, RunResult, dev_perplexity, holds_run, run_lock, train
-from transduce.tasks import Prepared, open_prepared, prepare, task_of
-from transduce.training import Record, newest_complete, read_state
-from transduce_paper.machine import machine_description, sustained_flops
+from transduce.runs import CHECKPOINTS, holds_run, read_run_config, run_lock, train
+from transduce.tasks import open_prepared, prepare
+from transduce.training import Record
+from transduce_paper.machine import sustained_flops
 from transduce_paper.measurement_cache import MeasuredArrays, read_arrays, read_tables, write_arrays, write_tables
+from transduce_paper.record_of_run import record_of
 from transduce_paper.run_records import (
     RECORD_MIGRATIONS,
     Experiment,
     RunRecord,
-    name_of,
     read_record,
-    without_paths,
 )
 from transduce_paper.short_runs import shortened, write_few
-from transduce_paper.training_curves import ValidationPoint, last_fall, validations
+from transduce_paper.training_curves import ValidationPoint, validations
 
 __all__ = ["SCALES", "Experiments", "Follower", "Scale", "Stopped"]
 
@@ -271,7 +270,11 @@ class Experiments:
             )
         if result.reason == "interrupted" or result.model_folder is None:
             raise Stopped
-        record = self._scored(experiment, folder, result, flops)
+        prepared = open_prepared(self.store(config.data))
+        record = record_of(
+            experiment, config, prepared, folder, result,
+            device=self.device, flops=flops, runs_at_once=self._runs_at_once, text_name=self._text_name, log=self.log,
+        )  # fmt: skip
         write_json(self.record_path(experiment), {"format": len(RECORD_MIGRATIONS), **asdict(record)})
         self.curve(experiment)  # kept beside the record, so that no report needs the run folder
         shutil.rmtree(folder / CHECKPOINTS)  # the model folder stays
@@ -315,14 +318,28 @@ class Experiments:
         return self.store(data.model_copy(update={"tokenizer_from": str(model_folder)}))
 
     def _located(self, experiment: Experiment) -> RunConfig:
-        """Return the configuration of a run with the paths of the models that it needs; train them if missing."""
+        """Return the configuration of a run on this machine, with the paths of the models that it needs.
+
+        They are trained if they are missing.
+        """
         needed = {
             "training.init_from": experiment.starts_from,
             "data.tokenizer_from": experiment.starts_from or experiment.tokenizer_of,
             "alignment.reward_model": experiment.rated_by,
         }
         folders = {name: str(self.model_folder(other)) for name, other in needed.items() if other is not None}
-        return with_settings(experiment.config, [f"{name}={json.dumps(folder)}" for name, folder in folders.items()])
+        located = {**folders, "training.precision": self._precision(experiment)}
+        return with_settings(experiment.config, [f"{name}={json.dumps(value)}" for name, value in located.items()])
+
+    def _precision(self, experiment: Experiment) -> Precision:
+        """Return the precision of a run: fp32 in place of a bf16 that the device would have to emulate.
+
+        A run that was begun keeps its own.
+        """
+        folder, wanted = self.run_folder(experiment), experiment.config.training.precision
+        if holds_run(folder):
+            return read_run_config(folder).training.precision
+        return fast_precision(self.device) if wanted == "bf16" else wanted
 
     def store(self, data: DataConfig) -> Path:
         """Return the token store of a text, shared by all experiments on it; prepare it if missing.
@@ -347,62 +364,8 @@ class Experiments:
         path = Path(name)
         return str(path.relative_to(self.work)) if path.is_relative_to(self.work) else name
 
-    def _scored(self, experiment: Experiment, folder: Path, result: RunResult, flops: float) -> RunRecord:
-        config = self._located(experiment)
-        prepared = open_prepared(self.store(config.data))
-        newest = newest_complete(folder / CHECKPOINTS, self.log)
-        if newest is None:
-            raise DataError(f"{folder / CHECKPOINTS} is empty although the run has ended; delete {folder} to run again")
-        state = read_state(newest)
-        model_folder = folder / "model"
-        sizes = prepared.tokenizers.sizes
-        cost = cost_of(task_of(config).model_config(config.model, *sizes))
-        n_tokens = task_of(config).n_flop_tokens(state.src_tokens, state.tgt_tokens)
-        splits: tuple[Split, ...] = ("dev", "test")
-        scores = {each: _scores(config, prepared, each, model_folder, result, self.device) for each in splits}
-        if scores["dev"] is None:
-            raise DataError(f"{experiment.name}: {prepared.folder} has no dev text; experiments are evaluated on it")
-        return RunRecord(
-            name=experiment.name,
-            config=without_paths(config, sizes).model_dump(),
-            data_fingerprint=prepared.fingerprint,
-            weights_sha256=sha256_of_file(model_folder / WEIGHTS_FILE),
-            updates=state.update,
-            src_tokens=state.src_tokens,
-            tgt_tokens=state.tgt_tokens,
-            minutes=round(state.elapsed_s / 60, 4),
-            machine=machine_description(self.device),
-            torch=str(torch.__version__),
-            parameters=cost.parameters,
-            parameters_without_embeddings=cost.parameters_without_embeddings,
-            training_flops=config.training.mean_passes(state.update) * cost.flops_per_token * (n_tokens or 0),
-            sustained_flops=flops,
-            dev_text=self._text_name(prepared.text_names["dev"]),
-            dev_perplexity=dev_perplexity(read_model_folder(model_folder, device=self.device).model, prepared, config),
-            dev_scores=scores["dev"],
-            test_text=self._text_name(prepared.text_names["test"]) if "test" in prepared.text_names else None,
-            test_scores=scores["test"],
-            starts_from=name_of(experiment.starts_from),
-            tokenizer_of=name_of(experiment.tokenizer_of),
-            rated_by=name_of(experiment.rated_by),
-            runs_at_once=self._runs_at_once,
-            last_fall=last_fall(model_folder),
-        )
-
 
 def _has_model_of(folder: Path, record: RunRecord) -> bool:
     """Return whether a folder has the model of a record, by the checksum of its weights."""
     weights = folder / WEIGHTS_FILE
     return weights.exists() and sha256_of_file(weights) == record.weights_sha256
-
-
-def _scores(
-    config: RunConfig, prepared: Prepared, split: Split, model_folder: Path, result: RunResult, device: torch.device
-) -> dict[str, Any] | None:
-    """Return the scores of a model on a text, those of the run where it has them; None without the text."""
-    if split not in prepared.text_names:
-        return None
-    if split == result.scored_split and result.scores is not None:
-        return result.scores.as_json()
-    bleus = TOKENISED_BLEUS.keys()
-    return task_of(config).evaluate(model_folder, prepared, split, device=device, extra_bleus=bleus).as_json()

@@ -21,7 +21,7 @@ from transduce.files import migrated, read_json
 
 __all__ = [
     "CONVERGED", "PATHS", "RECORD_MIGRATIONS", "Experiment", "RunRecord", "are_trained_to_the_end", "machines",
-    "name_of", "read_record", "without_paths",
+    "name_of", "precisions", "read_record", "without_paths",
 ]  # fmt: skip
 
 # A run has converged if its dev perplexity fell by less than this share over the last tenth of its updates.
@@ -37,6 +37,7 @@ NOT_COMPARED = {
     *(("model", name) for name in ("src_vocab_size", "tgt_vocab_size", "vocab_size")),
     *(("data", name) for name in PATHS),
     ("training", "init_from"),
+    ("training", "precision"),  # fp32 where a machine has no bf16 arithmetic
     ("alignment", "reward_model"),
 }
 
@@ -150,6 +151,11 @@ def are_trained_to_the_end(runs: Sequence[RunRecord]) -> bool:
 def machines(records: Iterable[RunRecord]) -> str:
     """Describe the machines of some runs: each processor and version of torch once."""
     return "; ".join(dict.fromkeys(f"{record.machine}, torch {record.torch}" for record in records))
+
+
+def precisions(records: Iterable[RunRecord]) -> str:
+    """Name the precisions of some runs."""
+    return " and ".join(dict.fromkeys(record.config["training"]["precision"] for record in records))
 
 
 def name_of(experiment: Experiment | None) -> str | None:

@@ -258,6 +258,13 @@ class HeadResult:
         half = hypot(self.accuracy - self.low, high_of_baseline - self.baseline_accuracy)
         return self.accuracy - self.baseline_accuracy > half
 
+    @property
+    def falls_short(self) -> bool:
+        """Whether that interval is below zero."""
+        low_of_baseline, _ = wilson(self.baseline_accuracy, self.n_items)
+        half = hypot(self.high - self.accuracy, self.baseline_accuracy - low_of_baseline)
+        return self.baseline_accuracy - self.accuracy > half
+
 
 def best_head(dev: Probe, test: Probe) -> HeadResult:
     """Choose the most accurate head and baseline on the dev probe, and measure both on the test probe."""

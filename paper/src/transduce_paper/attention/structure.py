@@ -102,10 +102,11 @@ def comparison_text(result: RelationResult) -> str:
 def follows_relations(results: Sequence[RelationResult]) -> bool | None:
     """Return whether heads beat their baselines in more relations than chance makes of 95 % intervals.
 
-    None: in some, but not in more than one of twenty; or no relation was probed.
+    None: in no more than one of twenty, unless all fall short of theirs; or no relation was probed.
     """
-    n_better = sum(each.trained.beats_baseline for each in results)
-    return None if not results or 0 < n_better <= len(results) / 20 else n_better > 0
+    if sum(each.trained.beats_baseline for each in results) > len(results) / 20:
+        return True
+    return False if results and all(each.trained.falls_short for each in results) else None
 
 
 def probe_relations(translator: Translator, *, n_sentences: int, farther_than: int = 0) -> list[RelationResult]:

@@ -10,7 +10,7 @@ from transduce_paper.experiments import Experiments
 from transduce_paper.printed import PRINTED, PrintedSystem
 from transduce_paper.report import Cell, Claim, Report, Table, agreement, how_to_reproduce, picture
 from transduce_paper.request import Request
-from transduce_paper.run_records import CONVERGED, are_trained_to_the_end, machines
+from transduce_paper.run_records import CONVERGED, are_trained_to_the_end, machines, precisions
 from transduce_paper.sizes import size_description
 from transduce_paper.table2.comparisons import about_amounts, amounts_table, settings_table
 from transduce_paper.table2.drawing import draw_amounts, draw_courses, draw_flops
@@ -22,6 +22,7 @@ from transduce_paper.table2.training import (
     TRANSFORMER,
     Trained,
     is_recorded,
+    lead_over,
     margin_of,
     train_systems,
     tries_of,
@@ -86,38 +87,53 @@ def make_table2(experiments: Experiments, request: Request) -> Report:
 
 def _verdict(systems: Mapping[str, Trained]) -> str:
     """Summarise the order of the systems; the paper has the Transformer first."""
-    in_order = sorted(systems, key=lambda name: -systems[name].bleu)
+    in_order = sorted((TRANSFORMER, *_previous(systems)), key=lambda name: -systems[name].bleu)
     ours, rank = systems[TRANSFORMER].bleu, in_order.index(TRANSFORMER) + 1
     other = in_order[1] if rank == 1 else in_order[0]
-    difference, margin = ours - systems[other].bleu, margin_of(systems)
+    lead = lead_over(other, systems, _bleus)
     n_updates = systems[TRANSFORMER].records[0].updates
-    is_sure = margin is not None and abs(difference) > margin
-    worse = other if difference > 0 else TRANSFORMER
+    worse = other if lead.difference > 0 else TRANSFORMER
     how_sure = (
-        f"more than the {margin:.1f} that seeds explain"
-        if margin is not None and is_sure
-        else "one seed each"
-        if margin is None
-        else f"within the {margin:.1f} that seeds explain"
+        "one seed each"
+        if lead.half_width == 0
+        else f"within the {lead.half_width:.1f} that seeds explain"
+        if lead.is_above_zero is None
+        else f"more than the {lead.half_width:.1f} that seeds explain"
     )
     place = f"The Transformer is number {rank} of {len(in_order)} (in the paper the first)"
     is_end = are_trained_to_the_end(systems[worse].records)
     end = "" if is_end else f" {worse} is not trained to the end, so this decides nothing."
     return (
         f"{place}: {ours:.1f} BLEU after {n_updates:,} updates, {other} {systems[other].bleu:.1f} (difference"
-        f" {difference:+.1f}, {how_sure}), on the same text and with about the same FLOPs per token.{end}"
+        f" {lead.difference:+.1f}, {how_sure}), on the same text and with about the same FLOPs per token.{end}"
     )
+
+
+def _previous(systems: Mapping[str, Trained]) -> list[str]:
+    """Name the systems that the Transformer is compared with: of its size, for the same languages."""
+    ours = SYSTEMS[TRANSFORMER]
+    return [
+        name
+        for name in systems
+        if name != TRANSFORMER and not SYSTEMS[name].is_big and SYSTEMS[name].direction == ours.direction
+    ]
+
+
+def _bleus(system: Trained) -> list[float]:
+    """Return the BLEU of each seed."""
+    return [record.bleu for record in system.records]
 
 
 def _claims(systems: Mapping[str, Trained]) -> tuple[Claim, ...]:
     """Return the caption of Table 2 and section 7's sentence on training time, tested on our systems."""
-    best = max((name for name in systems if name != TRANSFORMER), key=lambda name: systems[name].bleu)
-    difference, margin = systems[TRANSFORMER].bleu - systems[best].bleu, margin_of(systems)
-    is_so = None if margin is None or abs(difference) <= margin else difference > 0
-    worse = best if difference > 0 else TRANSFORMER
-    interval = "" if margin is None else f", 95 % interval ± {margin:.1f} over seeds"
-    ours = systems[TRANSFORMER].minutes
-    others = {name: each.minutes for name, each in systems.items() if "system" in SYSTEMS[name].changes}
+    best = max(_previous(systems), key=lambda name: systems[name].bleu)
+    lead = lead_over(best, systems, _bleus)
+    is_so = lead.is_above_zero if lead.half_width else None
+    worse = best if lead.difference > 0 else TRANSFORMER
+    interval = f", 95 % interval ± {lead.half_width:.1f} over seeds" if lead.half_width else ""
+    others = [name for name in systems if "system" in SYSTEMS[name].changes]
+    slower = {name: lead_over(name, systems, lambda each: each.minutes_by_seed) for name in others}
+    is_faster = [(-each).is_above_zero for each in slower.values()]
     return (
         Claim(
             "The Transformer achieves better BLEU scores than previous state-of-the-art models",
@@ -125,17 +141,18 @@ def _claims(systems: Mapping[str, Trained]) -> tuple[Claim, ...]:
             agreement(is_so, is_trained=are_trained_to_the_end(systems[worse].records)),
             f"At {size_of(systems[TRANSFORMER].records[0])} and about equal FLOPs per token it has"
             f" {systems[TRANSFORMER].bleu:.1f} BLEU, {best} {systems[best].bleu:.1f} (difference"
-            f" {difference:+.1f}{interval}). These baselines are modelled on its predecessors, at our size.",
+            f" {lead.difference:+.1f}{interval}). These baselines are modelled on its predecessors, at our size.",
         ),
         Claim(
             "the Transformer can be trained significantly faster than architectures based on recurrent or convolutional"
             " layers",
             "section 7",
-            agreement(all(ours < minutes for minutes in others.values())),
-            f"The same number of updates takes {ours:.1f} minutes, "
-            + ", ".join(f"{name} {minutes:.1f}" for name, minutes in others.items())
-            + f" (by the median of the times between validations; {systems[TRANSFORMER].records[0].machine}, one run at"
-            " a time or two).",
+            agreement(False if False in is_faster else None if None in is_faster else True),
+            f"The same number of updates takes {mean(systems[TRANSFORMER].minutes_by_seed):.1f} minutes, "
+            + ", ".join(f"{name} {mean(systems[name].minutes_by_seed):.1f}" for name in others)
+            + " (by the median of the times between validations; means over seeds, of which another one changes it by"
+            f" up to {max(each.half_width for each in slower.values()):.1f} minutes;"
+            f" {systems[TRANSFORMER].records[0].machine}, one run at a time or two).",
         ),
     )
 
@@ -183,6 +200,7 @@ def _details(experiments: Experiments, systems: Mapping[str, Trained]) -> str:
     training, data, search = (record.config[table] for table in ("training", "data", "search"))
     corpora = data["corpus"] if isinstance(data["corpus"], str) else ", ".join(data["corpus"])
     text, scores = record.test_text or record.dev_text, record.test_scores or record.dev_scores
+    runs = [each for system in systems.values() for each in system.records]
     has_own_settings = experiments.scale == "hours"
     rates = training if not has_own_settings else {**training, "lr_factor": 1}
     return "\n".join(
@@ -192,7 +210,7 @@ def _details(experiments: Experiments, systems: Mapping[str, Trained]) -> str:
             " each is chosen for about the Transformer's FLOPs; of 8 experts, each half as wide, two are active.",
             f"- Training: the same text ({about_text(experiments) if has_own_settings else corpora},"
             f" {data['direction']}), tokenizer, search and {record.updates:,} updates ({training['warmup_steps']:,} of"
-            f" warm-up{learning_rate_description(rates)}), {training['precision']}."
+            f" warm-up{learning_rate_description(rates)}), {precisions(runs)}."
             + (
                 " Each system has the best of the settings below."
                 if has_own_settings

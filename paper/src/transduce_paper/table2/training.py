@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from math import sqrt
@@ -10,7 +10,7 @@ from statistics import mean, median
 
 from transduce_paper.at_once import train_at_once
 from transduce_paper.experiments import Experiments
-from transduce_paper.intervals import half_width_of_mean
+from transduce_paper.intervals import Interval, half_width_of_mean, interval_of_difference
 from transduce_paper.run_records import Experiment, RunRecord
 from transduce_paper.table2.systems import (
     TRIED,
@@ -25,7 +25,8 @@ from transduce_paper.table2.text import write_text
 from transduce_paper.training_curves import ValidationPoint
 
 __all__ = [
-    "N_SEEDS_OF_THE_BEST", "TRANSFORMER", "Trained", "is_recorded", "margin_of", "train_systems", "tries_of",
+    "N_SEEDS_OF_THE_BEST", "TRANSFORMER", "Trained", "is_recorded", "lead_over", "margin_of", "train_systems",
+    "tries_of",
 ]  # fmt: skip
 
 TRANSFORMER = "Transformer"
@@ -34,11 +35,16 @@ N_SEEDS_OF_THE_BEST = 3  # of the Transformer, and of the other system that lead
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """The runs of one system: by seed, the validations of the first, and at scale hours those on fewer pairs."""
+    """The runs of one system and their validations, by seed, and at scale hours the runs on fewer pairs."""
 
     records: Sequence[RunRecord]
-    curve: Sequence[ValidationPoint]
+    curves: Sequence[Sequence[ValidationPoint]]
     on_fewer: Mapping[int, RunRecord]
+
+    @property
+    def curve(self) -> Sequence[ValidationPoint]:
+        """The validations of seed 1."""
+        return self.curves[0]
 
     @property
     def bleu(self) -> float:
@@ -46,17 +52,20 @@ class Trained:
         return mean(record.bleu for record in self.records)
 
     @property
+    def minutes_by_seed(self) -> list[float]:
+        """Minutes of all updates at the pace of the run."""
+        paces = map(_minutes_per_update, self.records, self.curves)
+        return [record.updates * pace for record, pace in zip(self.records, paces, strict=True)]
+
+    @property
     def minutes_per_update(self) -> float:
-        """Minutes of an update of seed 1, the median of the times between validations: a stall does not count."""
-        if not self.curve:
-            return self.records[0].minutes / self.records[0].updates
-        starts = [(0, 0.0), *((point.update, point.minutes) for point in self.curve)]
-        return median((after[1] - before[1]) / (after[0] - before[0]) for before, after in pairwise(starts))
+        """Minutes of an update of seed 1."""
+        return _minutes_per_update(self.records[0], self.curve)
 
     @property
     def minutes(self) -> float:
-        """Minutes of all updates at this pace."""
-        return self.records[0].updates * self.minutes_per_update
+        """Minutes of all updates of seed 1."""
+        return self.minutes_by_seed[0]
 
     @property
     def flops_by_rule(self) -> float:
@@ -82,7 +91,7 @@ def train_systems(experiments: Experiments, *, jobs: int) -> dict[str, Trained]:
     return {
         name: Trained(
             [experiments.run(each) for each in _seeds_of(experiments, name)],
-            experiments.curve(_main(experiments, name)),
+            [experiments.curve(each) for each in _seeds_of(experiments, name)],
             {n_pairs: experiments.run(_main(experiments, name, n_pairs=n_pairs)) for n_pairs in _amounts(experiments)},
         )
         for name in systems_at_scale(experiments.scale)
@@ -102,6 +111,25 @@ def tries_of(experiments: Experiments) -> dict[str, dict[Tried, RunRecord]]:
 def is_recorded(experiments: Experiments) -> bool:
     """Whether every run of the table has a record."""
     return all(experiments.record_path(run).exists() for turn in _turns(experiments) for run in turn)
+
+
+def _minutes_per_update(record: RunRecord, curve: Sequence[ValidationPoint]) -> float:
+    """Return the minutes of an update, the median of the times between validations: a stall does not count."""
+    if not curve:
+        return record.minutes / record.updates
+    starts = [(0, 0.0), *((point.update, point.minutes) for point in curve)]
+    return median((after[1] - before[1]) / (after[0] - before[0]) for before, after in pairwise(starts))
+
+
+def lead_over(other: str, systems: Mapping[str, Trained], values: Callable[[Trained], Sequence[float]]) -> Interval:
+    """Return how far the Transformer is above another system, with the 95 % interval of seeds.
+
+    The interval is of no width if every system has one seed only.
+    """
+    ours, theirs, *_ = groups = [list(values(systems[name])) for name in (TRANSFORMER, other, *systems)]
+    if all(len(group) == 1 for group in groups):
+        return Interval(ours[0] - theirs[0], 0.0)
+    return interval_of_difference(ours, theirs, groups[2:])
 
 
 def margin_of(systems: Mapping[str, Trained]) -> float | None:

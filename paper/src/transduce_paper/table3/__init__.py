@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence, Set
+from itertools import chain
 from pathlib import Path
 from statistics import mean
 
@@ -17,9 +18,9 @@ from transduce_paper.report import (
     picture,
 )  # fmt: skip
 from transduce_paper.request import Request
-from transduce_paper.run_records import Experiment, RunRecord, are_trained_to_the_end, machines
+from transduce_paper.run_records import Experiment, RunRecord, are_trained_to_the_end, machines, precisions
 from transduce_paper.sizes import size_description
-from transduce_paper.table3.claims import claims_on_rows, deciding_rows, holds
+from transduce_paper.table3.claims import claims_on_rows, deciding_rows, holds, rows_at_their_best
 from transduce_paper.table3.dropout import dropout_by_pairs, dropout_experiments, dropout_table
 from transduce_paper.table3.effects import (
     NEGLIGIBLE_BLEU,
@@ -43,6 +44,7 @@ from transduce_paper.table3.rows import (
     row_at_scale,
     row_experiments,
     row_records,
+    rows_of_several_lengths,
     runs_of_row,
 )  # fmt: skip
 from transduce_paper.table_plots import RowPoint, draw_perplexities
@@ -59,7 +61,8 @@ def make_table3(experiments: Experiments, request: Request) -> Report:
         return _report_of_rows(experiments, request)
     rows = row_records(experiments, experiments.pick(list(ROWS), test=["base", "C-N2"]), jobs=request.jobs)
     later, about_length = _length(experiments, rows)
-    deciding = deciding_rows(rows, later)
+    at_best = rows_at_their_best(rows, rows_of_several_lengths(experiments.scale))
+    deciding = deciding_rows(rows, at_best, later)
     return Report(
         "Table 3: variations on the Transformer",
         (
@@ -83,8 +86,10 @@ def make_table3(experiments: Experiments, request: Request) -> Report:
             about_vocabularies(),
         ),
         drawings={"table3": lambda path: _draw(rows, path)},
-        claims=() if experiments.scale == "test" else (*claims_on_rows(rows, deciding), claim_on_the_vocabulary()),
-        finding=_summary(rows, deciding),
+        claims=()
+        if experiments.scale == "test"
+        else (*claims_on_rows(rows, deciding, at_best), claim_on_the_vocabulary()),
+        finding=_summary(rows, deciding, at_best),
         name="table3",
     )
 
@@ -119,10 +124,11 @@ def _report_of_rows(experiments: Experiments, request: Request) -> Report:
     if _have_records(experiments, of_base):
         compared = {"base": [experiments.run(each) for each in of_base], **rows}
         later, about_length = _length(experiments, compared)
-        deciding = deciding_rows(compared, later)
+        at_best = rows_at_their_best(compared, rows_of_several_lengths(experiments.scale))
+        deciding = deciding_rows(compared, at_best, later)
         sections += [*about_length, _effects(compared, names), _details(experiments.scale, compared)]
-        claims = claims_on_rows(compared, deciding)
-        finding = _summary(compared, deciding) if len(compared) > 1 else ""
+        claims = claims_on_rows(compared, deciding, at_best)
+        finding = _summary(compared, deciding, at_best) if len(compared) > 1 else ""
     else:
         sections += [
             _effects(rows, names),
@@ -149,7 +155,7 @@ def _seeds(rows: Rows) -> str:
     return f"seed 1, {listed}" if listed else "seed 1"
 
 
-def _summary(rows: Rows, deciding: Set[str]) -> str:
+def _summary(rows: Rows, deciding: Set[str], at_best: Set[str]) -> str:
     """Count the rows whose effect is, and is not, that of the paper; only trained rows count."""
     others = [name for name in rows if name != "base"]
     of_perplexity = {name: effect_on_perplexity(name, rows) for name in others}
@@ -159,7 +165,7 @@ def _summary(rows: Rows, deciding: Set[str]) -> str:
     only_ours = f", {n_ours} where the paper has no effect" if n_ours else ""
     as_printed = {"as in the paper", "none in either"}
     by_both = sum({of_perplexity[name], effect_on_bleu(name, rows)} <= as_printed for name in others)
-    n_deciding = sum(name in deciding and holds(name, rows) for name in others)
+    n_deciding = sum(name in deciding and holds(name, rows, at_best) for name in others)
     return (
         f"{n_deciding} of {len(others)} comparisons with base are of models trained far enough to decide."
         f" As they are, {n_same} rows change the perplexity as in the paper by more than another seed does,"
@@ -249,7 +255,7 @@ def _draw(rows: Rows, path: Path) -> None:
 
 def _details(scale: Scale, rows: Rows) -> str:
     """Describe the runs: model, training, scores."""
-    first = rows["base"][0]
+    first, runs = rows["base"][0], list(chain(*rows.values()))
     model, training, data, search = (first.config[table] for table in ("model", "training", "data", "search"))
     corpora = data["corpus"] if isinstance(data["corpus"], str) else ", ".join(data["corpus"])
     return "\n".join(
@@ -259,8 +265,9 @@ def _details(scale: Scale, rows: Rows) -> str:
             f" {model['d_model']}, d_ff {model['d_ff']}, d_k {model['d_k']}, {first.parameters / 1e6:.2f} million"
             f" parameters, on {corpora} ({data['direction']}, vocabulary {model['tgt_vocab_size']:,}).",
             f"- Training: {first.updates:,} updates, {training['warmup_steps']:,} of them warm-up"
-            f"{learning_rate_description(training)}, {first.tgt_tokens:,} target tokens, {training['precision']},"
-            f" {first.minutes:.1f} minutes{_beside(first.runs_at_once - 1)}. No checkpoint is averaged (section 6.2).",
+            f"{learning_rate_description(training)}, {first.tgt_tokens:,} target tokens,"
+            f" {precisions(runs)}, {first.minutes:.1f} minutes{_beside(runs)}. No checkpoint is averaged (section"
+            " 6.2).",
             f"- PPL and BLEU are of {first.dev_text}, the paper's of newstest2013. PPL is per token, without label"
             " smoothing.",
             f"- BLEU: `{first.dev_scores['sacrebleu']['signature']}`. Tokenised BLEU with compounds split, like the"
@@ -271,8 +278,10 @@ def _details(scale: Scale, rows: Rows) -> str:
     )
 
 
-def _beside(n_others: int) -> str:
-    return f", beside {n_others} other runs, so minutes say little about speed" if n_others else ""
+def _beside(runs: Sequence[RunRecord]) -> str:
+    fewest, most = (end(run.runs_at_once - 1 for run in runs) for end in (min, max))
+    others = f"{'' if fewest == most else 'up to '}{most} other run{'' if most == 1 else 's'}"
+    return f", beside {others}, so minutes say little about speed" if most else ""
 
 
 def _effects(rows: Rows, names: Sequence[str]) -> Table:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from statistics import mean
 
 from transduce_paper.intervals import Interval, interval_of_difference
-from transduce_paper.run_records import RunRecord, are_trained_to_the_end
+from transduce_paper.run_records import RunRecord
 from transduce_paper.table3.rows import ROWS
 from transduce_paper.training_curves import ValidationPoint
 
@@ -68,16 +68,18 @@ def half_way(rows: Rows, curves: Curves) -> Rows:
 def twice_as_long(rows: Rows, curves: Curves) -> Rows:
     """Return the rows as after twice the updates, if these gained once more what the second half has gained.
 
-    What is trained to the end stays as it is. All seeds of a row gain the mean share of those with a curve, so that
-    they differ by no more than before. It is an estimate, not a bound.
+    So does what is trained to the end: its gain is that of another schedule. A run that overfits gains nothing. All
+    seeds of a row gain the mean share of those with a curve, so that they differ by no more than before. It is an
+    estimate, not a bound.
     """
 
     def longer(name: str, runs: Sequence[RunRecord]) -> list[RunRecord]:
-        with_curves = [(run, curve) for run, curve in zip(runs, curves[name], strict=True) if curve is not None]
-        if are_trained_to_the_end(runs) or not with_curves:
-            return list(runs)
-        share = mean(min(1.0, run.dev_perplexity / _half_way(curve)) for run, curve in with_curves)
-        return [replace(run, dev_perplexity=run.dev_perplexity * share) for run in runs]
+        shares = [
+            1.0 if run.overfits else min(1.0, run.dev_perplexity / _half_way(curve))
+            for run, curve in zip(runs, curves[name], strict=True)
+            if curve is not None
+        ]
+        return [replace(run, dev_perplexity=run.dev_perplexity * mean(shares)) if shares else run for run in runs]
 
     return {name: longer(name, runs) for name, runs in rows.items()}
 

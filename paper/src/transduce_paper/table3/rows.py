@@ -20,7 +20,7 @@ from transduce_paper.run_records import CONVERGED, Experiment, RunRecord, are_tr
 
 __all__ = [
     "ROWS", "about_training", "learning_rate_description", "require_rows", "row_at_scale", "row_experiment",
-    "row_experiments", "row_records", "runs_of_row", "shorter_experiments",
+    "row_experiments", "row_records", "rows_of_several_lengths", "runs_of_row", "shorter_experiments",
 ]  # fmt: skip
 
 ROWS = PRINTED.table3
@@ -38,7 +38,9 @@ N_SEEDS: Mapping[Scale, Mapping[str, int]] = {
 }
 # A model that overfits has its best checkpoint while the rate is high. With fewer updates the rate is zero by then; of
 # the runs of a seed the best counts.
-SHORTER: Mapping[Scale, Mapping[str, Sequence[int]]] = {"hours": {"D-drop0": (3_000, 6_000)}}
+SHORTER: Mapping[Scale, Mapping[str, Sequence[int]]] = {
+    "hours": {"D-drop0": (3_000, 6_000), "D-smooth0": (12_000,)},
+}
 N_FIRST_SEEDS = 3  # of several runs at once, those of other seeds of base come last
 UPDATES_AT_CPU_SCALE, UPDATES_AT_GPU_SCALE = 1_500, 1_500
 # The perplexity of base falls to 4.74, by 0.3 % over the last tenth; with 8,000 updates to 5.31, by 1.5 %.
@@ -91,6 +93,11 @@ def row_experiments(experiments: Experiments, name: str) -> list[Experiment]:
 def runs_of_row(experiments: Experiments, name: str) -> list[Experiment]:
     """Return all runs of a row: of each seed, and of other lengths."""
     return [*row_experiments(experiments, name), *shorter_experiments(experiments, name)]
+
+
+def rows_of_several_lengths(scale: Scale) -> set[str]:
+    """Return the rows of which shorter runs are made as well."""
+    return set(SHORTER.get(scale, {}))
 
 
 def shorter_experiments(experiments: Experiments, name: str) -> list[Experiment]:

@@ -127,9 +127,16 @@ def _about(records: Mapping[Variant, Sequence[RunRecord]], raw: Raw, *, is_first
     differences = ABOUT_DIFFERENCES.format(
         freedom=len(all_records) - len(records),
         converged=100 * CONVERGED,
-        trained=", ".join(VARIANTS[each] for each in records if are_trained_to_the_end(records[each])) or "none",
+        trained=_trained(records),
     )
     return f"{about}\n\n{differences}"
+
+
+def _trained(records: Mapping[Variant, Sequence[RunRecord]]) -> str:
+    """Name the variants that are trained to the end."""
+    if all(run.last_fall is None for of_variant in records.values() for run in of_variant):
+        return "not known, as they were validated too rarely"
+    return ", ".join(VARIANTS[each] for each in records if are_trained_to_the_end(records[each])) or "none"
 
 
 def raw_sentences(raw: Raw, data_folder: Path | None) -> Iterator[str]:
