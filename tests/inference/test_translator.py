@@ -18,6 +18,7 @@ from transduce.files import write_manifest
 from transduce.inference import Translator
 from transduce.inference.engines import make_engine
 from transduce.inference.text_search import TextSearch
+from transduce.memories import Memory, write_memory
 from transduce.model import Ensemble, Transformer
 from transduce.text import EOS_ID, Tokenizers, train_bpe
 
@@ -40,6 +41,21 @@ def random_translator() -> Translator:
     )  # fmt: skip
     search = SearchConfig(max_extra_tokens=8, n_best=4)
     return Translator(Transformer(config).double().eval(), Tokenizers(tokenizer, tokenizer), search, direction="en-de")
+
+
+@pytest.mark.parametrize(
+    ("direction", "fits"), [("en-pt", True), ("en-pt-BR", True), ("en-pt-PT", True), ("en-US-pt", True), ("en-de", False)]
+)
+def test_a_memory_serves_its_languages_of_any_region(
+    random_translator: Translator, direction: str, fits: bool, tmp_path: Path
+) -> None:
+    model = Translator(random_translator.engine, random_translator.tokenizers, SearchConfig(), direction=direction)
+    write_memory(tmp_path / "a.tm", [[("A cat", "Um gato")]], src_language="en", tgt_language="pt-BR")
+    if fits:
+        assert model.with_memory(Memory(tmp_path / "a.tm")).translate(["A cat"]) == ["Um gato"]
+    else:
+        with pytest.raises(ConfigError, match=f"for en-pt-BR, the model translates {direction}"):
+            model.with_memory(Memory(tmp_path / "a.tm"))
 
 
 @pytest.mark.parametrize("beam_size", [1, 4])

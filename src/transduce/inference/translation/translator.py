@@ -16,7 +16,7 @@ from itertools import chain, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypedDict, Unpack, overload
 
-from transduce.config import SearchConfig, TextFormat
+from transduce.config import SearchConfig, TextFormat, base_language
 from transduce.config.decoding import DecodingOptions, greedy_unless_sampled
 from transduce.config.search import SearchKeywords
 from transduce.errors import ConfigError, quoted
@@ -304,10 +304,11 @@ class Translator(SegmentTranslator):
 
         Raises ConfigError for a memory of other languages.
         """
-        if [each.partition("-")[0] for each in memory.languages] != [self.src_language, self.tgt_language]:
+        languages = self.src_language, self.tgt_language
+        if [*map(base_language, memory.languages)] != [*map(base_language, languages)]:
             raise ConfigError(
                 f"{memory.path} is a memory for {'-'.join(memory.languages)}, the model translates "
-                f"{self.src_language}-{self.tgt_language}; name another"
+                f"{'-'.join(languages)}; name another"
             )
         other = copy.copy(self)
         other.memory = memory
