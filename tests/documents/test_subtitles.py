@@ -100,3 +100,8 @@ def test_what_stands_around_the_words_of_vtt_stays() -> None:
     written = document.written(["Fisch &amp; <c.x>Fritten</c>", "Ja, <00:02.500>Herr"], tgt_language="de")
     expected = data.replace(b"Language: en", b"Language: de").replace(b"Fish", b"Fisch").replace(b"chips", b"Fritten")
     assert written == expected.replace(b"Yes <00:02.500>sir", b"Ja, <00:02.500>Herr")
+
+
+def test_quotation_marks_of_vtt_are_no_entities() -> None:
+    [segment] = read_document(b"WEBVTT\n\n00:01.000 --> 00:02.000\nFish &amp; chips\n", "a.vtt").segments
+    assert segment.unit.put_back("C'est \"l'été\" & <x>") == "C'est \"l'été\" &amp; &lt;x&gt;"

@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from html import escape as html_escape
 
 from transduce.documents.cue_layout import MAX_COLUMNS, atoms_of, columns, divided, laid_out, tokens_of
 from transduce.documents.document import Document, Format, Reading, Segment
@@ -19,7 +18,7 @@ from transduce.patterns import compiled_on_use
 from transduce.text import needs_translation
 from transduce.text.characters import SPACELESS
 from transduce.text.markup import Unit, html_rules, text_tokens, unit_of
-from transduce.text.markup_reading import Token, decoder, matching_ends
+from transduce.text.markup_reading import Token, decoder, escaped, matching_ends
 from transduce.text.punctuation import SENTENCE_ENDS
 
 __all__ = ["FORMATS"]
@@ -85,7 +84,7 @@ class Subtitles:
         pieces = [piece for piece in _pieces(text, is_vtt=is_vtt) if needs_translation(piece.text)]
         self._groups = list(_groups(pieces))
         decode = decoder(html_rules()) if is_vtt else str
-        escape = html_escape if is_vtt else str
+        escape = escaped if is_vtt else str
 
         def unit(group: Sequence[_Piece]) -> Unit:
             tokens = list[Token]()
