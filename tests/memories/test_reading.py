@@ -41,6 +41,13 @@ def test_a_built_memory_is_opened_under_any_name(tmp_path: Path) -> None:
     assert opened(path).path == path
 
 
+def test_what_is_to_stay_as_it_is_stays(tmp_path: Path) -> None:
+    (tmp_path / "a.tmx").write_text(TMX.replace("Ein Hund.", "A dog."), encoding="utf-8")
+    found = opened(tmp_path / "a.tmx").match("A dog.")
+    assert found is not None
+    assert found.target == "A dog."
+
+
 def test_files_that_are_none(tmp_path: Path) -> None:
     (tmp_path / "a.tmx").write_text(TMX.replace('"de"', '"fr"'), encoding="utf-8")
     with pytest.raises(DataError, match="de"):

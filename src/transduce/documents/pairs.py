@@ -57,6 +57,7 @@ class Pairs:
     files: Sequence[Path]
     src: str
     tgt: str
+    are_all_kept: bool = False  # also equal ones, and the spaces in them
     left_out: Counter[str] = field(default_factory=Counter)  # by reason
     n_kept: int = 0
 
@@ -83,6 +84,8 @@ class Pairs:
             return _NO_TRANSLATION
         if not needs_translation(src):
             return _NO_WORDS
+        if self.are_all_kept:
+            return pair
         if src == tgt and base_language(self.src) != base_language(self.tgt):
             return _SAME
         if (key := hash((src, tgt))) in seen:
@@ -99,8 +102,17 @@ class Pairs:
         ]
 
 
-def pairs_of(paths: Path | Sequence[Path], src: str, tgt: str, *, kinds: Sequence[str] = tuple(PAIR_ENDINGS)) -> Pairs:
+def pairs_of(
+    paths: Path | Sequence[Path],
+    src: str,
+    tgt: str,
+    *,
+    kinds: Sequence[str] = tuple(PAIR_ENDINGS),
+    are_all_kept: bool = False,
+) -> Pairs:
     """Return the pairs of files, and of those in folders that have such names. ``kinds``: keys of ``PAIR_ENDINGS``.
+
+    ``are_all_kept``: also pairs that were seen before or are equal on both sides, with all their spaces.
 
     Iterating raises DataError, with the name of the file, for one that cannot be read.
     """
@@ -114,7 +126,7 @@ def pairs_of(paths: Path | Sequence[Path], src: str, tgt: str, *, kinds: Sequenc
     for file in files:
         if _ending(file) not in endings:
             raise DataError(f"{file} should end in {', '.join(endings)}")
-    return Pairs(files, src, tgt)
+    return Pairs(files, src, tgt, are_all_kept)
 
 
 def languages_in(files: Sequence[Path]) -> list[str]:

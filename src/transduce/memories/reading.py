@@ -63,7 +63,7 @@ def pairs_of_file(path: Path, src: str, tgt: str) -> Iterable[tuple[str, str]]:
         return memory.pairs()
     if {".tsv", ".txt"} & set(path.suffixes):
         return _pairs_of_lines(path)
-    return ((pair.src, pair.tgt) for pair in pairs_of(path, src, tgt))
+    return ((pair.src, pair.tgt) for pair in pairs_of(path, src, tgt, are_all_kept=True))
 
 
 def _pairs_of_lines(path: Path) -> Iterator[tuple[str, str]]:
