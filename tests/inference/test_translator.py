@@ -44,7 +44,8 @@ def random_translator() -> Translator:
 
 
 @pytest.mark.parametrize(
-    ("direction", "fits"), [("en-pt", True), ("en-pt-BR", True), ("en-pt-PT", True), ("en-US-pt", True), ("en-de", False)]
+    ("direction", "fits"),
+    [("en-pt", True), ("en-pt-BR", True), ("en-pt-PT", True), ("en-US-pt", True), ("en-de", False)],
 )
 def test_a_memory_serves_its_languages_of_any_region(
     random_translator: Translator, direction: str, fits: bool, tmp_path: Path

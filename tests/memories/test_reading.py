@@ -48,6 +48,18 @@ def test_what_is_to_stay_as_it_is_stays(tmp_path: Path) -> None:
     assert found.target == "A dog."
 
 
+def test_spaces_that_do_not_break_and_invisible_characters_stay(tmp_path: Path) -> None:
+    target = "Page\u00a03\u202f: «\u00a0so\u00adlo\u00a0»\u200f"
+    text = TMX.replace("A dog.", "A\u00a0dog,  3 of it").replace("Ein Hund.", target.replace("3", "\n 3"))
+    (tmp_path / "a.tmx").write_text(text, encoding="utf-8")
+    memory = opened(tmp_path / "a.tmx")
+    found = memory.match("A dog, 7 of it")
+    assert found is not None
+    assert found.target == target.replace("\u00a03", "\u00a0 7")
+    [(source, _)] = memory.pairs()
+    assert source == "A\u00a0dog, 3 of it"
+
+
 def test_files_that_are_none(tmp_path: Path) -> None:
     (tmp_path / "a.tmx").write_text(TMX.replace('"de"', '"fr"'), encoding="utf-8")
     with pytest.raises(DataError, match="de"):

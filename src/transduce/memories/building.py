@@ -13,12 +13,15 @@ from pathlib import Path
 from transduce.files.writing import replacement
 from transduce.memories.abstraction import abstract
 from transduce.memories.schema import NOTHING, SCHEMA, hash_of, packed, word_hashes
+from transduce.patterns import compiled_on_use
 from transduce.text import normalise
+from transduce.text.normalise import composed, without_surrogates
 
 __all__ = ["write_memory"]
 
 Pair = tuple[str, str]
 _Row = tuple[str, str, int, int]  # source, target, the hashes of the sources before and after
+_SPACE, _CONTROLS = compiled_on_use("[^\\S\u00a0\u2007\u202f\u3000]+"), compiled_on_use("[\0-\x08\x0e-\x1b\x7f\ufeff]")
 
 
 def write_memory(path: Path, texts: Iterable[Iterable[Pair]], *, src_language: str, tgt_language: str) -> int:
@@ -41,17 +44,23 @@ def write_memory(path: Path, texts: Iterable[Iterable[Pair]], *, src_language: s
 
 
 def _in_context(pairs: Iterable[Pair]) -> Iterator[_Row]:
-    """Yield each pair of a text, normalised, with the hashes of the sources before and after."""
+    """Yield each pair of a text, on one line each, with the hashes of the sources before and after."""
     before: int = NOTHING
     waiting: Pair | None = None
     for source, target in chain(pairs, [("", "")]):
-        source, target = normalise(source), normalise(target)
-        hashed = hash_of(source) if source else NOTHING
+        source, target = _on_one_line(source), _on_one_line(target)
+        key = normalise(source)
+        hashed = hash_of(key) if key else NOTHING
         if waiting is not None:
             yield *waiting, before, hashed
-            before = hash_of(waiting[0])
-        has_words = any(map(str.isalpha, source)) and target != ""
+            before = hash_of(normalise(waiting[0]))
+        has_words = any(map(str.isalpha, key)) and normalise(target) != ""
         waiting = (source, target) if has_words else None
+
+
+def _on_one_line(text: str) -> str:
+    """Return a text in NFC whose spaces are single, except those that do not break lines, and without controls."""
+    return _SPACE.sub(" ", _CONTROLS.sub("", composed(without_surrogates(text)))).strip()
 
 
 def _write_pairs(database: sqlite3.Connection, rows: Iterable[_Row], languages: tuple[str, str]) -> int:

@@ -101,7 +101,7 @@ class Memory:
                 if adapted_to is None:
                     continue
                 n_alike = sum(a == b for a, b in zip(context, neighbours, strict=True) if b != NOTHING)
-                of_rank = best.setdefault((n_alike, source == wanted.text), {})
+                of_rank = best.setdefault((n_alike, normalise(source) == wanted.text), {})
                 of_rank[adapted_to] = (of_rank.get(adapted_to, (0, ""))[0] + n, source)
             if not best:
                 return None
