@@ -7,7 +7,7 @@ import pytest
 from random_models import stored_model
 from small_packages import docx, epub, odf, pptx, xlsx
 from transduce.config import GreedySearchConfig, TransformerConfig
-from transduce.documents import read_document
+from transduce.documents import Reading, read_document
 from transduce.errors import DataError
 from transduce.inference import DocumentTranslation, Translator
 from transduce.inference.translation.document_files import translate_document
@@ -217,6 +217,16 @@ def test_a_memory_has_texts_with_their_placeholders(name: str, is_protected: boo
     ]
     if name.startswith("placeholders"):
         assert None not in found
+
+
+@pytest.mark.parametrize("is_protected", [False, True], ids=["", "protected"])
+def test_a_memory_knows_menus_without_their_accelerators(is_protected: bool) -> None:
+    data = b'msgid ""\nmsgstr ""\n\nmsgid "_File %s"\nmsgstr ""\n'
+    document = read_document(data, "a.po", Reading(is_protected))
+    [found] = known(Echo(), [(each.unit, "") for each in document.segments])  # type: ignore[arg-type]
+    assert found is not None
+    assert found.source == "File %s"
+    assert b'msgstr "_File %s"' in document.written([found.text])
 
 
 @pytest.mark.parametrize("name", SAMPLES)

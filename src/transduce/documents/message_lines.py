@@ -83,7 +83,7 @@ def _unit_or_text(pieces: Sequence[str], message: str, kinds: Sequence[str], is_
     families = list(dict.fromkeys(KINDS[kind] for kind in kinds if kind in KINDS))
     text = " ".join([*(line.rstrip(" ") for line in pieces[:-1:2]), pieces[-1]])
     for sign in signs:
-        text = without_accelerators(text, sign)
+        raw, text = without_accelerators(raw, sign), without_accelerators(text, sign)
     tokens = list(protected_tokens(text, families)) if is_protected else [Token("text", text)]
     if is_protected and len(families) == 1:
         numbered = numbered_placeholders(message, families[0])
