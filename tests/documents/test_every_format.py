@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from random_models import stored_model
@@ -12,7 +14,7 @@ from transduce.errors import DataError
 from transduce.inference import DocumentTranslation, Translator
 from transduce.inference.translation.document_files import translate_document
 from transduce.inference.translation.remembered import known
-from transduce.memories import Match
+from transduce.memories import Match, Memory, write_memory
 from transduce.terms import Terms
 from transduce.text import Tokenizers, byte_tokenizer
 from transduce.text.markup import Unit
@@ -236,6 +238,18 @@ def test_every_text_is_translated(name: str) -> None:
     report = work.finished([(rendered(unit, unit.text.upper()), ()) for unit in work.units]).report
     assert (report.remarks, report.translated + sum(report.kept.values())) == ([], report.segments)
     assert report.kept.keys() <= {"no-words", "equal", "not-wanted"}
+
+
+def test_a_review_shows_the_pair_that_the_document_has(translator: Translator, tmp_path: Path) -> None:
+    texts = ["Close", "Open", "Hello {name}!", "Open"]
+    pairs = [("Close", "Zu"), ("Open", "Auf"), ("Hello {name}!", "{name}!"), ("Open", "Offen"), ("Print", "Druck")]
+    write_memory(tmp_path / "a.tm", [pairs, [("Open", "Offen")]], src_language="en", tgt_language="de")
+    data = "".join(f'msgctxt "{n}"\nmsgid "{text}"\nmsgstr ""\n\n' for n, text in enumerate(["Shut", *texts])).encode()
+    model = translator.with_memory(Memory(tmp_path / "a.tm"))
+    document = translate_document(model, data, "a.po", review_terms=Terms())
+    reviewed = document.reviewed[1:]
+    assert [(each.key or "".join(map(str, each.source)), *each.target) for each in reviewed] == pairs[:4]
+    assert all(f'msgstr "{target}"'.encode() in document.data for _, target in pairs[:4])
 
 
 def test_an_unknown_format_is_named() -> None:

@@ -17,6 +17,7 @@ from transduce.text.pieces import Tag
 pytestmark = pytest.mark.merge
 
 OPEN, CLOSE, BREAK = Tag("open", 1, "<b>"), Tag("close", 1, "</b>"), Tag("single", 2, "<br/>")
+NAME = Tag("single", 1, "{name}")
 TEXTS = [
     ReviewedText(
         "line 1", ("A ", OPEN, "small", CLOSE, " dog.", BREAK), ("Ein ", OPEN, "kleiner", CLOSE, " Hund.", BREAK),
@@ -27,6 +28,7 @@ TEXTS = [
         similar=(SimilarPair("x", "y", 1.0),),
     ),
     ReviewedText("line 3", ("مرحبا",), ("The last.",), terms=(KeptTerm("كلب", "dog", False),)),
+    ReviewedText("line 4", ("Hi", NAME, "!"), ("Ja ", NAME, "!"), key="Hi {name}!"),
 ]  # fmt: skip
 
 
@@ -71,7 +73,10 @@ def test_an_edit_is_saved_as_tmx(browser: Any, page: str, transduce: Callable[..
     assert target(browser, 0) == edited
     browser.press("ArrowDown")
     browser.call("Input.dispatchKeyEvent", type="keyDown", key="d", text="d")
-    assert browser.evaluate("document.getElementById('count').textContent") == "3 of 3 texts, 1 done"
+    assert browser.evaluate("document.getElementById('count').textContent") == "4 of 4 texts, 1 done"
+    for key in ("ArrowDown", "ArrowDown"):
+        browser.press(key)
+    browser.call("Input.dispatchKeyEvent", type="keyDown", key="d", text="d")
     browser.open(page)  # they are still there
     assert target(browser, 0) == edited
     folder = tmp_path / "downloads"
@@ -80,13 +85,14 @@ def test_an_edit_is_saved_as_tmx(browser: Any, page: str, transduce: Callable[..
     assert '<seg>A <bpt i="1" x="1">&lt;b&gt;</bpt>small<ept i="1">&lt;/b&gt;</ept> dog.<ph x="2">' in memory
     with next(folder.glob("*.tmx")).open("rb") as stream:
         assert list(read_tmx(stream, "en", "de")) == [
-            ("A small dog.", "Ein kleiner Hund. Ja & <nein>.", ""),
-            (TEXTS[1].source[0], TEXTS[1].target[0], ""),
+            ("A small dog.", "Ein kleiner Hund. Ja & <nein>.", "", "", TEXTS[1].source[0]),
+            (TEXTS[1].source[0], TEXTS[1].target[0], "", "A small dog.", "مرحبا"),
+            ("Hi {name}!", "Ja {name}!", "", "مرحبا", ""),
         ]
     [tmx] = folder.glob("*.tmx")
     built = transduce("memory", "build", tmx, "--src", "en", "--tgt", "de", "--out", tmp_path / "new.tm")
     assert built.code == 0
-    assert len(Memory(tmp_path / "new.tm")) == 2
+    assert len(Memory(tmp_path / "new.tm")) == 3
 
 
 def test_tags_stay_and_can_be_moved(browser: Any, page: str) -> None:
@@ -116,7 +122,7 @@ def test_filters_and_notes(browser: Any, page: str) -> None:
             "select.dispatchEvent(new Event('input', { bubbles: true })) })()"
         )
         shown[name] = n_shown(browser)
-    assert shown == {"all": 3, "warnings": 2, "unsure": 1, "memory": 1, "open": 3, "edited": 0}
+    assert shown == {"all": 4, "warnings": 2, "unsure": 1, "memory": 1, "open": 4, "edited": 0}
     assert browser.evaluate("document.querySelector('mark.unsure').textContent") == "kleiner"
     assert browser.evaluate("document.images.length") == 0
     notes = browser.evaluate("[...document.querySelectorAll('.notes li')].map((each) => each.textContent)")

@@ -84,5 +84,14 @@ def test_a_memory_grows_by_corrections(tmp_path: Path) -> None:
     memory = Memory(path)
     found = [memory.match(text) for text in ("A dog.", "A cat.")]
     assert [each and each.target for each in found] == ["Ein Hund.", "Eine Katze."]
+    between = '<tu><prop type="prev">A cat.</prop><prop type="next">A cow.</prop>'
+    edits.write_text(TMX.replace("<tu>", between).replace("Ein Hund.", "Hündin."), encoding="utf-8")
+    document = [("A cat.", "Eine Katze."), ("A dog.", "Der Hund."), ("A cow.", "Eine Kuh.")]
+    files = [pairs_of_file(path, "en", "de"), document, document, pairs_of_file(edits, "en", "de")]
+    assert write_memory(path, files, src_language="en", tgt_language="de") == 6
+    write_memory(path, [pairs_of_file(path, "en", "de")], src_language="en", tgt_language="de")
+    memory = Memory(path)
+    found = [memory.match("A dog.", *near) for near in (("A cat.", "A cow."), ("A cow.", "A cat."))]
+    assert [each and each.target for each in found] == ["Hündin.", "Der Hund."]
     with pytest.raises(DataError, match="from en to de, not en to fr"):
         pairs_of_file(path, "en", "fr")

@@ -48,6 +48,8 @@ class Pair:
     src: str
     tgt: str
     context: str = ""  # what tells equal texts apart
+    before: str = ""  # the sources beside it, where the file says so; else those of the pairs beside it
+    after: str = ""
 
 
 @dataclass(slots=True)

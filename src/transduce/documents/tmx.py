@@ -21,10 +21,13 @@ N_LOOKED_AT = 1000  # units, for their languages
 _CODES = frozenset(("bpt", "ept", "ph", "it", "ut"))  # what is in them is no text
 _NO_XML = compiled_on_use("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 CONTEXT = "x-context"  # the type of the property with the context of a unit
+_KEPT = (CONTEXT, "prev", "next")  # the latter as OmegaT has them: the sources before and after
 
 
-def read_tmx(stream: IO[bytes], src: str, tgt: str) -> Iterator[tuple[str, str, str] | None]:
-    """Yield source, target and context of each unit; None for one without both languages.
+def read_tmx(stream: IO[bytes], src: str, tgt: str) -> Iterator[tuple[str, str, str, str, str] | None]:
+    """Yield source, target, context, and the sources before and after of each unit; None without both languages.
+
+    What a unit does not say is "".
 
     A language is matched exactly, else without its region. Raises DataError for what is no TMX.
     """
@@ -58,7 +61,7 @@ def _units(reader: _Reader, stream: IO[bytes]) -> Iterator[_Unit]:
 @dataclass(slots=True)
 class _Unit:
     texts: list[tuple[str, str]] = field(default_factory=list)  # language, text
-    context: str = ""
+    properties: dict[str, str] = field(default_factory=dict)
 
 
 class _Reader:
@@ -77,7 +80,7 @@ class _Reader:
         self._language = ""
         self._pieces: list[str] | None = None  # of the open text
         self._n_codes = 0  # open ones
-        self._has_root = self._is_context = False
+        self._has_root, self._property = False, ""  # the open one
 
     def taken(self) -> list[_Unit]:
         """Return the units that were read since the last time."""
@@ -100,8 +103,8 @@ class _Reader:
             self._language = attributes.get("xml:lang") or attributes.get("lang", "")
         elif kind == "seg":
             self._pieces, self._n_codes = [], 0
-        elif kind == "prop" and attributes.get("type") == CONTEXT:
-            self._pieces, self._n_codes, self._is_context = [], 0, True
+        elif kind == "prop" and attributes.get("type") in _KEPT:
+            self._pieces, self._n_codes, self._property = [], 0, attributes["type"]
         elif kind in _CODES:
             self._n_codes += 1
 
@@ -114,17 +117,21 @@ class _Reader:
         elif kind == "seg" and self._pieces is not None:
             self._unit.texts.append((self._language, "".join(self._pieces)))
             self._pieces = None
-        elif kind == "prop" and self._is_context and self._pieces is not None:
-            self._unit.context, self._pieces, self._is_context = "".join(self._pieces), None, False
+        elif kind == "prop" and self._property and self._pieces is not None:
+            self._unit.properties[self._property] = "".join(self._pieces)
+            self._pieces, self._property = None, ""
 
     def _characters(self, text: str) -> None:
         if self._pieces is not None and not self._n_codes:
             self._pieces.append(text)
 
 
-def _chosen(unit: _Unit, src: str, tgt: str) -> tuple[str, str, str] | None:
-    found = [_in_language(unit, language) for language in (src, tgt)]
-    return None if found[0] is None or found[1] is None else (found[0], found[1], unit.context)
+def _chosen(unit: _Unit, src: str, tgt: str) -> tuple[str, str, str, str, str] | None:
+    source, target = (_in_language(unit, language) for language in (src, tgt))
+    if source is None or target is None:
+        return None
+    context, before, after = (unit.properties.get(each, "") for each in _KEPT)
+    return source, target, context, before, after
 
 
 def _in_language(unit: _Unit, language: str) -> str | None:

@@ -12,22 +12,21 @@ from pathlib import Path
 
 from transduce.files.writing import replacement
 from transduce.memories.abstraction import abstract
-from transduce.memories.schema import NOTHING, SCHEMA, hash_of, packed, word_hashes
+from transduce.memories.schema import NOTHING, SCHEMA, Pair, Row, hash_of, neighbour_of, packed, word_hashes
 from transduce.patterns import compiled_on_use
 from transduce.text import normalise
 from transduce.text.normalise import composed, without_surrogates
 
 __all__ = ["write_memory"]
 
-Pair = tuple[str, str]
-_Row = tuple[str, str, int, int]  # source, target, the hashes of the sources before and after
 _SPACE, _CONTROLS = compiled_on_use("[^\\S\u00a0\u2007\u202f\u3000]+"), compiled_on_use("[\0-\x08\x0e-\x1b\x7f\ufeff]")
 
 
-def write_memory(path: Path, texts: Iterable[Iterable[Pair]], *, src_language: str, tgt_language: str) -> int:
+def write_memory(path: Path, texts: Iterable[Iterable[Pair | Row]], *, src_language: str, tgt_language: str) -> int:
     """Write a memory of pairs, in the order of the texts that they are from; return their number, equal ones once.
 
-    The neighbours of a pair are its context. Pairs without a word in the source or the target are left out.
+    The neighbours of a pair, which a row has itself, are its context: of translations of a source between the same
+    neighbours, the last is kept. Pairs without a word in the source or the target are left out.
     """
     languages = (src_language, tgt_language)
     with replacement(path) as stream, closing(sqlite3.connect(stream.name, isolation_level=None)) as database:
@@ -43,19 +42,18 @@ def write_memory(path: Path, texts: Iterable[Iterable[Pair]], *, src_language: s
     return n_pairs
 
 
-def _in_context(pairs: Iterable[Pair]) -> Iterator[_Row]:
+def _in_context(pairs: Iterable[Pair | Row]) -> Iterator[Row]:
     """Yield each pair of a text, on one line each, with the hashes of the sources before and after."""
     before: int = NOTHING
-    waiting: Pair | None = None
-    for source, target in chain(pairs, [("", "")]):
+    waiting: tuple[str, str, list[int]] | None = None
+    for source, target, *own in chain(pairs, [("", "")]):
         source, target = _on_one_line(source), _on_one_line(target)
-        key = normalise(source)
-        hashed = hash_of(key) if key else NOTHING
         if waiting is not None:
-            yield *waiting, before, hashed
-            before = hash_of(normalise(waiting[0]))
-        has_words = any(map(str.isalpha, key)) and normalise(target) != ""
-        waiting = (source, target) if has_words else None
+            near = waiting[2] or (before, neighbour_of(source))
+            yield *waiting[:2], *near
+            before = neighbour_of(waiting[0])
+        has_words = any(map(str.isalpha, normalise(source))) and normalise(target) != ""
+        waiting = (source, target, own) if has_words else None
 
 
 def _on_one_line(text: str) -> str:
@@ -63,13 +61,18 @@ def _on_one_line(text: str) -> str:
     return _SPACE.sub(" ", _CONTROLS.sub("", composed(without_surrogates(text)))).strip()
 
 
-def _write_pairs(database: sqlite3.Connection, rows: Iterable[_Row], languages: tuple[str, str]) -> int:
+def _write_pairs(database: sqlite3.Connection, rows: Iterable[Row], languages: tuple[str, str]) -> int:
     """Write pairs, and which words they have."""
     numbers, counts = dict[int, int](), Counter[int]()
+    latest, replaced = dict[int, int](), set[int]()  # by source and neighbours
     ids_of: dict[int, array[int]] = defaultdict(lambda: array("I"))
     for row in rows:
         number = numbers.setdefault(hash(row), len(numbers) + 1)
         counts[number] += 1
+        place = hash((normalise(row[0]), *row[2:]))
+        replaced.add(latest.get(place, number))
+        replaced.discard(number)
+        latest[place] = number
         if counts[number] > 1:
             continue
         key = abstract(row[0], languages).key
@@ -82,4 +85,5 @@ def _write_pairs(database: sqlite3.Connection, rows: Iterable[_Row], languages: 
         )
     database.executemany("UPDATE pairs SET n = ? WHERE id = ?", ((n, each) for each, n in counts.items() if n > 1))
     database.executemany("INSERT INTO words VALUES (?, ?)", ((word, packed(ids_of[word])) for word in sorted(ids_of)))
-    return len(numbers)
+    database.executemany("DELETE FROM pairs WHERE id = ?", ((each,) for each in replaced))
+    return len(numbers) - len(replaced)

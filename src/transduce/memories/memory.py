@@ -6,13 +6,14 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain, repeat
 from pathlib import Path
 from threading import Lock
 
 from transduce.errors import DataError, MissingFileError
 from transduce.imports import numpy as np
 from transduce.memories.abstraction import Abstraction, abstract, adapted
-from transduce.memories.schema import APPLICATION_ID, FORMAT, NOTHING, hash_of, unpacked, word_hashes
+from transduce.memories.schema import APPLICATION_ID, FORMAT, NOTHING, Row, hash_of, neighbour_of, unpacked, word_hashes
 from transduce.memories.similarity import similarity
 from transduce.text import normalise
 
@@ -82,26 +83,32 @@ class Memory:
         with self._reading():
             return iter(self._database.execute("SELECT source, target FROM pairs ORDER BY id").fetchall())
 
+    def rows(self) -> Iterator[Row]:
+        """Yield all pairs with the hashes of their neighbours, as often as they were read."""
+        with self._reading():
+            rows = self._database.execute("SELECT n, source, target, before, after FROM pairs ORDER BY id").fetchall()
+        return chain.from_iterable(repeat(tuple(row), n) for n, *row in rows)
+
     def match(self, text: str, before: str = "", after: str = "") -> Match | None:
         """Return the translation of a text that the memory has, also with other numbers and placeholders; or None.
 
         ``before`` and ``after``: its neighbours. A pair with the same neighbours comes first, then one with the same
-        numbers; of others, the translation that was read most often.
+        numbers; of others, the translation that was read most often, or last.
         """
         with self._reading():
             wanted = abstract(text, self.languages)
-            neighbours = [hash_of(each) if (each := normalise(near)) else NOTHING for near in (before, after)]
+            neighbours = [neighbour_of(each) for each in (before, after)]
             found = self._database.execute(
                 "SELECT source, target, before, after, n FROM pairs WHERE key = ? ORDER BY id DESC LIMIT ?",
                 (hash_of(wanted.key), MAX_EQUAL),
             )
-            best: dict[tuple[int, bool], dict[str, tuple[int, str]]] = {}
+            best: dict[tuple[int, bool, bool], dict[str, tuple[int, str]]] = {}
             for source, target, *context, n in found:
                 adapted_to = self._adapted(source, target, wanted)
                 if adapted_to is None:
                     continue
                 n_alike = sum(a == b for a, b in zip(context, neighbours, strict=True) if b != NOTHING)
-                of_rank = best.setdefault((n_alike, normalise(source) == wanted.text), {})
+                of_rank = best.setdefault((n_alike, normalise(source) == wanted.text, context == neighbours), {})
                 of_rank[adapted_to] = (of_rank.get(adapted_to, (0, ""))[0] + n, source)
             if not best:
                 return None

@@ -11,6 +11,7 @@ from tempfile import mkdtemp
 from transduce.errors import DataError
 from transduce.memories.building import write_memory
 from transduce.memories.memory import Memory
+from transduce.memories.schema import Pair, Row, neighbour_of
 
 __all__ = ["find_memory", "open_memory", "pairs_of_file"]
 
@@ -47,8 +48,8 @@ def find_memory(path: Path, *, src_language: str, tgt_language: str) -> Memory |
     return memory
 
 
-def pairs_of_file(path: Path, src: str, tgt: str) -> Iterable[tuple[str, str]]:
-    """Return the pairs of a memory, or of a file of translations.
+def pairs_of_file(path: Path, src: str, tgt: str) -> Iterable[Pair | Row]:
+    """Return the pairs of a memory, or of a file of translations, for ``write_memory``.
 
     Raises DataError for a memory of other languages, and a line of a table without a TAB.
     """
@@ -60,10 +61,15 @@ def pairs_of_file(path: Path, src: str, tgt: str) -> Iterable[tuple[str, str]]:
             raise DataError(
                 f"{path} is a memory from {memory.languages[0]} to {memory.languages[1]}, not {src} to {tgt}"
             )
-        return memory.pairs()
+        return memory.rows()
     if {".tsv", ".txt"} & set(path.suffixes):
         return _pairs_of_lines(path)
-    return ((pair.src, pair.tgt) for pair in pairs_of(path, src, tgt, are_all_kept=True))
+    return (
+        (each.src, each.tgt, neighbour_of(each.before), neighbour_of(each.after))
+        if each.before or each.after
+        else (each.src, each.tgt)
+        for each in pairs_of(path, src, tgt, are_all_kept=True)
+    )
 
 
 def _pairs_of_lines(path: Path) -> Iterator[tuple[str, str]]:

@@ -13,9 +13,24 @@ from hashlib import blake2b
 from zlib import crc32
 
 from transduce.memories.similarity import compared_words
+from transduce.text import normalise
 
-__all__ = ["APPLICATION_ID", "FORMAT", "NOTHING", "SCHEMA", "hash_of", "packed", "unpacked", "word_hashes"]
+__all__ = [
+    "APPLICATION_ID",
+    "FORMAT",
+    "NOTHING",
+    "SCHEMA",
+    "Pair",
+    "Row",
+    "hash_of",
+    "neighbour_of",
+    "packed",
+    "unpacked",
+    "word_hashes",
+]
 
+Pair = tuple[str, str]  # source, target
+Row = tuple[str, str, int, int]  # and the hashes of the sources before and after
 APPLICATION_ID = 0x7464746D  # "tdtm"
 FORMAT = 1
 NOTHING = 0  # in place of the hash of a neighbour
@@ -32,6 +47,11 @@ SCHEMA = (
 def hash_of(text: str) -> int:
     """Return the hash of a text, which fits an integer of sqlite."""
     return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big", signed=True)
+
+
+def neighbour_of(text: str) -> int:
+    """Return the hash of a neighbour as it is looked up."""
+    return hash_of(key) if (key := normalise(text)) else NOTHING
 
 
 def word_hashes(key: str) -> list[int]:

@@ -51,6 +51,7 @@ class ReviewedText:
     terms: Sequence[KeptTerm] = ()
     similar: Sequence[SimilarPair] = ()
     words: Sequence[tuple[str, float]] = ()  # of the translation, with log p(word | source, words before) in nats
+    key: str = ""  # what a memory knows it as, if its tags are words there: placeholders
 
 
 def write_review(path: Path, texts: Sequence[ReviewedText], *, name: str, direction: tuple[str, str]) -> None:
@@ -78,6 +79,7 @@ def _record(text: ReviewedText) -> dict[str, object]:
             ("place", text.place),
             ("source", [_packed(each) for each in text.source]),
             ("target", [_packed(each) for each in text.target]),
+            ("key", text.key),
             ("state", text.state),
             ("warnings", list(text.warnings)),
             ("detail", text.detail),

@@ -65,21 +65,26 @@ function joined(pieces) {
   return result
 }
 
-// The memory of what was edited or done, as TMX 1.4: tags are its inline codes.
+// The memory of what was edited or done, as TMX 1.4: tags are its inline codes, placeholders are words. ``prev`` and
+// ``next``, as OmegaT has them, are the texts beside it in the document.
 function tmx(data, texts) {
-  const seg = (pieces) => pieces.map((piece) => (isTag(piece) ? code(piece) : xml(piece))).join('')
+  const seg = (pieces, isPlain) => pieces.map((piece) => (!isTag(piece) ? xml(piece) : isPlain ? xml(piece[2]) : code(piece))).join('')
   const code = ([kind, number, text]) => {
     if (kind === 'single') return `<ph x="${number}">${xml(text)}</ph>`
     return kind === 'open' ? `<bpt i="${number}" x="${number}">${xml(text)}</bpt>` : `<ept i="${number}">${xml(text)}</ept>`
   }
-  const tuv = (language, pieces) => `<tuv xml:lang="${xml(language)}"><seg>${seg(pieces)}</seg></tuv>`
+  const tuv = (language, content) => `<tuv xml:lang="${xml(language)}"><seg>${content}</seg></tuv>`
+  const prop = (type, text) => (text ? `<prop type="${type}">${xml(text)}</prop>` : '')
+  const unit = ({ text, target, beside: [before, after] }) =>
+    `<tu><note>${xml(text.place)}</note>${prop('prev', before)}${prop('next', after)}` +
+    `${tuv(data.src, text.key ? xml(text.key) : seg(text.source ?? []))}${tuv(data.tgt, seg(target, text.key))}</tu>`
   return [
     '<?xml version="1.0" encoding="UTF-8"?>',
     '<tmx version="1.4">',
     '<header creationtool="transduce-review" creationtoolversion="1" segtype="paragraph" o-tmf="transduce" ' +
       `adminlang="en" srclang="${xml(data.src)}" datatype="unknown"/>`,
     '<body>',
-    ...texts.map(({ place, source, target }) => `<tu><note>${xml(place)}</note>${tuv(data.src, source)}${tuv(data.tgt, target)}</tu>`),
+    ...texts.map(unit),
     '</body>',
     '</tmx>',
     '',

@@ -65,6 +65,13 @@ function recall() {
   }
 }
 
+// The texts before and after one: of those that a memory is asked for.
+function beside(each, asked) {
+  const index = asked.indexOf(each)
+  const both = index < 0 ? [] : [asked[index - 1], asked[index + 1]]
+  return both.map((other) => other && (other.text.key ?? plainText(other.text.source ?? [])))
+}
+
 const chosen = () => rows.filter((each) => each.isEdited || each.isDone)
 
 function count() {
@@ -227,7 +234,8 @@ form.addEventListener('submit', (event) => event.preventDefault())
 form.addEventListener('input', filter)
 document.getElementById('save').addEventListener('click', () => {
   if (editing) keep()
-  const texts = chosen().map(({ text, pieces }) => ({ place: text.place, source: text.source ?? [], target: pieces }))
+  const asked = rows.filter((each) => each.text.state !== 'not-wanted')
+  const texts = chosen().map((each) => ({ text: each.text, target: each.pieces, beside: beside(each, asked) }))
   download(`${data.name}.${data.src}-${data.tgt}.tmx`, tmx(data, texts))
 })
 

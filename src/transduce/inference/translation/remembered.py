@@ -11,7 +11,7 @@ from transduce.inference.translation.text_division import DividedText, DividedUn
 from transduce.memories import Memory
 from transduce.text.markup import Unit
 
-__all__ = ["known", "recalled", "with_known_parts"]
+__all__ = ["asked", "is_plain", "known", "recalled", "with_known_parts"]
 
 
 def known(memory: Memory, lines: Sequence[tuple[str | Unit, str]]) -> list[Translation | None]:
@@ -19,10 +19,10 @@ def known(memory: Memory, lines: Sequence[tuple[str | Unit, str]]) -> list[Trans
 
     A line whose translation has a prefix, and a unit with tags, is not looked up.
     """
-    texts = [_asked(line) if isinstance(line, Unit) else line for line, _ in lines]
+    texts = [asked(line) if isinstance(line, Unit) else line for line, _ in lines]
     return [
-        None if prefix or (isinstance(line, Unit) and not _has_form_of_memory(line)) else _known(memory, line, *asked)
-        for (line, prefix), *asked in zip(lines, texts, ["", *texts], [*texts[1:], ""], strict=False)
+        None if prefix or (isinstance(line, Unit) and not _has_form_of_memory(line)) else _known(memory, line, *near)
+        for (line, prefix), *near in zip(lines, texts, ["", *texts], [*texts[1:], ""], strict=False)
     ]
 
 
@@ -38,7 +38,7 @@ def with_known_parts(memory: Memory, texts: Sequence[DividedText]) -> list[Divid
     Paragraphs with tags are not looked up.
     """
     units = [each.unit for text in texts for each in text.units]
-    sources = list(map(_asked, units))
+    sources = list(map(asked, units))
     found = iter(
         memory.match(source, before, after) if _has_form_of_memory(unit) else None
         for unit, source, before, after in zip(units, sources, ["", *sources], [*sources[1:], ""], strict=False)
@@ -52,18 +52,18 @@ def with_known_parts(memory: Memory, texts: Sequence[DividedText]) -> list[Divid
     return [replace(text, parts=tuple(map(part_of, text.parts))) for text in texts]
 
 
-def _is_plain(unit: Unit) -> bool:
+def is_plain(unit: Unit) -> bool:
     """Whether a text has no markup: what is kept apart in it are only placeholders, which a memory knows itself."""
     return not unit.is_escaped and unit.escape is None
 
 
 def _has_form_of_memory(unit: Unit) -> bool:
-    return not unit.nodes or _is_plain(unit)
+    return not unit.nodes or is_plain(unit)
 
 
-def _asked(unit: Unit) -> str:
+def asked(unit: Unit) -> str:
     """Return what a memory is asked for: the text, with its placeholders."""
-    return unit.raw.strip() if _is_plain(unit) else unit.text
+    return unit.raw.strip() if is_plain(unit) else unit.text
 
 
 def _written(unit: Unit, target: str) -> str:

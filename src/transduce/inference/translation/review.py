@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from transduce.inference.translation.parts import Flag, Translation
-from transduce.inference.translation.remembered import known
+from transduce.inference.translation.remembered import asked, is_plain, known
 from transduce.review import KeptTerm, ReviewedText, SimilarPair
 from transduce.text.pieces import Piece, pieces_of
 
@@ -28,21 +28,23 @@ def reviewed_segments(
 
     What has no words, and nothing to say, is left out.
     """
-    recalled = [segment for segment, outcome, _ in work.outcomes() if outcome.is_remembered]
-    remembered = iter(known(memory, [(each.unit, "") for each in recalled]) if memory is not None else ())
+    wanted = [each.unit for each, outcome, _ in work.outcomes() if outcome.kept not in ("no-words", "not-wanted")]
+    remembered = iter(known(memory, [(each, "") for each in wanted]) if memory is not None else ())
     for segment, outcome, number in work.outcomes():
         if outcome.kept == "no-words":
             continue
-        line = lines[number] if number is not None else next(remembered, None) if outcome.is_remembered else None
+        match = None if outcome.kept == "not-wanted" else next(remembered, None)
+        line = lines[number] if number is not None else match if outcome.is_remembered else None
+        key = asked(segment.unit) if segment.unit.nodes and is_plain(segment.unit) else ""
         if line is not None:
             state = MEMORY if outcome.is_remembered else outcome.kept or ""
             target = line.pieces or (line.matches[0].target if outcome.is_remembered else line.text,)
             yield _reviewed(
                 segment.place, pieces_of(segment.unit), target, line, terms, state=state, flags=outcome.flags,
-                detail=outcome.detail,
+                detail=outcome.detail, key=key,
             )  # fmt: skip
         else:
-            yield ReviewedText(segment.place, pieces_of(segment.unit), _before(segment), outcome.kept or "")
+            yield ReviewedText(segment.place, pieces_of(segment.unit), _before(segment), outcome.kept or "", key=key)
 
 
 def reviewed_line(number: int, line: Translation, terms: Terms) -> ReviewedText:
@@ -64,6 +66,7 @@ def _reviewed(
     state: str,
     flags: Iterable[Flag],
     detail: str = "",
+    key: str = "",
 ) -> ReviewedText:
     before, after = _words(source), _words(target)
     lost = [*terms.lost(before, after)]
@@ -71,7 +74,7 @@ def _reviewed(
     avoided = [KeptTerm("", each, is_kept=False) for each in terms.said(after)]
     similar = [SimilarPair(each.source, each.target, each.similarity) for each in line.matches]
     return ReviewedText(
-        place, source, target, state, tuple(flags), detail, (*listed, *avoided), tuple(similar), line.words
+        place, source, target, state, tuple(flags), detail, (*listed, *avoided), tuple(similar), line.words, key
     )
 
 
