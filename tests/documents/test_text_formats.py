@@ -181,6 +181,18 @@ def test_strings_of_android() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("raw", "written"),
+    [
+        (r"\u0020of \u0020", r"\u0020OF\u0020\u0020"), (r" Name:\u0020 ", r" NAME:\u0020 "), (r"x\ ", r"X\u0020"),
+        (r"x\\ ", r"X\\ "), ('" of "', '" OF "'), ("\n  one\n", "\n  ONE\n"), (r"a \n b", r"A \n B"),
+    ],
+)  # fmt: skip
+def test_space_at_the_ends_of_strings_of_android(raw: str, written: str) -> None:
+    document = '<resources><string name="a">{}</string></resources>'
+    assert in_capitals("strings.xml", document.format(raw)) == document.format(written)
+
+
 def test_json_of_i18next_and_icu() -> None:
     source = """{"a": {"b": "{{n}} files in $t(c, {'x': 1})", "c": ["one", 2, {"d": "<0>two</0> &amp; https://x.org"}]},
       "icu": "it''s {n, plural, =0 {no} one {# file from {who}} other {{x, select, a {her} other {his}} files}}!",

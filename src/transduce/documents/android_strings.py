@@ -20,6 +20,7 @@ _WRITTEN = {"\n": "\\n", "\t": "\\t", "'": "\\'", '"': '\\"', "\\": "\\\\"}
 _SPECIAL = compiled_on_use(r"[\n\t'\"\\]")
 _BREAK = compiled_on_use(r"(?<!\\)\\n")
 _QUOTED = compiled_on_use(r'(\s*+")([^"]*+)("\s*+)')
+_END_SPACE = compiled_on_use(r"\A +|(?<! ) +\Z")
 _REFERENCE = compiled_on_use(r"\s*[@?](?:\+?[\w.:]+/)?[\w.:]+\s*")  # to another resource
 
 
@@ -68,8 +69,10 @@ def _string(tokens: list[Token], context: str, reading: Reading) -> Iterator[Par
     is_whole = any(token.kind == "cdata" for token in tokens) or not all(map(_is_balanced, lines))
     yield opening
     for number, line in enumerate([content] if is_whole else lines):
-        yield "\\n" * (number > 0)
-        yield _line(line, context, reading, is_first=number == 0)
+        before, words, after = _parted(line) if quoted is None else ("", line, "")
+        yield "\\n" * (number > 0) + before
+        yield _line(words, context, reading, is_first=number == 0, is_quoted=quoted is not None)
+        yield after
     yield closing
 
 
@@ -78,12 +81,23 @@ def _is_balanced(markup: str) -> bool:
     return 2 * len(matching_ends(tokens)) == sum(token.kind in ("start", "end") for token in tokens)
 
 
-def _line(raw: str, context: str, reading: Reading, *, is_first: bool) -> Part:
+def _parted(line: str) -> tuple[str, str, str]:
+    """Return a line with the space at its ends, which is not read, apart; a space behind a backslash is."""
+    started = line.lstrip()
+    ended = started.rstrip()
+    n_backslashes = len(ended) - len(ended.rstrip("\\"))
+    end = len(ended) + n_backslashes % 2
+    return line[: len(line) - len(started)], started[:end], started[end:]
+
+
+def _line(raw: str, context: str, reading: Reading, *, is_first: bool, is_quoted: bool) -> Part:
     plain = "".join(_of_text(token, _decoded) for token in read_tokens(raw, _RULES))
     parts = [with_words(part) for part in divide(plain, _RULES, is_protected=reading.is_protected)]
 
     def written(text: str) -> str:
         text = "".join(_of_text(token, _encoded) for token in read_tokens(text, _RULES))
+        if not is_quoted:
+            text = _END_SPACE.sub(lambda each: each[0].replace(" ", "\\u0020"), text)
         return "\\" * (is_first and text.startswith(("@", "?"))) + text
 
     return Region(raw, parts, written, context)
