@@ -114,6 +114,25 @@ def test_sections_are_sections_again() -> None:
     assert "<![CDATA[<p>Guten Tag</p>]]></target>" in written(document_of(text), ["Guten Tag"])
 
 
+def test_texts_without_a_translation_are_those_of_the_source() -> None:
+    source = "<![CDATA[<table><tr><td>Price</td><td>100 €</td><td>Total</td></tr></table>]]>"
+    text = ONE.format(' target-language="de"', f"<trans-unit id='1'><source>{source}</source></trans-unit>")
+    document = document_of(text, is_trusted=True)
+    assert [each.unit.text for each in document.segments] == ["Price", "Total"]
+    result = document.written(["Preis", None]).decode()
+    assert f'<target state="needs-review-translation">{source.replace("Price", "Preis")}</target>' in result
+    result = document.written(["Preis", "Summe"]).decode()
+    assert f'<target state="translated">{source.replace("Price", "Preis").replace("Total", "Summe")}</target>' in result
+
+
+def test_a_sentence_without_a_translation_is_that_of_the_source() -> None:
+    marks = "<mrk mtype='seg' mid='1'>{}</mrk> <mrk mtype='seg' mid='2'>{}</mrk>"
+    unit = f"<source>One. Two.</source><seg-source>{marks.format('One.', 'Two.')}</seg-source>"
+    target = f"<target>{marks.format('', '')}</target>"
+    document = document_of(ONE.format(' target-language="de"', f"<trans-unit id='1'>{unit}{target}</trans-unit>"))
+    assert marks.format("Eins.", "Two.") in document.written(["Eins.", None]).decode()
+
+
 def test_a_section_cannot_hold_its_end() -> None:
     text = ONE.format("", "<trans-unit id='7'><source><![CDATA[Good day]]></source></trans-unit>")
     with pytest.raises(DataError, match=r"7: .*\]\]>"):

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from transduce.documents.elements import attributes_of, local_name
 from transduce.documents.message_lines import protected_tokens
+from transduce.documents.spliced import with_words
 from transduce.text import needs_translation
 from transduce.text.markup import Unit, divide, unit_of
 from transduce.text.markup_reading import Token, decoder, escaped, matching_ends, read_tokens, xml_rules
@@ -28,7 +29,7 @@ def inline_parts(content: str, *, is_protected: bool) -> list[str | Unit]:
     rules = xml_rules(finds_outline=False)
     tokens = list(read_tokens(content, rules))
     if any(token.kind == "cdata" for token in tokens):
-        return divide(content, rules, is_protected=is_protected)
+        return [with_words(part) for part in divide(content, rules, is_protected=is_protected)]
     joined = list(_joined(tokens, is_protected=is_protected))
     decode = decoder(rules)
     if not needs_translation(decode("".join(token.raw for token in joined if token.kind == "text"))):

@@ -193,11 +193,12 @@ class XliffDocument:
         return encoded("".join([*pieces, self._text[position:]]), self._encoding, errors="xmlcharrefreplace")
 
     def _changes(self, pair: _Pair, targets: Sequence[str | None]) -> Iterator[Change]:
-        """Yield the new target of a pair; units without a new translation keep theirs."""
+        """Yield the new target of a pair; units without a new translation keep theirs, else the source."""
         for unit, new in zip(pair.units, targets, strict=True):
             if new is not None and not unit.is_escaped and CDATA[1] in new:
                 raise DataError(f"{pair.key}: the translation has {CDATA[1]}, which ends the section that it stands in")
-        chosen = [old.raw if new is None else new for new, old in zip(targets, pair.there, strict=True)]
+        chosen = [old.raw or None if new is None else new for new, old in zip(targets, pair.there, strict=True)]
+        state = self._state(is_trusted=self._reading.is_trusted and None not in chosen)
         content = spliced(pair.parts, chosen)
         name = pair.after.name.removesuffix("seg-source").removesuffix("source") + "target"
         target = pair.target
@@ -205,20 +206,19 @@ class XliffDocument:
         if opening.endswith("/>"):
             opening = f"{opening[:-2].rstrip()}>"
         if pair.segment is None:
-            opening = with_attribute(opening, "state", self._state)
+            opening = with_attribute(opening, "state", state)
         written = f"{opening}{content}</{name}>"
         if target is None:
             space = self._text[self._text.rfind(">", 0, pair.after.start) + 1 : pair.after.start]
             yield pair.after.end, pair.after.end, (space if space.isspace() else "") + written
         else:
             yield target.start, target.end, written
-        if pair.segment is not None and pair.segment.attributes.get("state", "initial") != self._state:
+        if pair.segment is not None and pair.segment.attributes.get("state", "initial") != state:
             start, end = pair.segment.start, pair.segment.inner_start
-            yield start, end, with_attribute(self._text[start:end], "state", self._state)
+            yield start, end, with_attribute(self._text[start:end], "state", state)
 
-    @property
-    def _state(self) -> str:
-        if self._reading.is_trusted:
+    def _state(self, *, is_trusted: bool) -> str:
+        if is_trusted:
             return "translated"
         return "initial" if self._is_2 else "needs-review-translation"
 
