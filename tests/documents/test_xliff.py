@@ -133,6 +133,42 @@ def test_a_sentence_without_a_translation_is_that_of_the_source() -> None:
     assert marks.format("Eins.", "Two.") in document.written(["Eins.", None]).decode()
 
 
+MARK = "<mrk mtype='seg' mid='{}'>{}</mrk>"
+SENTENCES = f"<source>One. Two.</source><seg-source>{MARK.format(1, 'One.')} {MARK.format(2, 'Two.')}"
+SECTION = "<source><![CDATA[<p>One</p><p>Two</p>]]></source>"
+
+
+@pytest.mark.parametrize(
+    ("unit", "pairs"),
+    [
+        (f"{SENTENCES}</seg-source><target>Eins und zwei.</target>", []),
+        (f"{SENTENCES}</seg-source><target>{MARK.format('1+2', 'Eins und zwei.')}</target>", []),
+        (f"{SECTION}<target><![CDATA[<p>Eins und zwei</p>]]></target>", []),
+        (f"{SECTION}<target><![CDATA[<p>Eins</p><p>Zwei</p>]]></target>", ["Eins", "Zwei"]),
+        ("<source><![CDATA[<p>One</p>]]></source><target><![CDATA[<p>E</p><p>S</p>]]></target>", ["E S"]),
+        ("<source>and</source><target>&amp;</target>", []),
+        ("<source>and</source><target><x id='1'/></target>", []),
+    ],
+)
+@pytest.mark.parametrize("version", ["1.2", "2.0"])
+def test_any_content_of_a_target_is_a_translation(unit: str, pairs: list[str], version: str) -> None:
+    if version == "1.2":
+        text = ONE.format(' target-language="de"', f"<trans-unit id='1'>{unit}</trans-unit>")
+    else:
+        text = TWO.format(' trgLang="de"', f"<segment state='final'>{unit}</segment>")
+    segments = document_of(text).segments
+    assert [each.is_wanted for each in segments] == [False] * len(segments)
+    assert [each.target for each in segments if each.target] == pairs
+    assert all(each.is_wanted for each in document_of(text, wanted="all").segments)
+
+
+@pytest.mark.parametrize("target", ["<target> </target>", "<target/>", "<target><mrk mtype='seg' mid='1'/></target>"])
+def test_a_target_without_content_is_none(target: str) -> None:
+    text = ONE.format(' target-language="fr"', f"<trans-unit id='1'>{SENTENCES}</seg-source>{target}</trans-unit>")
+    assert all(each.is_wanted for each in document_of(text).segments)
+    assert "Eins. <" not in document_of(text).written(["Eins.", "Zwei."], tgt_language="de").decode()
+
+
 def test_a_section_cannot_hold_its_end() -> None:
     text = ONE.format("", "<trans-unit id='7'><source><![CDATA[Good day]]></source></trans-unit>")
     with pytest.raises(DataError, match=r"7: .*\]\]>"):

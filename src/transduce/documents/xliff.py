@@ -30,10 +30,11 @@ class _Target:
     """A translation that the file has."""
 
     text: str  # without tags
-    raw: str  # as it is in the file
+    raw: str  # as it is in the file; "" if it is not known which part of the target it is
+    is_there: bool = True
 
 
-NONE = _Target("", "")
+NONE = _Target("", "", is_there=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +104,10 @@ class XliffDocument:
         segments = [] if segmented is None else _segments_of(segmented)
         content = source if segmented is None or not segments else segmented
         parts = self._parts(content, segments)
-        n_units = sum(isinstance(part, Unit) for part in parts)
         state = (element if self._is_2 else target or element).attributes.get("state", "")
-        there = self._targets(target, segments, n_units)
+        there = self._targets(target, segments, parts)
         if not self._is_2 and state in UNTRANSLATED:
-            there = [NONE] * n_units
+            there = [NONE] * len(there)
         yield _Pair(
             content,
             segmented or source,
@@ -130,29 +130,37 @@ class XliffDocument:
         return [*parts, self._text[position : content.inner_end]]
 
     def _inline(self, element: Element) -> list[str | Unit]:
-        content = self._text[element.inner_start : element.inner_end]
-        return inline_parts(content, is_protected=self._reading.is_protected)
+        return inline_parts(self._content(element), is_protected=self._reading.is_protected)
 
-    def _targets(self, target: Element | None, segments: Sequence[Element], n_units: int) -> list[_Target]:
+    def _targets(
+        self, target: Element | None, segments: Sequence[Element], parts: Sequence[str | Unit]
+    ) -> list[_Target]:
         """Return the translation of each unit, as far as the file has it."""
-        if target is None:
-            return [NONE] * n_units
-        there = {each.attributes.get("mid", ""): each for each in _segments_of(target)}
-        if not segments or not there:
-            return self._targets_in(target, n_units)
+        marks = _segments_of(target) if target is not None else []
+        there = {each.attributes.get("mid", ""): each for each in marks if self._content(each).strip()}
+        if target is None or (marks and not there):
+            return [NONE] * _n_units(parts)
+        if not segments or not there or there.keys() - {each.attributes.get("mid", "") for each in segments}:
+            return self._targets_in(target, parts)
         found = list[_Target]()
         for segment in segments:
-            n = sum(isinstance(part, Unit) for part in self._inline(segment))
+            of_segment = self._inline(segment)
             other = there.get(segment.attributes.get("mid", ""))
-            found += [NONE] * n if other is None else self._targets_in(other, n)
-        return found
+            found += [NONE] * _n_units(of_segment) if other is None else self._targets_in(other, of_segment)
+        return found if all(each.raw or not each.is_there for each in found) else [_Target("", "")] * len(found)
 
-    def _targets_in(self, element: Element, n_units: int) -> list[_Target]:
-        parts = self._inline(element)
-        found = [_Target(part.text, part.raw) for part in parts if isinstance(part, Unit)]
-        if n_units == 1:
-            return [_Target(" ".join(each.text for each in found), self._text[element.inner_start : element.inner_end])]
-        return found if len(found) == n_units else [NONE] * n_units
+    def _targets_in(self, element: Element, source: Sequence[str | Unit]) -> list[_Target]:
+        n_units, content = _n_units(source), self._content(element)
+        if not content.strip():
+            return [NONE] * n_units
+        found = [_Target(part.text, part.raw) for part in self._inline(element) if isinstance(part, Unit)]
+        if len(found) == n_units and len(source) > 1:
+            return found
+        text = " ".join(each.text for each in found) if n_units == 1 else ""
+        return [_Target(text, content if len(source) == 1 else "")] * n_units
+
+    def _content(self, element: Element) -> str:
+        return self._text[element.inner_start : element.inner_end]
 
     @cached_property
     def segments(self) -> list[Segment]:
@@ -163,7 +171,7 @@ class XliffDocument:
                 unit,
                 f"line {1 + bisect_right(line_ends, pair.source.start):,}",
                 target.text,
-                self._is_wanted(pair, target.text),
+                self._is_wanted(pair, target),
                 pair.key,
                 (ANY,),
             )
@@ -171,9 +179,9 @@ class XliffDocument:
             for unit, target in zip(pair.units, pair.there, strict=True)
         ]
 
-    def _is_wanted(self, pair: _Pair, target: str) -> bool:
+    def _is_wanted(self, pair: _Pair, target: _Target) -> bool:
         is_asked = self._reading.wanted == "all" or (self._reading.wanted == "fuzzy" and pair.is_unsure)
-        return pair.is_translatable and (is_asked or not target)
+        return pair.is_translatable and (is_asked or not target.is_there)
 
     def written(self, targets: Sequence[str | None], *, tgt_language: str = "") -> bytes:
         """Return the file with translations, marked for review unless they are trusted."""
@@ -224,7 +232,7 @@ class XliffDocument:
 
     def _language_changes(self, code: str) -> Iterator[Change]:
         name = "trgLang" if self._is_2 else "target-language"
-        has_targets = any(target.text for pair in self._pairs for target in pair.there)
+        has_targets = any(target.is_there for pair in self._pairs for target in pair.there)
         for holder in self._language_holders:
             there = holder.attributes.get(name, "")
             if base_language(canonical_code(there) or there) == base_language(code):
@@ -235,6 +243,10 @@ class XliffDocument:
                 )
             tag = self._text[holder.start : holder.inner_start]
             yield holder.start, holder.inner_start, with_attribute(tag, name, code)
+
+
+def _n_units(parts: Sequence[str | Unit]) -> int:
+    return sum(isinstance(part, Unit) for part in parts)
 
 
 def _segments_of(element: Element) -> list[Element]:
