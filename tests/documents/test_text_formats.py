@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from transduce.documents import Reading, read_document
+from transduce.documents import Reading, format_of, read_document
 from transduce.errors import DataError
 from transduce.text.markup import Unit
 
@@ -160,6 +160,33 @@ def test_entities_of_xml_and_its_declarations_stay() -> None:
         '<?xml version="1.0"?>\n<!DOCTYPE a [<!ENTITY b "]>"><!-- ]> -->]>\n<a xml:lang="de">'
         "<t>ONE &b; TWO Ä &lt;</t></a>"
     )
+
+
+XLIFF = '<xliff version="1.2"><file><trans-unit id="1"><source>One</source></trans-unit></file></xliff>'
+
+
+@pytest.mark.parametrize("name", ["a.xml", "a.bak"])
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        ('<!DOCTYPE TS><TS version="2.1"><source>One</source></TS>', r"Qt translation file \(\.ts\)"),
+        ("<!DOCTYPE TS>\n<TS><source>One</source></TS>", r"Qt translation file \(\.ts\)"),
+        ('<tmx version="1.4"><seg>One</seg></tmx>', "TMX.* --tmx$"),
+        ("<!-- x --><martif type='TBX'><term>One</term></martif>", "TBX.* --terms$"),
+    ],
+)
+def test_texts_beside_their_translations_are_not_overwritten(data: str, words: str, name: str) -> None:
+    for mark in ("", "\ufeff"):
+        with pytest.raises(DataError, match=rf"^{name}: it is .*{words}"):
+            read_document(f'{mark}<?xml version="1.0"?>\n{data}'.encode(), name)
+        document = read_document(f'{mark}<?xml version="1.0"?>\n{XLIFF}'.encode(), name)
+        assert b"<source>One</source><target" in document.written(["Eins"])
+
+
+def test_xliff_is_recognised_by_its_root() -> None:
+    declaration = b'<?xml version="1.0"?>'
+    assert format_of("a.bak", XLIFF.encode()).name == format_of("a.bak", declaration + XLIFF.encode()).name == "xliff"
+    assert format_of("a.bak", declaration + b"<resources><string><xliff:g>x</xliff:g></string>").name == "xml"
 
 
 def test_strings_of_android() -> None:

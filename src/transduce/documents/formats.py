@@ -14,8 +14,8 @@ from transduce.errors import ConfigError, DataError, quoted
 __all__ = ["all_formats", "format_named", "format_of", "read_document"]
 
 _MODULES = (
-    "plain_text", "markdown", "html", "xml", "subtitles", "json_texts", "properties", "apple_strings",
-    "po", "xliff", "docx", "pptx", "xlsx", "opendocument", "epub",
+    "plain_text", "markdown", "xliff", "html", "xml", "subtitles", "json_texts", "properties", "apple_strings",
+    "po", "docx", "pptx", "xlsx", "opendocument", "epub",
 )  # fmt: skip
 
 

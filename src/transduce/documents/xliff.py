@@ -16,6 +16,7 @@ from transduce.documents.inline_codes import inline_parts
 from transduce.documents.placeholders import ANY
 from transduce.documents.spliced import spliced
 from transduce.errors import DataError, quoted
+from transduce.files.foreign import N_BEGINNING, is_xliff
 from transduce.text.markup import Unit
 from transduce.text.markup_reading import CDATA
 
@@ -261,5 +262,5 @@ def read(data: bytes, reading: Reading) -> Document:
 
 FORMATS = (
     Format("xliff", (".xlf", ".xliff", ".sdlxliff", ".mqxliff", ".mxliff"), read, "application/xliff+xml",
-           lambda data: b"<xliff" in data[:2000]),
+           lambda data: is_xliff(data[:N_BEGINNING])),
 )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from codecs import BOM_UTF8
 from xml.parsers import expat
 
 from transduce.documents.android_strings import android_parts, is_android
@@ -11,7 +12,9 @@ from transduce.documents.encodings import decoded
 from transduce.documents.html import with_language
 from transduce.documents.placeholders import ANY
 from transduce.documents.spliced import Embedded, Part, SplicedText, with_words
+from transduce.documents.xliff import read as read_xliff
 from transduce.errors import DataError
+from transduce.files.foreign import N_BEGINNING, foreign_beginning, is_xliff
 from transduce.patterns import compiled_on_use
 from transduce.text.markup import divide, xml_rules
 
@@ -28,6 +31,11 @@ _SUBSET_PART = compiled_on_use(r"""<!--.*?-->|<\?.*?\?>|"[^"]*"|'[^']*'|[^]"'<]+
 def read(data: bytes, reading: Reading) -> Document:
     """Read an XML document in the encoding that it declares."""
     text, encoding = decoded_xml(data)
+    beginning = text[:N_BEGINNING].encode("utf-8", "surrogatepass")
+    if is_xliff(beginning):
+        return read_xliff(data, reading)
+    if (reason := foreign_beginning(beginning)) is not None:
+        raise DataError(f"it {reason}")
     embedded = Embedded(text)
     if is_android(text):
         return SplicedText(android_parts(text, reading), encoding, "xmlcharrefreplace", embedded, placeholders=(ANY,))
@@ -65,4 +73,8 @@ def _end_of_declaration(text: str) -> int:
     return text.find(">", position) + 1
 
 
-FORMATS = (Format("xml", (".xml",), read, "application/xml", lambda data: data.lstrip()[:5] == b"<?xml"),)
+FORMATS = (
+    Format(
+        "xml", (".xml",), read, "application/xml", lambda data: data.removeprefix(BOM_UTF8).lstrip()[:5] == b"<?xml"
+    ),
+)

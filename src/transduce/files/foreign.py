@@ -9,7 +9,7 @@ from typing import IO
 
 from transduce.errors import DataError
 
-__all__ = ["foreign_beginning", "require_text_stream"]
+__all__ = ["N_BEGINNING", "foreign_beginning", "is_xliff", "require_text_stream"]
 
 N_BEGINNING = 1 << 13  # bytes of a stream that are looked at; of a pipe, those that have arrived
 MIN_UTF16_BYTES = 20  # to recognise UTF-16 without a byte-order mark
@@ -22,7 +22,9 @@ _PAIRS = "transduce init, and train --from, take its pairs with"
 _EXTRACT = "unpack it and give the files in it"
 _DATABASE = "export its text to a .tsv file: source TAB target"
 _BOM = rb"(?:\xef\xbb\xbf)?"
+_XML_DECLARATION = _BOM + rb"(?:<\?xml[^>]*>)?\s*"
 _XML = _BOM + rb"(?:<\?xml[^>]*>|<!--(?s:.{0,4000}?)-->|<!DOCTYPE[^>]*>|\s)*"
+_XLIFF = _XML + rb"<(?:\w+:)?xliff\b(?!:)"
 _COMMENTS = _BOM + rb"(?:[ \t]*#[^\n]*\n|[ \t\r]*\n)*"
 
 # Regular expressions of how files begin, and what is said about them.
@@ -62,9 +64,13 @@ _BEGINNINGS = (
         _COMMENTS + rb"[ \t]*msg(?:id|ctxt)[ \t]+\"",
         f"is a PO file of gettext; {_PAIRS} --po",
     ),
-    (_XML + rb"<(?:\w+:)?xliff\b", f"is XLIFF; {_PAIRS} --xliff"),
+    (_XLIFF, f"is XLIFF; {_PAIRS} --xliff"),
     (_XML + rb"<tmx\b", f"is TMX, a translation memory; {_PAIRS} --tmx"),
-    (_XML + rb"<TS\b[^>]*\bversion=", f"is a Qt translation file (.ts); write its texts, {_ONE_FILE}"),
+    (_XML + rb"<(?:martif|tbx)\b", "is TBX, a list of terms; translate takes it with --terms"),
+    (
+        _XML + rb"<TS\b[^>]*\bversion=|" + _XML_DECLARATION + rb"<!DOCTYPE TS\b",
+        f"is a Qt translation file (.ts); write its texts, {_ONE_FILE}",
+    ),
 )
 _COMPRESSED = ((b"\x1f\x8b", "gzip", ".gz"), (b"\xfd7zXZ\0", "xz", ".xz"))
 _CONTROL = bytes({*range(9), *range(14, 27), *range(28, 32), 127})  # those that text files do not have
@@ -90,6 +96,11 @@ def foreign_beginning(beginning: bytes, name: str = "") -> str | None:
             return f"is compressed with {how}, and its name does not end in {suffix}; rename or decompress it"
     reason = next((reason for pattern, reason in _BEGINNINGS if re.match(pattern, beginning)), None)
     return reason or _utf16(beginning) or _no_text(beginning)
+
+
+def is_xliff(beginning: bytes) -> bool:
+    """Whether the first bytes are those of an XLIFF file."""
+    return re.match(_XLIFF, beginning) is not None
 
 
 def _utf16(beginning: bytes) -> str | None:
