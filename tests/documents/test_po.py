@@ -150,6 +150,19 @@ def test_lines_of_a_message_are_units_and_wrapped_ones_are_joined() -> None:
     assert lines == [r"Aufruf: x\n", r"  -v, --verbose  mehr sagen\n", r"Das geht\n", r"weiter und\n", r"endet.\n"]
 
 
+def test_the_source_stands_in_for_lines_and_forms_without_a_translation() -> None:
+    text = r'msgid "Name:\n  Berlin\nCountry"' + '\nmsgstr ""\n'
+    lines = r'msgstr ""|"Name:\n"|"  Berlin\n"|"Land"|'.replace("|", "\n")
+    assert translated(text, {"Country": "Land"}).endswith(lines)
+    there = text.replace('""', '"Alt"')
+    assert translated(there, {"Country": "Land"}, wanted="all") == there
+    for singular in ("%d Computer", "%d"):
+        plural = f'msgid "{singular}"\nmsgid_plural "%d Computers"\nmsgstr[0] ""\nmsgstr[1] ""\n'
+        expected = plural.replace('[0] ""', f'[0] "{singular}"').replace('[1] ""', '[1] "%d Rechner"')
+        assert translated(plural, {"%d Computers": "%d Rechner"}, is_trusted=True) == expected
+        assert translated(plural, {}) == plural
+
+
 @pytest.mark.parametrize(
     ("data", "words"),
     [

@@ -50,16 +50,19 @@ def message_parts(text: str, *, kinds: Sequence[str] = (), is_protected: bool = 
     return [part for part in parts if part != ""]
 
 
-def joined_message(parts: Sequence[str | Unit], targets: Sequence[str]) -> str:
-    """Return a message with the translations of its units, those of wrapped lines wrapped as wide as these."""
+def joined_message(parts: Sequence[str | Unit], targets: Sequence[str | None]) -> str:
+    """Return a message with the translations of its units, those of wrapped lines wrapped as wide as these.
+
+    A unit without a translation stays.
+    """
     rest = iter(targets)
     return "".join(part if isinstance(part, str) else _wrapped_like(part.raw, next(rest)) for part in parts)
 
 
-def _wrapped_like(source: str, target: str) -> str:
+def _wrapped_like(source: str, target: str | None) -> str:
     lines = _LINE_END.split(source)
-    if len(lines) == 1:
-        return target
+    if target is None or len(lines) == 1:
+        return source if target is None else target
     between = " " * lines[0].endswith(" ") + lines[1]
     stripped = target.strip()
     wrapped = between.join(line.rstrip() for line in wrap(stripped, max(map(width_of, lines[::2]))))

@@ -136,16 +136,24 @@ class PoDocument:
     def _changes(
         self, message: _Message, given: Sequence[Sequence[str | None]], forms: PluralForms | None
     ) -> Iterator[Change]:
-        """Yield what changes in an entry. Where some forms are translated, only the others are changed."""
+        """Yield what changes in an entry. Where some forms are translated, only the others are changed.
+
+        gettext reads no entry with an empty form: where some texts or lines have translations, the source stands in
+        for those that have none.
+        """
         entry = message.entry
-        new = dict[int, str]()
+        new, missing = dict[int, str](), dict[int, str]()
         for text, targets in zip(message.texts, given, strict=True):
             numbers = message.numbers(text, forms)
             empty = [number for number in numbers if number not in entry.forms or not entry.forms[number].text]
-            if (target := self._target(message, text, targets)) is not None:
+            if all(target is None for target in targets):
+                missing |= dict.fromkeys(empty, text.source)
+            elif empty or None not in targets:
+                target = self._target(message, text, targets)
                 new |= dict.fromkeys(empty if empty and self._reading.wanted == "empty" else numbers, target)
         if not new:
             return
+        new |= missing
         lines = list[str]()
         for number in sorted({*entry.forms, *new}):
             keyword = "msgstr" if entry.plural is None else f"msgstr[{number}]"
@@ -161,12 +169,9 @@ class PoDocument:
             line = f"#, fuzzy{self._line_end}"
             yield (entry.flags_before, entry.flags_before, line) if at is None else (at, at, " fuzzy,")
 
-    def _target(self, message: _Message, text: _Text, targets: Sequence[str | None]) -> str | None:
-        """Return the translation of a text if all its units have one. Raises DataError for wrong placeholders."""
-        given = [target for target in targets if target is not None]
-        if not given or len(given) < len(targets):
-            return None
-        result = checked(text.source, joined_message(text.parts, given), message.kinds)
+    def _target(self, message: _Message, text: _Text, targets: Sequence[str | None]) -> str:
+        """Return the translation of a text. Raises DataError for wrong placeholders."""
+        result = checked(text.source, joined_message(text.parts, targets), message.kinds)
         if result.fault:
             raise DataError(f"line {message.entry.line:,}: the translation {result.fault}")
         return result.text
