@@ -169,6 +169,32 @@ def test_a_target_without_content_is_none(target: str) -> None:
     assert "Eins. <" not in document_of(text).written(["Eins.", "Zwei."], tgt_language="de").decode()
 
 
+@pytest.mark.parametrize(
+    ("space", "source", "target"),
+    [
+        ("preserve", "One.\n\n  Two <x id='1'/>\n", "ONE.\n\n  TWO <x id='1'/>\n"),
+        ("preserve", "100&#13;\nOne.&#xA;<g id='1'>Two\nor three</g>", "100&#13;\nONE.&#xA;<g id='1'>TWO OR THREE</g>"),
+        ("preserve", "<g id='1'>One.\nTwo.</g>", "<g id='1'>ONE. TWO.</g>"),
+        ("preserve", "A sentence of it\nends", "A SENTENCE OF\nIT ENDS"),
+        ("default", "A sentence of it&#10;ends", "A SENTENCE OF&#10;IT ENDS"),
+        ("default", "\n  One.\n  Two.", "\n  ONE. TWO."),
+        ("default", "One.&#10;Two.", "ONE.&#10;TWO."),
+        (
+            "preserve",
+            "One <x id='a_code_with_a_long_name_for_one_word'/>\nTwo",
+            "ONE <x id='a_code_with_a_long_name_for_one_word'/>\nTWO",
+        ),
+    ],
+)
+def test_lines_are_lines_again(space: str, source: str, target: str) -> None:
+    unit = f"<trans-unit id='1' xml:space='{space}'><source>{source}</source></trans-unit>"
+    document = document_of(ONE.format(' target-language="de"', unit))
+    upper = [" ".join(each.unit.text.split()).upper() for each in document.segments]
+    result = written(document, upper)
+    assert f">{target}</target>" in result
+    assert [each.target for each in document_of(result).segments if "<g" not in target] == upper * ("<g" not in target)
+
+
 def test_a_section_cannot_hold_its_end() -> None:
     text = ONE.format("", "<trans-unit id='7'><source><![CDATA[Good day]]></source></trans-unit>")
     with pytest.raises(DataError, match=r"7: .*\]\]>"):

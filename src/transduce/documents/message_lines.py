@@ -14,7 +14,7 @@ from transduce.text.markup import Unit, unit_of
 from transduce.text.markup_reading import Token
 from transduce.text.verbatim import address_spans
 
-__all__ = ["joined_message", "message_parts", "protected_tokens"]
+__all__ = ["is_wrapped", "joined_message", "message_parts", "protected_tokens"]
 
 PLACEHOLDER = "%"  # the name of such a token
 LONG_LINE = 50  # characters; a longer line was wrapped, unless it ends a sentence
@@ -42,7 +42,7 @@ def message_parts(text: str, *, kinds: Sequence[str] = (), is_protected: bool = 
         head = _OPTION.match(line) or _INDENTATION.match(line)
         assert head is not None  # it matches the empty string
         pieces = [line[head.end() :]]
-        while index + 2 < len(lines) and _is_wrapped(lines[index], lines[index + 2]):
+        while index + 2 < len(lines) and is_wrapped(lines[index], lines[index + 2]):
             pieces += lines[index + 1 : index + 3]
             index += 2
         parts += [head[0], _unit_or_text(pieces, text, kinds, is_protected), *lines[index + 1 : index + 2]]
@@ -70,7 +70,7 @@ def _wrapped_like(source: str, target: str | None) -> str:
     return target[:start] + wrapped + target[start + len(stripped) :]
 
 
-def _is_wrapped(line: str, following: str) -> bool:
+def is_wrapped(line: str, following: str) -> bool:
     """Whether a sentence goes on in the next line."""
     if not (_WRAPPED_AFTER.search(line) and _WRAPPED_BEFORE.match(following)):
         return False

@@ -12,7 +12,7 @@ from transduce.config import base_language, canonical_code
 from transduce.documents.document import Document, Format, Reading, Segment
 from transduce.documents.elements import Element, decoded_xml, read_elements, with_attribute
 from transduce.documents.encodings import encoded
-from transduce.documents.inline_codes import inline_parts
+from transduce.documents.inline_codes import inline_parts, wrapped_like
 from transduce.documents.placeholders import ANY
 from transduce.documents.spliced import spliced
 from transduce.errors import DataError, quoted
@@ -23,6 +23,7 @@ from transduce.text.markup_reading import CDATA
 __all__ = ["FORMATS", "XliffDocument", "read"]
 
 Change = tuple[int, int, str]  # from, to, what stands there instead
+SPACE = "xml:space"  # what an element says is true of those inside it
 UNTRANSLATED = ("new", "needs-translation")  # states of a target that is the source once more
 
 
@@ -69,6 +70,9 @@ class XliffDocument:
         version = self._root.attributes.get("version", "1.2")
         if version[:2] not in ("1.", "2."):
             raise DataError(f"its version is {quoted(version)}; 1.2 and 2.0 to 2.2 are read")
+        for element in self._root.all():
+            for child in element.children:
+                child.attributes.setdefault(SPACE, element.attributes.get(SPACE, "default"))
         self._is_2 = version.startswith("2.")
         self._files = [each for each in self._root.children if each.kind == "file"]
         self._pairs = [pair for file in self._files for pair in self._pairs_in(file)]
@@ -131,7 +135,8 @@ class XliffDocument:
         return [*parts, self._text[position : content.inner_end]]
 
     def _inline(self, element: Element) -> list[str | Unit]:
-        return inline_parts(self._content(element), is_protected=self._reading.is_protected)
+        keeps_lines = element.attributes[SPACE] == "preserve"
+        return inline_parts(self._content(element), is_protected=self._reading.is_protected, keeps_lines=keeps_lines)
 
     def _targets(
         self, target: Element | None, segments: Sequence[Element], parts: Sequence[str | Unit]
@@ -206,7 +211,11 @@ class XliffDocument:
         for unit, new in zip(pair.units, targets, strict=True):
             if new is not None and not unit.is_escaped and CDATA[1] in new:
                 raise DataError(f"{pair.key}: the translation has {CDATA[1]}, which ends the section that it stands in")
-        chosen = [old.raw or None if new is None else new for new, old in zip(targets, pair.there, strict=True)]
+        keeps_lines = pair.source.attributes[SPACE] == "preserve"
+        chosen = [
+            old.raw or None if new is None else wrapped_like(unit, new, keeps_lines=keeps_lines)
+            for unit, new, old in zip(pair.units, targets, pair.there, strict=True)
+        ]
         state = self._state(is_trusted=self._reading.is_trusted and None not in chosen)
         content = spliced(pair.parts, chosen)
         name = pair.after.name.removesuffix("seg-source").removesuffix("source") + "target"
