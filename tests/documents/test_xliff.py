@@ -61,10 +61,11 @@ def test_codes_of_version_2() -> None:
     result = written(document, ["Eine rote alte Tür"])
     assert result == TWO.format(
         ' trgLang="de"',
-        f"<segment><source>{source}</source><target>"
+        f'<segment state="initial"><source>{source}</source><target>'
         'Eine <sc id="1"/>rote<ec startRef="1"/> <pc id="2">alte</pc> <mrk id="m" translate="no">Foo</mrk> '
         'Tür<ph id="3"/></target></segment>',
     )
+    assert [each.is_wanted for each in document_of(result, wanted="fuzzy").segments] == [True]
 
 
 def test_segments_of_version_2_have_states() -> None:

@@ -231,7 +231,7 @@ class XliffDocument:
             yield pair.after.end, pair.after.end, (space if space.isspace() else "") + written
         else:
             yield target.start, target.end, written
-        if pair.segment is not None and pair.segment.attributes.get("state", "initial") != state:
+        if pair.segment is not None and pair.segment.attributes.get("state") != state:
             start, end = pair.segment.start, pair.segment.inner_start
             yield start, end, with_attribute(self._text[start:end], "state", state)
 
