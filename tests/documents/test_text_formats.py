@@ -183,6 +183,14 @@ def test_texts_beside_their_translations_are_not_overwritten(data: str, words: s
         assert b"<source>One</source><target" in document.written(["Eins"])
 
 
+def test_the_headers_of_resources_stay() -> None:
+    header = (
+        "<resheader name='reader'><value>System.Resources.ResXResourceReader, System.Windows.Forms</value></resheader>"
+    )
+    data = f"<?xml version='1.0'?><root>{header}<data name='a' xml:space='preserve'><value>One</value></data></root>"
+    assert texts("a.resx", data) == ["One"]
+
+
 def test_xliff_is_recognised_by_its_root() -> None:
     declaration = b'<?xml version="1.0"?>'
     assert format_of("a.bak", XLIFF.encode()).name == format_of("a.bak", declaration + XLIFF.encode()).name == "xliff"

@@ -20,7 +20,7 @@ from transduce.text.markup import divide, xml_rules
 
 __all__ = ["FORMATS", "decoded_xml"]
 
-_RULES = xml_rules(ignored=("script", "style", "code", "programlisting", "screen"))
+_RULES = xml_rules(ignored=("script", "style", "code", "programlisting", "screen", "resheader"))
 _ENCODING = compiled_on_use(r"""<\?xml[^>]{0,200}?\bencoding\s*=\s*["']([\w.:-]+)["']""")
 _PROLOG = compiled_on_use(
     r"\ufeff?(?:\s+|<\?.*?\?>|<!--.*?-->)*+(<!DOCTYPE\b(?:[^\[\]>\"']|\"[^\"]*\"|'[^']*')*+)(\[)?", re.DOTALL
