@@ -291,6 +291,12 @@ def test_strings_of_apple() -> None:
         read_document(b'"a" = "b";\nmore', "a.strings")
 
 
+def test_lines_of_plural_forms_of_apple() -> None:
+    source = "<plist><dict><key>one</key><string>One file.\n\n%d left &amp; now</string></dict></plist>"
+    assert texts("a.stringsdict", source) == ["One file.", "%d left & now"]
+    assert ">ONE FILE.\n\n%d LEFT &amp; NOW<" in in_capitals("a.stringsdict", source, is_protected=True)
+
+
 def test_places_are_lines() -> None:
     source = '<p\n title="one\none">\n\n two <img\nalt="three"> four</p>\n<p>five</p>'
     places = {each.unit.text: each.place for each in read_document(source.encode(), "a.html").segments}

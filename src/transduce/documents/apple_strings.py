@@ -25,6 +25,7 @@ _ESCAPE = compiled_on_use(r"\\(?:[uU]([0-9A-Fa-f]{4})|(.))", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 _WRITTEN = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 _SPECIAL = compiled_on_use(r'[\\"\n\t\r]')
+_LINE = compiled_on_use(r"[\r\n]+|[^\r\n]+")  # or line ends
 _TEXT_KEYS = frozenset(("NSStringLocalizedFormatKey", "zero", "one", "two", "few", "many", "other"))
 
 
@@ -62,9 +63,12 @@ def read_plurals(data: bytes, reading: Reading) -> Document:
         elif token.kind == "text" and name == "key" and path:
             path[-1] = decode(token.raw)
         elif token.kind == "text" and name == "string" and path and path[-1] in _TEXT_KEYS:
-            unit = unit_of(text_tokens(token.raw, is_protected=reading.is_protected), decode, is_escaped=True)
+            units = [
+                with_words(unit_of(text_tokens(line, is_protected=reading.is_protected), decode, is_escaped=True))
+                for line in _LINE.findall(token.raw)
+            ]
             parts.append(text[position : start - len(token.raw)])
-            parts.append(Region(token.raw, [with_words(unit)], context="/".join(path[1:])))
+            parts.append(Region(token.raw, units, context="/".join(path[1:])))
             position = start
     parts.append(text[position:])
     return SplicedText(parts, encoding, "xmlcharrefreplace", placeholders=(ANY,))
