@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from transduce.config import ModelConfig, TrainingConfig
-from transduce.model import Transformer
+from transduce.config import LastStateConfig, ModelConfig, TrainingConfig
+from transduce.model import Transformer, make_model
 from transduce.training import make_optimiser
 from transduce.training.muon import Muon, orthogonalised
 from transduce.training.optimiser import ADAM_MOMENTS, MUON_MOMENTS, MuonAndAdam, moment_names
@@ -21,9 +21,9 @@ CONFIG = ModelConfig(
 )  # fmt: skip
 
 
-def with_gradients() -> Transformer:
+def with_gradients(config: ModelConfig = CONFIG) -> Transformer:
     torch.manual_seed(1)
-    model = Transformer(CONFIG)
+    model = Transformer(config)
     for weight in model.parameters():
         weight.grad = torch.randn_like(weight)
     return model
@@ -43,6 +43,21 @@ def test_each_weight_is_moved_by_one_of_the_two() -> None:
         assert tuple(optimiser.state[weight]) == moment_names(optimiser, weight)
         step = (weight.detach() - before[name]).pow(2).mean().sqrt().item()
         assert step == pytest.approx(0.002 if is_matrix else 0.01, rel=0.35), name  # about 0.2 times the RMS of Adam's
+
+
+def test_experts_are_moved_once() -> None:
+    """Their stack is within that of the layers."""
+    model = with_gradients(CONFIG.model_copy(update={"n_experts": 3, "n_active_experts": 2}))
+    optimiser = make_optimiser(model, TrainingConfig(optimiser="muon"))
+    weights = [weight for group in optimiser.param_groups for weight in group["params"]]
+    assert sorted(map(id, weights)) == sorted(map(id, model.parameters()))
+
+
+def test_a_model_without_linear_maps_in_its_layers_learns_by_adam() -> None:
+    config = LastStateConfig(n_encoder_layers=1, n_decoder_layers=1, d_model=8, src_vocab_size=9, tgt_vocab_size=9)
+    model = make_model(config)
+    optimiser = make_optimiser(model, TrainingConfig(optimiser="muon"))
+    assert {moment_names(optimiser, weight) for weight in model.parameters()} == {ADAM_MOMENTS}
 
 
 def test_a_step_of_muon_is_nearly_orthogonal() -> None:

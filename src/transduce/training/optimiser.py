@@ -23,7 +23,8 @@ def make_optimiser(model: nn.Module, config: TrainingConfig) -> optim.Optimizer:
         case "adam":
             return _adam(model.parameters(), config)
         case "muon":
-            return MuonAndAdam(model, config)
+            matrices = _matrices_of_layers(model)
+            return MuonAndAdam(model, matrices, config) if matrices else _adam(model.parameters(), config)
         case _:
             assert_never(config.optimiser)
 
@@ -53,8 +54,8 @@ class MuonAndAdam(optim.Optimizer):
     the learning rate, so that both share one schedule.
     """
 
-    def __init__(self, model: nn.Module, config: TrainingConfig) -> None:
-        self.matrices = _matrices_of_layers(model)
+    def __init__(self, model: nn.Module, matrices: list[nn.Parameter], config: TrainingConfig) -> None:
+        self.matrices = matrices
         others = [weight for weight in model.parameters() if all(weight is not matrix for matrix in self.matrices)]
         super().__init__([{"params": self.matrices}, {"params": others}], {})
         muon = Muon(self.matrices, weight_decay=config.weight_decay)
@@ -85,7 +86,7 @@ def _adam(weights: Iterable[nn.Parameter], config: TrainingConfig) -> optim.Adam
 
 
 def _matrices_of_layers(model: nn.Module) -> list[nn.Parameter]:
-    """Return the weights of all linear maps in the layer stacks."""
+    """Return the weights of all linear maps in the layer stacks, each once: stacks may be nested, as experts are."""
     stacks = [module for module in model.modules() if isinstance(module, nn.ModuleList)]
     linears = [module for stack in stacks for module in stack.modules() if isinstance(module, nn.Linear)]
-    return [cast(nn.Parameter, linear.weight) for linear in linears]
+    return list(dict.fromkeys(cast(nn.Parameter, linear.weight) for linear in linears))
