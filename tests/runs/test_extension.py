@@ -61,6 +61,20 @@ def test_an_extension_resumes_with_the_same_bits(finished: Path, tmp_path: Path)
     assert extended_run(whole, 1, lambda line: None).training.extended_at == (8, 14)
 
 
+@pytest.mark.parametrize("decay", ["inverse_sqrt", "linear"])
+def test_an_extension_resumes_by_the_recipe(micro_recipe: Path, tmp_path: Path, decay: str) -> None:
+    run = tmp_path / "run"
+    config = read_recipe(micro_recipe, [*SETTINGS, f"training.decay={decay}", "training.patience=9"])
+    train(config, run)
+    extended = extended_run(run, 0.001, lambda line: None)
+    extended = extended.model_copy(update={"training": extended.training.model_copy(update={"max_updates": 12})})
+    seen, lines = list[Record](), list[str]()
+    train(extended, run, resume=True, listeners=[seen.append], should_stop=lambda: bool(seen))
+    assert train(config, run, resume=True, log=lines.append).updates == 12
+    assert any(says(line, "extended", 12) for line in lines)
+    assert read_run_config(run).training == extended.training
+
+
 def test_the_command(transduce: CommandLine, finished: Path, tmp_path: Path) -> None:
     run = Path(shutil.copytree(finished, tmp_path / "run"))
     outcome = transduce("train", "--more", 1e-4, "--out", run, "--json")

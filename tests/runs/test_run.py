@@ -16,6 +16,7 @@ from small_recipes import SmallRuns
 from task_suite import check_resume, few_evaluated_sentences, records, run_once
 
 from said import naming, says
+from transduce.config import RunConfig
 from transduce.corpora import generate_pairs, parallel_text
 from transduce.errors import ConfigError, DataError
 from transduce.files import write_manifest
@@ -24,7 +25,7 @@ from transduce.inference.run_search import run_search
 from transduce.inference.translation import line_statistics
 from transduce.model.weights_file import read_tensors
 from transduce.recipes import read_recipe
-from transduce.runs import average_run, train
+from transduce.runs import average_run, read_run_config, train
 from transduce.runs.folder import store_of
 from transduce.tasks import open_prepared, prepare
 from transduce.tasks.pairs import translation
@@ -175,6 +176,23 @@ def test_only_a_learning_rate_that_does_not_know_the_end_may_go_beyond_it(
     else:
         with pytest.raises(ConfigError, match=naming("training.max_updates", 2, 4)):
             train(longer, tmp_path / "run", resume=True)
+
+
+@pytest.mark.parametrize("decay", ["inverse_sqrt", "linear"])
+def test_minutes_are_fixed_where_the_learning_rate_falls_by_them(recipe: Path, tmp_path: Path, decay: str) -> None:
+    def by_recipe(*settings: str) -> RunConfig:
+        more = ("training.validation_bleu=false", "training.max_updates=2")
+        return read_recipe(recipe, [f"training.decay={decay}", *more, *settings])
+
+    run = tmp_path / "run"
+    train(by_recipe("training.max_minutes=50"), run)
+    if decay == "linear":
+        with pytest.raises(ConfigError, match=naming("training.max_minutes", 50.0, 60.0, "--more")):
+            train(by_recipe("training.max_minutes=60"), run, resume=True)
+    else:
+        train(by_recipe("training.max_minutes=60"), run, resume=True)
+    train(by_recipe(), run, resume=True)
+    assert read_run_config(run).training.max_minutes == (50 if decay == "linear" else None)
 
 
 def test_validation_bleu_is_that_of_evaluate(tmp_path: Path) -> None:

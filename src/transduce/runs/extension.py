@@ -25,9 +25,8 @@ def extended_run(folder: Path, minutes: float, log: Log) -> RunConfig:
         raise TrainingError(f"the run in {folder} has not finished; go on with --resume, then extend it")
     training = config.training
     n_more = max(1, round(minutes * 60 * state.update / max(state.elapsed_s, 1e-3)))
-    changes: dict[str, object] = {"max_updates": state.update + n_more}
-    if training.decay != "inverse_sqrt":
-        changes["extended_at"] = (*training.extended_at, state.update)
+    extended_at = (*training.extended_at, state.update)
+    changes: dict[str, object] = {"max_updates": state.update + n_more, "extended_at": extended_at}
     if training.max_minutes is not None:
         changes["max_minutes"] = state.elapsed_s / 60 + minutes
     if training.patience is not None:  # it may have ended the run

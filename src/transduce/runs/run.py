@@ -180,7 +180,7 @@ class _Run:
         if existing is not None:
             config = with_start_of(existing.config, config)
         if existing is not None and any((folder / CHECKPOINTS).glob("*update-*")):  # else settings may change freely
-            config = resume_config(folder, config)
+            config = resume_config(folder, config, self.log)
         # Fail before hours of preparation, where possible.
         task_of(config).require_best_by(config)
         self._require_memory(task_of(config).model_config(config.model, MIN_VOCABULARY, MIN_VOCABULARY), config)

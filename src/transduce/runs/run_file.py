@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,6 +40,8 @@ CHANGEABLE = frozenset(
         max_skipped_updates
     """.split()
 )
+
+LENGTH = frozenset({"training.max_updates", "training.max_minutes"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +102,10 @@ def _n_fields(tables: Mapping[str, Mapping[str, Any]]) -> int:
 
 def differences(before: RunConfig, now: RunConfig) -> Iterator[Change]:
     """Yield the fields that differ but must not change during a run."""
-    # A learning rate that decays to 0 depends on the number of updates.
-    is_length_fixed = before.training.decay != "inverse_sqrt"
-    changeable = CHANGEABLE - {"training.max_updates"} if is_length_fixed else CHANGEABLE
+    changeable = CHANGEABLE - LENGTH if _is_length_fixed(before) else CHANGEABLE
     n_extensions, extended_at = len(before.training.extended_at), now.training.extended_at
     if len(extended_at) > n_extensions and extended_at[:n_extensions] == before.training.extended_at:
-        changeable |= {"training.max_updates", "training.extended_at"}
+        changeable |= {*LENGTH, "training.extended_at"}
     values = now.model_dump()
     for table, fields in before.model_dump().items():
         for name, old in fields.items():
@@ -113,6 +113,11 @@ def differences(before: RunConfig, now: RunConfig) -> Iterator[Change]:
             is_same = new == old and (not isinstance(old, dict) or list(new) == list(old))  # same order, too
             if not is_same and f"{table}.{name}" not in changeable:
                 yield f"{table}.{name}", old, new
+
+
+def _is_length_fixed(config: RunConfig) -> bool:
+    """Whether the learning rate depends on the length of the run, since it decays to 0."""
+    return config.training.decay != "inverse_sqrt"
 
 
 def holds_run(folder: Path) -> bool:
@@ -187,17 +192,18 @@ def require_made_by(checkpoint: Path, settings: RunSettings, folder: Path) -> bo
     return changes is not None
 
 
-def resume_config(folder: Path, requested: RunConfig) -> RunConfig:
-    """Return ``requested`` with the model of the run in ``folder``, and with the one that it started from.
+def resume_config(folder: Path, requested: RunConfig, log: Callable[[str], None] = lambda line: None) -> RunConfig:
+    """Return ``requested`` with the model of the run in ``folder``, the one that it started from, and its extension.
 
+    ``log`` receives a line if there is an extension that ``requested`` does not have.
     Raises ConfigError, naming the field, if one that must not change on resume differs.
     """
     original = read_run_config(folder)
     model = task_of(requested).model_config(requested.model, *original.model.vocab_sizes)
     requested = requested.model_copy(update={"model": model})
-    requested = with_start_of(original, requested)
+    requested = _with_length_of(original, with_start_of(original, requested), log)
     for name, old, new in differences(original, requested):
-        longer = "; transduce train --more MINUTES extends a finished run" if name == "training.max_updates" else ""
+        longer = "; transduce train --more MINUTES extends a finished run" if name in LENGTH else ""
         first = "" if (folder / MODEL).exists() else f"transduce average {folder}, then "
         raise ConfigError(
             f"{folder} was started with {name} = {old!r}, got {new!r}; this cannot change on resume; to go on from its"
@@ -214,6 +220,19 @@ def with_start_of(original: RunConfig, requested: RunConfig) -> RunConfig:
     training = requested.training.model_copy(update={"init_from": original.training.init_from})
     data = requested.data.model_copy(update={"tokenizer_from": original.data.tokenizer_from})
     return requested.model_copy(update={"training": training, "data": data})
+
+
+def _with_length_of(original: RunConfig, requested: RunConfig, log: Callable[[str], None]) -> RunConfig:
+    """Return ``requested`` with what recipes do not know: the run's extension, or, of a fixed length, its minutes."""
+    before, now = original.training, requested.training
+    kept: dict[str, object] = {}
+    if len(now.extended_at) < len(before.extended_at):
+        log(f"the run was extended: it keeps its end at {before.max_updates:,} updates")
+        names = ("extended_at", "max_updates", "max_minutes", "patience")
+        kept = {name: getattr(before, name) for name in names} | {"averaging": now.averaging or before.averaging}
+    elif now.max_minutes is None and _is_length_fixed(original):
+        kept = {"max_minutes": before.max_minutes}
+    return requested.model_copy(update={"training": now.model_copy(update=kept)})
 
 
 def _newest_copy(folder: Path) -> tuple[Path, RunSettings] | None:
