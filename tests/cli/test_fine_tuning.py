@@ -17,7 +17,7 @@ from transduce.errors import DataError
 from transduce.recipes import preset, read_recipe, with_settings
 from transduce.runs import OwnText, read_run_config
 from transduce.runs import train as run
-from transduce.runs.old_text import OldText, old_text_of_run, write_old_text
+from transduce.runs.old_text import OldText, old_text_of_run, text_to_mix, write_old_text
 from transduce.runs.starting_weights import gentle_rate, overwriting
 from transduce.training import peak_learning_rate
 
@@ -87,6 +87,23 @@ def test_text_to_mix_is_named(transduce: CommandLine, own_model: Path, memory: P
     assert read_run_config(Path("b")).data.weights["old"] > 0
     outcome = transduce("train", "--from", own_model, "--tmx", memory, "--mix", "none", "--out", "c", *few)
     assert (outcome.code, Path("c-text/old").exists()) == (0, False)
+
+
+def test_a_folder_to_mix_may_have_any_name_and_a_missing_one_is_told(
+    transduce: CommandLine, own_model: Path, memory: Path
+) -> None:
+    pairs = list(generate_pairs("train", n_pairs=100, seed=8))
+    for folder in (Path("my old text"), Path("grammar")):
+        folder.mkdir()
+        for side in ("en", "de"):
+            lines = "".join(f"{getattr(pair, side)}\n" for pair in pairs)
+            (folder / f"train.{side}").write_text(lines, encoding="utf-8")
+        text = text_to_mix([str(folder)], ("en", "de"), None)
+        assert {*text.train(), *text.dev} <= {(pair.en, pair.de) for pair in pairs}
+    for name in ("no/such.tmx", "no such", "ocr-lines", "files"):
+        for verb in ("train", "init"):
+            refused = transduce(verb, "--from", own_model, "--tmx", memory, "--mix", name, "--out", "a.toml")
+            assert (refused.code, says(refused.err, "--mix", name)) == (1, True), refused.err
 
 
 def test_a_recipe_that_goes_on_from_a_model(

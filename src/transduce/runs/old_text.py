@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 
-from transduce.config import SPLITS, ParallelData
-from transduce.corpora import CleaningReport, CleaningRules, Pair, ParallelText, Text, clean, find_text, hold_out
+from transduce.config import CORPUS_PATTERN, SPLITS, ParallelData, config_from_mapping
+from transduce.corpora import (
+    CATALOGUE,
+    OWN_FILES,
+    CleaningReport,
+    CleaningRules,
+    Pair,
+    ParallelText,
+    Text,
+    clean,
+    find_text,
+    hold_out,
+)
 from transduce.corpora.holding_out import side_keys
 from transduce.documents.pairs import pairs_of
-from transduce.errors import DataError, TransduceError
+from transduce.errors import ConfigError, DataError, TransduceError
 from transduce.files import read_lines, write_lines
 from transduce.runs.folder import store_of
 from transduce.runs.own_text import OwnText
@@ -89,14 +101,26 @@ def text_to_mix(named: Sequence[str], languages: tuple[str, str], data_folder: P
 
 def _corpus(name: str, languages: tuple[str, str], data_folder: Path | None) -> OldText | None:
     """Return the text of a corpus, or of a folder that is one; None for other files and folders."""
-    path = Path(name)
+    path, values = Path(name), {"corpus": name}
     if path.exists():
         path = path.resolve()
-        if find_text(Text(path.name, "train"), *languages, [path.parent]) is None:
+        values = {
+            f"{split}_{side}": str(file)
+            for split in ("train", "dev")
+            for side, file in zip(
+                ("src", "tgt"), find_text(Text(path.name, split), *languages, [path.parent]) or (), strict=False
+            )
+        }
+        if "train_src" not in values:
             return None
-        name, data_folder = path.name, path.parent
-    source = ParallelText(ParallelData(corpus=name, direction="-".join(languages)), data_folder)
-    read = partial(source.train, name)
+        values["corpus"] = OWN_FILES
+        if path.name in CATALOGUE:
+            values, data_folder = {"corpus": path.name}, path.parent
+    elif name == OWN_FILES or not re.fullmatch(CORPUS_PATTERN, name):
+        raise ConfigError(f"--mix {name}: there is no such file or folder, nor a corpus of this name")
+    data = config_from_mapping(ParallelData, values | {"direction": "-".join(languages)}, where=f"--mix {name}")
+    source = ParallelText(data, data_folder)
+    read = partial(source.train, source.corpora[0])
     return OldText(read, list(source.of("dev"))) if source.has("dev") else _held_out(read)
 
 
