@@ -9,14 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from said import says
 from transduce.corpora import generate_pairs
 from transduce.documents.tmx import tmx_lines
 from transduce.errors import DataError
+from transduce.inference.folder import read_model_folder
 from transduce.recipes import preset, read_recipe, with_settings
 from transduce.runs import OwnText, read_run_config
 from transduce.runs import train as run
+from transduce.runs.fine_tuning import _run, _write_old
 from transduce.runs.old_text import OldText, old_text_of_run, text_to_mix, write_old_text
 from transduce.runs.starting_weights import gentle_rate, overwriting
 from transduce.training import peak_learning_rate
@@ -104,6 +107,19 @@ def test_a_folder_to_mix_may_have_any_name_and_a_missing_one_is_told(
         for verb in ("train", "init"):
             refused = transduce(verb, "--from", own_model, "--tmx", memory, "--mix", name, "--out", "a.toml")
             assert (refused.code, says(refused.err, "--mix", name)) == (1, True), refused.err
+
+
+def test_a_damaged_run_file_costs_the_old_text_only(own_run: Path, tmp_path: Path) -> None:
+    (own_run / "run.json").write_text("{", encoding="utf-8")
+    lines = list[str]()
+    assert _write_old(own_run / "model", OwnText("en", "de"), tmp_path, (), None, 10, lines.append) == 0
+    assert any(says(line, "warning", "run.json", "--mix") for line in lines)
+
+
+def test_few_pairs_of_old_text_have_the_largest_weight(micro_model: Path, tmp_path: Path) -> None:
+    saved = read_model_folder(micro_model, device="cpu")
+    config = _run(micro_model, saved, OwnText("en", "de"), tmp_path, 5000, 2, torch.device("cpu"))
+    assert config.data.weights["old"] == 1000
 
 
 def test_a_recipe_that_goes_on_from_a_model(

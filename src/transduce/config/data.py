@@ -15,13 +15,13 @@ from transduce.config.record import A_NAME, A_TABLE, MAX_VOCABULARY_SIZE, Chosen
 from transduce.config.task_settings import DEFAULT_TASK, require_own, task_settings, tasks_that_generate
 from transduce.errors import ConfigError, quoted
 
-MAX_PAIRS = 10**8
+MAX_PAIRS, MAX_WEIGHT = 10**8, 1000
 CORPUS_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 MEDIA_CORPORA = ("ocr-lines", "ocr-digits", "speech-synthetic")  # generated images and audio
 
 Pairs = Annotated[int, Field(ge=1, le=MAX_PAIRS)]
 ByteLevelSize = Annotated[int, Field(ge=260, le=MAX_VOCABULARY_SIZE)]  # 256 bytes and 4 special tokens
-Weight = Annotated[float, Field(gt=0, le=1000)]
+Weight = Annotated[float, Field(gt=0, le=MAX_WEIGHT)]
 Split = Literal["train", "dev", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, cast
 import torch
 
 from transduce.config import RunConfig, TrainingConfig, split_direction
+from transduce.config.data import MAX_WEIGHT
 from transduce.errors import CheckpointError, ConfigError, DataError
 from transduce.files import atomic_folder
 from transduce.inference import Translator, evaluate
@@ -134,10 +135,10 @@ def _write_old(
         languages = text.src_language, text.tgt_language
         old = text_to_mix(mix, languages, data_folder) if mix else old_text_of_run(model, data_folder)
         n_old = write_old_text(old, text, folder, n) if old else 0
-    except (ConfigError, DataError) as error:
+    except (CheckpointError, ConfigError, DataError) as error:
         if mix:
             raise
-        log(f"warning: the text that {model} was trained on is not there ({error}); {hint}")
+        log(f"warning: the text that {model} was trained on cannot be read ({error}); {hint}")
         return 0
     if n_old:
         log(f"old text: {n_old:,} pairs, {OLD_SHARE:.0%} of what the model reads; their dev set is validated, too")
@@ -153,7 +154,7 @@ def _run(
     path = str(model.resolve())
     mixed = dict[str, object]()
     if n_old:
-        weight = OLD_SHARE / (1 - OLD_SHARE) * n_train / n_old
+        weight = min(MAX_WEIGHT, OLD_SHARE / (1 - OLD_SHARE) * n_train / n_old)
         mixed = {"corpus": {"files": 1.0, OLD: round(weight, 4)}, "folder": str(folder), "also_dev": (OLD,)}
     tokenizers = saved.tokenizers
     data = data_of_splits(
