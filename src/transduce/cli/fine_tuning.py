@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,6 +15,7 @@ from transduce.cli.options import TEXT
 from transduce.cli.output import echo, echo_error
 from transduce.cli.pair_files import Given, written_pairs
 from transduce.errors import CheckpointError, ConfigError
+from transduce.files import remove
 
 if TYPE_CHECKING:
     import torch
@@ -55,15 +56,15 @@ class FineTuning:
         import torch
 
         from transduce.recipes import with_settings
-        from transduce.runs import OwnText
+        from transduce.runs import OwnText, holds_run
         from transduce.runs.fine_tuning import direction_of, fine_tuning
 
         if os.environ.get("WORLD_SIZE", "1") != "1":
             raise ConfigError("--tmx, --po and --xliff are read by one process; start it without torchrun")
         if self.folder.exists():
-            raise ConfigError(f"{self.folder} exists already; choose another --out, or --resume it without the files")
-        languages, name = direction_of(self.model), self.folder.name
-        tsv, text = (self.folder.with_name(f"{name}{end}") for end in ("-pairs.tsv", "-text"))
+            way = "--resume it without the files" if holds_run(self.folder) else "remove it"
+            raise ConfigError(f"{self.folder} exists already; choose another --out, or {way}")
+        languages, (tsv, text) = direction_of(self.model), self._written
         with written_pairs(self.given, languages, tsv, log=echo):
             plan = fine_tuning(
                 self.model,
@@ -78,8 +79,29 @@ class FineTuning:
             try:
                 return with_settings(plan.config, changes, log=echo)
             except ConfigError:
-                shutil.rmtree(text)  # so that the corrected command is not refused
+                remove(text)
                 raise
+
+    @contextmanager
+    def undone_on_error(self) -> Iterator[None]:
+        """Remove what was written if the run fails before it has begun: else the corrected command would be refused."""
+        from transduce.runs import holds_run
+        from transduce.runs.lock import LOCK_FILE
+
+        try:
+            yield
+        except BaseException:
+            if not holds_run(self.folder):
+                is_locked = (self.folder / LOCK_FILE).exists()  # another process is beginning a run there
+                for path in self._written if is_locked else (*self._written, self.folder):
+                    remove(path)
+            raise
+
+    @property
+    def _written(self) -> tuple[Path, Path]:
+        """The pairs and the folder of the text, beside that of the run."""
+        name = self.folder.name
+        return self.folder.with_name(f"{name}-pairs.tsv"), self.folder.with_name(f"{name}-text")
 
 
 def changes_of(config: RunConfig, result: RunResult, device: str | torch.device) -> list[Change]:

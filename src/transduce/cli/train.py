@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from json import dumps as json_text
 from pathlib import Path
@@ -135,6 +136,7 @@ def train(
         *([] if on_nan is None else [f"training.max_skipped_updates={_n_skippable(on_nan)}"]),
     ]
     changes = options.set_once(changes)
+    undone_on_error: AbstractContextManager[None] = nullcontext()
     if mix and not given:
         raise ConfigError("--mix needs --from with --tmx, --po or --xliff; recipes name their text in data.corpus")
     if given:
@@ -144,7 +146,7 @@ def train(
             )
         folder = out or _default_folder(start_from)
         tuning = FineTuning(start_from, given, folder, chosen_device(device), mix or (), data, minutes)
-        config = tuning.config(changes)
+        config, undone_on_error = tuning.config(changes), tuning.undone_on_error()
     elif more is not None:
         if recipe is not None or start_from is not None or out is None:
             raise ConfigError("--more extends the run in --out; leave out the recipe and --from, and name --out")
@@ -159,6 +161,7 @@ def train(
     device = local_device(chosen_device(device))
     stop_request = StopRequest()
     with (
+        undone_on_error,
         paths_in_recipe(recipe),
         torchrun_context(device) as distributed,
         TrainingProgress(config.training) as progress,
