@@ -232,7 +232,10 @@ def test_a_model_of_another_size_is_told(transduce: CommandLine, micro_recipe: P
         (["--from", "MODEL", "--tmx", "memory.tmx", "--more", "1"], ["--more"]),
         (["--from", "MODEL", "--tmx", "memory.tmx", "--set", "training.bogus=1"], ["bogus"]),
         (["--from", "MODEL", "--tmx", "memory.tmx", "--set", "training.best_by=bogus"], ["bogus"]),
-        (["--from", "MODEL", "--tmx", "memory.tmx", "--set", "training.max_tokens_per_batch=5"], ["max_tokens_per_batch"]),
+        (
+            ["--from", "MODEL", "--tmx", "memory.tmx", "--set", "training.max_tokens_per_batch=5"],
+            ["max_tokens_per_batch"],
+        ),
     ],
 )
 def test_mistakes(

@@ -312,6 +312,20 @@ def test_a_store_that_is_gone_is_named(recipe: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "prepared").exists()
 
 
+def test_the_store_that_was_named_is_read_where_another_was_left(recipe: Path, tmp_path: Path) -> None:
+    config = read_recipe(recipe, ["training.max_updates=2"])
+    prepare(config.data, tmp_path / "prepared")
+    prepare(read_recipe(recipe, ["data.corpus_seed=9"]).data, tmp_path / "run" / "store")
+    train(config, tmp_path / "run", store=tmp_path / "prepared")
+    assert store_of(tmp_path / "run") == tmp_path / "prepared"
+    assert train(config, tmp_path / "run", resume=True).updates == 2
+
+
+def test_an_empty_store_may_be_made_before_the_run(recipe: Path, tmp_path: Path) -> None:
+    (tmp_path / "run" / "store").mkdir(parents=True)
+    assert train(read_recipe(recipe, ["training.max_updates=1"]), tmp_path / "run").updates == 1
+
+
 @pytest.mark.parametrize(
     ("setting", "named"),
     [

@@ -15,7 +15,7 @@ from torch import nn
 from transduce.config import ModelConfig, RunConfig
 from transduce.data import StoreBatches
 from transduce.errors import CheckpointError, ConfigError, DataError, TrainingError
-from transduce.files import read_json, write_json
+from transduce.files import read_json, remove, write_json
 from transduce.inference.folder import read_saved_weights
 from transduce.metrics import TokenisedBleu
 from transduce.model import fast_precision, make_model
@@ -187,7 +187,9 @@ class _Run:
         self.prepared = prepared = _prepared(config, folder, store, data_folder, self.log)
         if existing is not None:
             require_same_data(folder, existing, prepared)
-        if store is not None and not (folder / STORE).exists():
+        if store is not None and store.resolve() == (folder / STORE).resolve():
+            remove(folder / STORE_POINTER)
+        elif store is not None:
             write_json(folder / STORE_POINTER, {"folder": str(store.resolve())})
         model_config = task_of(config).model_config(config.model, *prepared.tokenizers.sizes)
         config = config.model_copy(update={"model": model_config})
@@ -356,9 +358,11 @@ def _prepared(
 ) -> Prepared:
     """Return the prepared text of a run: ``store``, that of an earlier session, or a new one."""
     path = store or store_of(folder)
-    if store is not None or path.exists():
+    is_own = store is None and path == folder / STORE
+    is_empty = is_own and path.is_dir() and not any(path.iterdir())  # made in advance
+    if store is not None or (path.exists() and not is_empty):
         return open_prepared(path, expected=config.data)
-    if path != folder / STORE:
+    if not is_own:
         raise DataError(f"the prepared text of {folder} is missing at {path}; restore it, or name it with --store")
     return prepare(config.data, path, data_folder=data_folder, log=log)
 
