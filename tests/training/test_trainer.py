@@ -251,6 +251,19 @@ def test_the_end_of_a_run_is_averaged_even_where_it_is_the_best(make_trainer: Ma
     assert averaged_checkpoints(trainer.checkpoints, 5) == checkpoint_folders(trainer.checkpoints)
 
 
+@pytest.mark.parametrize("max_updates", [4, 8])
+def test_a_scheduled_checkpoint_that_becomes_the_best_stays_in_the_average(
+    make_trainer: MakeTrainer, max_updates: int
+) -> None:
+    """The resumed run validates at updates at which the run before did not."""
+    make_trainer(max_updates=4, validate_every_updates=100).run()
+    trainer = make_trainer(max_updates=max_updates, validate_every_updates=2)
+    trainer.resume(trainer.checkpoints / "update-00000004")
+    trainer.run()
+    state = read_state(trainer.checkpoints / "update-00000004")
+    assert (state.cause, state.best_update) == ("schedule", 4)
+
+
 def test_what_a_killed_process_left_is_swept_away(make_trainer: MakeTrainer) -> None:
     trainer = make_trainer(max_updates=4)
     for name in (".update-00000002.77.tmp", ".update-00000001.old"):

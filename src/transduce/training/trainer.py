@@ -308,8 +308,9 @@ class Trainer(Generic[BatchT]):
             return None
         every_minutes = config.checkpoint_every_minutes
         is_overdue = every_minutes is not None and self._synchronised_s - self._checkpointed_s >= 60 * every_minutes
-        is_saved = saved is not None and saved.update == update and saved.cause == "schedule"
-        if (update % config.checkpoint_every_updates == 0 or is_overdue) and not is_saved:
+        if saved is not None and saved.update == update and saved.cause == "schedule":
+            return "schedule" if is_best else None  # by a validation that a resume has added; it stays in the average
+        if update % config.checkpoint_every_updates == 0 or is_overdue:
             return "schedule"
         return "best" if is_best and update < config.max_updates else None
 
