@@ -24,6 +24,7 @@ from transduce.runs.lock import LOCK_FILE
 from transduce.runs.run_file import CHECKPOINTS, MODEL, RUN_FILE, RunSettings, holds_run, require_run
 from transduce.tasks.prepared import Prepared
 from transduce.training import checkpoint_folders
+from transduce.training.nonfinite_dump import NOT_FINITE
 
 __all__ = [
     "METRICS_FILE", "MODEL", "STORE", "STORE_POINTER", "TENSORBOARD", "require_own_entries", "require_own_folder",
@@ -31,7 +32,7 @@ __all__ = [
 ]  # fmt: skip
 
 METRICS_FILE, STORE_POINTER = "metrics.jsonl", "prepared_at.json"
-STORE, TENSORBOARD, NOT_FINITE = "store", "tensorboard", "not-finite"
+STORE, TENSORBOARD = "store", "tensorboard"
 
 
 def require_own_folder(folder: Path) -> None:

@@ -12,6 +12,7 @@ import torch
 from transduce.config import RunConfig
 from transduce.model import make_model
 from transduce.runs.memory import require_memory_to_train
+from transduce.runs.run_file import CHECKPOINTS
 from transduce.tasks.prepared import Prepared
 from transduce.tasks.registry import task_of
 from transduce.training import Record, Trainer, UpdateRecord, learning_rate
@@ -44,7 +45,7 @@ def seconds_per_update(config: RunConfig, prepared: Prepared, device: torch.devi
             batches=task.batches(prepared.train, config, device),
             learning_rate=lambda step: learning_rate(step, d_model=model_config.d_model, config=training),
             config=training,
-            checkpoints=Path(folder),
+            checkpoints=Path(folder) / CHECKPOINTS,
             listeners=[listen],
         ).run()
     return statistics.median(after - before for before, after in pairwise(times[N_WARM_UP:]))

@@ -9,7 +9,9 @@ from transduce.files import write_json
 from transduce.model.weights_file import write_tensors
 from transduce.training.gradients import BatchIndex, BatchT, Gradient, GradientAccumulator
 
-__all__ = ["describe", "dump_nonfinite"]
+__all__ = ["NOT_FINITE", "describe", "dump_nonfinite"]
+
+NOT_FINITE = "not-finite"  # the folder of dumps, beside that of checkpoints
 
 
 def describe(accumulator: GradientAccumulator[BatchT], batch_indices: list[BatchIndex], gradient: Gradient) -> str:

@@ -42,7 +42,7 @@ from transduce.training.gradients import (
 )
 from transduce.training.memory import return_freed_pages
 from transduce.training.memory_preflight import memory_preflight, out_of_memory
-from transduce.training.nonfinite_dump import describe, dump_nonfinite
+from transduce.training.nonfinite_dump import NOT_FINITE, describe, dump_nonfinite
 from transduce.training.optimiser import make_optimiser, tensorflow_eps
 from transduce.training.parallel import local_tensor
 from transduce.training.records import (
@@ -230,7 +230,7 @@ class Trainer(Generic[BatchT]):
         what = describe(self.accumulator, batch_indices, gradient)
         if n_skipped >= max_skips:
             self._save_final_state("stop")
-        folder = self.checkpoints.parent / "not-finite" / f"update-{update:08d}-{n_skipped + 1}"
+        folder = self.checkpoints.parent / NOT_FINITE / f"update-{update:08d}-{n_skipped + 1}"
         try:
             dump_nonfinite(folder, self.accumulator, batch_indices, gradient, update=update)
             dumped = f"the batch was dumped to {folder}"
