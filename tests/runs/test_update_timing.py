@@ -34,3 +34,10 @@ def test_a_loss_that_is_no_number_leaves_nothing_behind(
     with pytest.raises(TrainingError, match="the loss is nan"):
         timed(micro_run)
     assert not list(tmp_path.iterdir())
+
+
+def test_too_little_memory_is_told_without_settings_of_a_run(micro_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("transduce.training.memory_preflight.free_bytes", lambda device: 10)
+    with pytest.raises(TrainingError, match="free some memory") as caught:
+        timed(micro_run)
+    assert "--resume" not in str(caught.value)

@@ -10,12 +10,14 @@ from pathlib import Path
 import torch
 
 from transduce.config import RunConfig
+from transduce.errors import TrainingError
 from transduce.model import make_model
 from transduce.runs.memory import require_memory_to_train
 from transduce.runs.run_file import CHECKPOINTS
 from transduce.tasks.prepared import Prepared
 from transduce.tasks.registry import task_of
 from transduce.training import Record, Trainer, UpdateRecord, learning_rate
+from transduce.training.memory_preflight import BatchTooLargeError
 
 __all__ = ["HEADROOM", "UPDATE_TIME_FRACTION", "seconds_per_update"]
 
@@ -39,7 +41,7 @@ def seconds_per_update(config: RunConfig, prepared: Prepared, device: torch.devi
     with tempfile.TemporaryDirectory() as folder, torch.random.fork_rng():
         torch.manual_seed(training.seed)
         model = make_model(model_config, tokenizers).to(device)
-        Trainer(
+        trainer = Trainer(
             model=model,
             objective=task.objective(model, config),
             batches=task.batches(prepared.train, config, device),
@@ -47,5 +49,9 @@ def seconds_per_update(config: RunConfig, prepared: Prepared, device: torch.devi
             config=training,
             checkpoints=Path(folder) / CHECKPOINTS,
             listeners=[listen],
-        ).run()
+        )
+        try:
+            trainer.run()
+        except BatchTooLargeError as error:  # there is no run yet whose settings could change
+            raise TrainingError(f"updates cannot be timed: {error.problem}; free some memory") from error
     return statistics.median(after - before for before, after in pairwise(times[N_WARM_UP:]))

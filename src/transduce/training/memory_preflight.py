@@ -18,12 +18,20 @@ from transduce.training.gradients import BatchIndex, BatchT, GradientAccumulator
 from transduce.training.memory import LinearFit, PeakMemory
 from transduce.training.parallel import local_tensor
 
-__all__ = ["memory_preflight", "out_of_memory"]
+__all__ = ["BatchTooLargeError", "memory_preflight", "out_of_memory"]
 
 MEASURED_PARTS = (16, 8)  # measure a sixteenth and an eighth of the rows
 FIRST_PARTS = (128, 64)  # measured first for large batches, where an eighth may not fit
 ROUGH_TOLERANCE = 2.0  # the rough first estimate fails only beyond this multiple of the free memory
 ROUND_TO = 100  # tokens, of the suggested budget
+
+
+class BatchTooLargeError(TrainingError):
+    """A batch needs more memory than there is; ``problem`` is the message without advice on the settings of a run."""
+
+    def __init__(self, problem: str, advice: str) -> None:
+        super().__init__(f"{problem}; {advice}")
+        self.problem = problem
 
 
 def memory_preflight(accumulator: GradientAccumulator[BatchT], optimiser: torch.optim.Optimizer, *, epoch: int) -> None:
@@ -64,10 +72,10 @@ def _require_memory(
         if needed > tolerance * available:
             budget = accumulator.config.max_tokens_per_batch
             tokens_that_fit = fit.fraction_that_fits(n_rows, available - fixed_bytes) * budget
-            raise TrainingError(
+            raise BatchTooLargeError(
                 f"the largest batch needs about {format_bytes(needed)} in addition to the weights, "
-                f"{format_bytes(free)} are free; "
-                + _advice(accumulator, int(tokens_that_fit / ROUND_TO) * ROUND_TO, has_started=bool(optimiser.state))
+                f"{format_bytes(free)} are free",
+                _advice(accumulator, int(tokens_that_fit / ROUND_TO) * ROUND_TO, has_started=bool(optimiser.state)),
             )
 
 
@@ -104,12 +112,12 @@ def _gradient_and_moment_bytes(accumulator: GradientAccumulator[BatchT], optimis
     return accumulator.gradient_bytes + 2 * sum(part.numel() * part.itemsize for part in map(local_tensor, new))
 
 
-def out_of_memory(accumulator: GradientAccumulator[BatchT], when: str, *, has_started: bool) -> TrainingError:
+def out_of_memory(accumulator: GradientAccumulator[BatchT], when: str, *, has_started: bool) -> BatchTooLargeError:
     """Make the error for a device that is out of memory."""
     budget = accumulator.config.max_tokens_per_batch
-    return TrainingError(
-        f"{when}: {accumulator.device} does not have enough memory for batches of {budget:,} tokens; "
-        + _advice(accumulator, budget // 2, has_started=has_started)
+    return BatchTooLargeError(
+        f"{when}: {accumulator.device} does not have enough memory for batches of {budget:,} tokens",
+        _advice(accumulator, budget // 2, has_started=has_started),
     )
 
 
