@@ -14,7 +14,10 @@ from torch import Tensor, nn
 from said import naming
 from transduce.errors import CheckpointError
 from transduce.loss import LossSum, cross_entropy
+from transduce.preferences.policies import PolicyObjective
+from transduce.preferences.rankings import DirectPreference
 from transduce.training import Stateful, Trainer
+from transduce.training.gradients import PartlyFrozen, restoring_state
 
 
 class Controlled:
@@ -67,6 +70,28 @@ def test_a_share_without_rows_leaves_the_state(
     gradient = trainer.accumulator.accumulate([(0, 0), (0, 1)], update=0)
     assert gradient is not None
     assert (gradient.losses_nats, gradient.norm, float(trainer.objective.factor)) == ((0.0, 0.0), 0.0, 1.0)
+
+
+class Referring(Controlled):
+    """With a part of its state that never changes, and is not to be copied."""
+
+    def state(self) -> dict[str, Tensor]:
+        raise AssertionError("only checkpoints have all of it")
+
+    def changing_state(self) -> dict[str, Tensor]:
+        return super().state()
+
+    def load_changing_state(self, state: Mapping[str, Tensor]) -> None:
+        super().load_state(state)
+
+
+def test_what_is_undone_copies_only_what_changes() -> None:
+    objective = Referring(nn.Identity())
+    with restoring_state(objective, lambda: True):
+        objective.factor = objective.factor * 2
+    assert float(objective.factor) == 1.0
+    assert issubclass(DirectPreference, PartlyFrozen)
+    assert issubclass(PolicyObjective, PartlyFrozen)
 
 
 def test_an_objective_without_a_state_writes_no_file(make_trainer: Any, tmp_path: Path) -> None:

@@ -148,17 +148,26 @@ class PolicyObjective(ABC):
         return outputs, sequences.mask_BR
 
     def state(self) -> dict[str, Tensor]:
-        """Return the reference, the current rollout, the coefficient of the penalty and the open measurements."""
-        state = saved_copy("reference", self.reference)
-        state["beta"] = torch.tensor(self.kl.beta, dtype=torch.float64)
-        state["rollout_number"] = torch.tensor(self._rollout)
-        if self.experience is not None:
-            state |= {f"{STATE}.{each.name}": getattr(self.experience, each.name) for each in fields(Experience)}
-        return state | self._measures.state()
+        """Return the weights of the reference, and what changes."""
+        return saved_copy("reference", self.reference) | self.changing_state()
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
         """Load a result of ``state``. Raises CheckpointError if the reference does not fit."""
         load_into("reference", self.reference, state)
+        self.load_changing_state(state)
+
+    def changing_state(self) -> dict[str, Tensor]:
+        """Return the current rollout, the coefficient of the penalty and the open measurements."""
+        state = {
+            "beta": torch.tensor(self.kl.beta, dtype=torch.float64),
+            "rollout_number": torch.tensor(self._rollout),
+        }
+        if self.experience is not None:
+            state |= {f"{STATE}.{each.name}": getattr(self.experience, each.name) for each in fields(Experience)}
+        return state | self._measures.state()
+
+    def load_changing_state(self, state: Mapping[str, Tensor]) -> None:
+        """Load a result of ``changing_state``."""
         self.kl = replace(self.kl, beta=float(state["beta"]))
         self._rollout = int(state["rollout_number"])
         device = next(self.model.parameters()).device

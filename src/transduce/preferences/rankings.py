@@ -150,11 +150,19 @@ class DirectPreference(PreferenceObjective):
 
     def state(self) -> dict[str, Tensor]:
         """Return the weights of the reference, and the open measurements."""
-        return saved_copy("reference", self.reference) | super().state()
+        return saved_copy("reference", self.reference) | self.changing_state()
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
         """Load a result of ``state``. Raises CheckpointError if the reference does not fit."""
         load_into("reference", self.reference, state)
+        self.load_changing_state(state)
+
+    def changing_state(self) -> dict[str, Tensor]:
+        """Return the open measurements."""
+        return super().state()
+
+    def load_changing_state(self, state: Mapping[str, Tensor]) -> None:
+        """Load a result of ``changing_state``."""
         super().load_state(state)
 
 

@@ -31,6 +31,7 @@ __all__ = [
     "GradientAccumulator",
     "Measuring",
     "Objective",
+    "PartlyFrozen",
     "Stateful",
     "TrainableBatch",
     "hash_seed",
@@ -74,6 +75,17 @@ class Stateful(Protocol):
 
 
 @runtime_checkable
+class PartlyFrozen(Stateful, Protocol):
+    """An objective with a state that changes in part: the rest, such as the weights of a reference, never does."""
+
+    def changing_state(self) -> dict[str, Tensor]:
+        """Return the part of ``state`` that changes."""
+
+    def load_changing_state(self, state: Mapping[str, Tensor], /) -> None:
+        """Load a result of ``changing_state``."""
+
+
+@runtime_checkable
 class Measuring(Protocol):
     """An objective that measures more than its loss, such as the reward of a policy.
 
@@ -90,12 +102,15 @@ def restoring_state(objective: object, is_undone: Callable[[], bool]) -> Iterato
     if not isinstance(objective, Stateful):
         yield
         return
-    before = {name: tensor.clone() for name, tensor in objective.state().items()}
+    state, load_state = objective.state, objective.load_state
+    if isinstance(objective, PartlyFrozen):
+        state, load_state = objective.changing_state, objective.load_changing_state
+    before = {name: tensor.clone() for name, tensor in state().items()}
     try:
         yield
     finally:
         if is_undone():
-            objective.load_state(before)
+            load_state(before)
 
 
 class BatchSource(Protocol[BatchT_co]):
