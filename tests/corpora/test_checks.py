@@ -191,7 +191,12 @@ def test_near_duplicates() -> None:
     for pair in [("A dog.", "Ein Hund."), ("a dog", "ein Hund!"), ("A dog.", "Ein Hund."), None, ("2 dogs", "2 Hunde")]:
         near.observe(pair)
     near.observe(("3 dogs", "3 Hunde"))
+    for pair in [("He went.", "वह गया।"), ("He went.", "वह गयी।")]:
+        near.observe(pair)
     assert (near.tally.count, near.tally.first_lines) == (1, [2])
+    lines = LeakageSearch([("She went.", "वह गयी।")])
+    lines.observe(("He went.", "वह गया।"))
+    assert lines.result().sentence("train.en") is None
 
 
 def report_of(pairs: Pairs, **rules: bool) -> CleaningReport:

@@ -65,6 +65,13 @@ def test_nothing_like_a_held_out_line_is_trained_on(seed: int) -> None:
     assert len(train) + n_left_out <= len(pairs)
 
 
+def test_what_a_tokenizer_reads_alike_is_alike_and_vowel_signs_tell_words_apart() -> None:
+    assert _key("Caf\u00e9 n\u00b0 1") == _key("cafe\u0301 n\u00b0 2") == _key("Ca\u00adfé n° 3")
+    assert _key("वह गया।") == _key("वह गया")  # he went
+    assert _key("वह गया।") != _key("वह गयी।")  # she went
+    assert _key("\u2764\ufe0f A heart") == _key("a heart \u0301")
+
+
 def test_a_stream_is_read_each_time_anew() -> None:
     n_reads = 0
 

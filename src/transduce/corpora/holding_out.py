@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from transduce.corpora.leakage import normalised_line
+from transduce.corpora.leakage import folded_line, normalised_line
 from transduce.corpora.source import Pair
 from transduce.errors import DataError
 
@@ -97,4 +97,5 @@ def _key(text: str) -> str:
     >>> _key("Page 12: the END.") == _key("page 37 - the end")
     True
     """
-    return normalised_line(text.casefold()) or text.strip()
+    folded = folded_line(text)
+    return normalised_line(folded) or folded

@@ -1,19 +1,21 @@
 """Data leakage and near-duplicates: dev or test lines in the training text, and training pairs that are almost equal.
 
-Lines are compared twice: normalised and lower-cased, then also without punctuation and with every digit as 0. Only
-hashes of lines are held in memory.
+Lines are compared twice: normalised as a tokenizer does and lower-cased, then also without punctuation and with every
+digit as 0. Only hashes of lines are held in memory.
 """
 
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cache
 
 from transduce.corpora.cleaning import Hashes, Tally
+from transduce.text.characters import marks
+from transduce.text.normalise import normalise
 
-__all__ = ["Leakage", "LeakageSearch", "NearDuplicates", "Overlap", "normalised_line"]
+__all__ = ["Leakage", "LeakageSearch", "NearDuplicates", "Overlap", "folded_line", "normalised_line"]
 
 N_FIRST = 3  # line numbers shown
 SHORT_WORDS = 2  # lines of at most this many words repeat in any text
@@ -21,7 +23,6 @@ MAX_CHARACTERS = 5_000  # compared at the beginning of each line
 SEVERE_SHARE = 0.01  # of the lines; more overlap is severe
 
 _DIGIT = re.compile(r"\d")
-_NOT_ALPHANUMERIC = re.compile(r"[\W_]+")
 
 
 @dataclass(slots=True)
@@ -133,8 +134,7 @@ class NearDuplicates:
         self._n_lines += 1
         if pair is None:
             return
-        src, tgt = _folded(pair[0]), _folded(pair[1])
-        near_src, near_tgt = _NOT_ALPHANUMERIC.sub(" ", src).strip(), _NOT_ALPHANUMERIC.sub(" ", tgt).strip()
+        near_src, near_tgt = (_punctuation().sub(" ", folded_line(side)).strip() for side in pair)
         if not (near_src and near_tgt):
             return
         is_new = self._exact.add(_hash_of("pair", pair[0].strip(), pair[1].strip()))
@@ -143,7 +143,7 @@ class NearDuplicates:
 
 
 def _line_hashes(src: str, tgt: str) -> LineHashes:
-    src, tgt = _folded(src), _folded(tgt)
+    src, tgt = folded_line(src), folded_line(tgt)
     near_src, near_tgt = normalised_line(src), normalised_line(tgt)
     return (
         _hash_of("pair", src, tgt),
@@ -155,10 +155,9 @@ def _line_hashes(src: str, tgt: str) -> LineHashes:
     )
 
 
-def _folded(line: str) -> str:
-    """Return a line case-folded, in NFC and with single spaces, cut after MAX_CHARACTERS."""
-    line = " ".join(line[:MAX_CHARACTERS].split())
-    return line.lower() if line.isascii() else unicodedata.normalize("NFC", line).casefold()
+def folded_line(line: str) -> str:
+    """Return a line normalised and case-folded, cut after MAX_CHARACTERS."""
+    return normalise(line[:MAX_CHARACTERS]).casefold()
 
 
 def _hash_of(*parts: str) -> int:
@@ -172,7 +171,13 @@ def normalised_line(line: str) -> str:
     >>> normalised_line("call 112, quickly!"), normalised_line("...")
     ('call 000 quickly', '')
     """
-    return _NOT_ALPHANUMERIC.sub(" ", _DIGIT.sub("0", line)).strip()
+    return _punctuation().sub(" ", _DIGIT.sub("0", line)).strip()
+
+
+@cache
+def _punctuation() -> re.Pattern[str]:
+    """What is no part of a word; combining marks are, such as the vowel signs of Hindi, unless they follow none."""
+    return re.compile(rf"[\W_](?:(?<=\A.)|(?<![{marks()}]))[\W_]*")
 
 
 def _is_short(line: str) -> bool:
