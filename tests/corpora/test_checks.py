@@ -6,7 +6,7 @@ import itertools
 import re
 import subprocess
 import sys
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
@@ -14,7 +14,7 @@ import pytest
 from said import says
 from transduce.config import DataConfig
 from transduce.corpora import CleaningReport, CleaningRules, clean, generate_pairs
-from transduce.corpora.checks import dropped_share, remark_on_dropped, remarks_on_own_files
+from transduce.corpora.checks import TextPart, dropped_share, remark_on_dropped, remarks_between, remarks_on_own_files
 from transduce.corpora.languages import (
     _NAMES,
     LanguageSample,
@@ -163,8 +163,9 @@ def test_lines_of_dev_in_the_training_text() -> None:
     ]:
         lines.observe(pair)
     found = lines.result()
-    assert (found.pairs.first, found.near_pairs.first) == ([(1, 2)], [(2, 3)])
-    assert (found.sources.first, found.targets.first, found.short.first) == ([(3, 5)], [(4, 6)], [(5, 7)])
+    assert [each.count for each in (found.pairs, found.near_pairs, found.sources, found.targets, found.short)] == [
+        1
+    ] * 5
     assert found.is_severe
     numbers = re.findall(r"\d+", str(found.sentence("train.en")))
     assert " ".join(numbers).startswith("5 7 1 1 2 1 2 3 1 3 5 1 4 6 1 5 7")  # 5 of 7 lines: 1 is line 2 there, ...
@@ -184,6 +185,25 @@ def test_leakage_is_loud_where_it_is_much(tmp_path: Path) -> None:
     assert re.search(r"; [^;\d]*\bscores\b[^;\d]*$", many[0])
     short = told(files_of(tmp_path, train=[*train, ("Yes.", "Ja.")], dev=[*dev, *[("Yes.", "Ja.")] * 20]))
     assert [each.split()[0] for each in short] == ["note"]
+
+
+def test_leakage_of_text_without_spaces_is_as_loud() -> None:
+    train = [(f"我今天早上在第{number}家商店买了面包。", f"I bought bread in shop {number}.") for number in range(20)]
+    lines = LeakageSearch([*train, ("谢谢！", "Thanks!"), ("ありがとう。", "Thanks.")])
+    for pair in [*train, ("谢谢！", "Thanks!"), ("ありがとう。", "Thanks.")]:
+        lines.observe(pair)
+    found = lines.result()
+    assert (found.pairs.count, found.short.count, found.is_severe) == (20, 2, True)
+
+
+def test_lines_of_several_training_texts_are_numbered_in_each() -> None:
+    pairs = [(f"This is the sentence of number {number}.", f"Satz {number}") for number in ("one", "two", "three")]
+    first, none, second, dev = (
+        TextPart(name, "src", "tgt", partial(iter, read))
+        for name, read in [("first", pairs[:2]), ("none", []), ("second", pairs[2:]), ("dev", [pairs[2], pairs[1]])]
+    )
+    [remark] = remarks_between([first, none, second], [dev])
+    assert says(remark.message, "line 1 is line 1 of second", "line 2 is line 2 of first")
 
 
 def test_near_duplicates() -> None:

@@ -197,6 +197,8 @@ def remarks_between(train: Sequence[TextPart], others: Sequence[TextPart]) -> It
     if not searches:
         return
     for part in train:
+        for search in searches:
+            search.begin(part.name)
         scan = _scan(part, [search.observe for search in searches])
         for other in others:
             yield from _remarks_on_swap(scan, _scan(other))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from transduce.corpora.cleaning import Hashes, Tally
-from transduce.text.characters import marks
+from transduce.text.characters import SPACELESS, marks
 from transduce.text.normalise import normalise
 
 __all__ = ["Leakage", "LeakageSearch", "NearDuplicates", "Overlap", "folded_line", "normalised_line"]
@@ -23,23 +23,24 @@ MAX_CHARACTERS = 5_000  # compared at the beginning of each line
 SEVERE_SHARE = 0.01  # of the lines; more overlap is severe
 
 _DIGIT = re.compile(r"\d")
+_WORD = re.compile(rf"[{SPACELESS}]{{1,3}}|[^\W{SPACELESS}][^\s{SPACELESS}]*")
 
 
 @dataclass(slots=True)
 class Overlap:
-    """Number of dev or test lines found in the training text; the first ones as (line, training line)."""
+    """Number of dev or test lines found in the training text; the first ones as (line, where it is in training)."""
 
     count: int = 0
-    first: list[tuple[int, int]] = field(default_factory=list)
+    first: list[tuple[int, str]] = field(default_factory=list)
 
-    def add(self, line: int, train_line: int) -> None:
-        """Count ``line``, which equals ``train_line`` of the training text."""
+    def add(self, line: int, place: str) -> None:
+        """Count ``line``, which equals that in a ``place`` of the training text."""
         self.count += 1
         if len(self.first) < N_FIRST:
-            self.first.append((line, train_line))
+            self.first.append((line, place))
 
     def __str__(self) -> str:
-        lines = ", ".join(f"line {line:,} is line {train_line:,} there" for line, train_line in self.first)
+        lines = ", ".join(f"line {line:,} is {place}" for line, place in self.first)
         return lines if self.count == len(self.first) else f"first: {lines}"
 
 
@@ -91,6 +92,11 @@ class LeakageSearch:
         self._train_lines = {hash_: 0 for line in self._lines if line for hash_ in line[0]}
         self._train_lines.pop(EMPTY_HASH, None)
         self._n_train = 0
+        self._texts = list[tuple[str, int]]()  # name, lines before it
+
+    def begin(self, text: str) -> None:
+        """Begin the training text of this name, if there are several."""
+        self._texts.append((text, self._n_train))
 
     def observe(self, pair: tuple[str, str] | None) -> None:
         """Read the next training pair."""
@@ -116,8 +122,15 @@ class LeakageSearch:
             )
             train_line, overlap = next((each for each in candidates if each[0]), (0, leakage.pairs))
             if train_line:
-                (leakage.short if is_short else overlap).add(number, train_line)
+                (leakage.short if is_short else overlap).add(number, self._place(train_line))
         return leakage
+
+    def _place(self, train_line: int) -> str:
+        """Return where a line of all training text is: its text, if there are several, and its number in that."""
+        if len(self._texts) < 2:
+            return f"line {train_line:,} there"
+        text, n_before = next(each for each in reversed(self._texts) if each[1] < train_line)
+        return f"line {train_line - n_before:,} of {text}"
 
 
 @dataclass(slots=True)
@@ -181,4 +194,5 @@ def _punctuation() -> re.Pattern[str]:
 
 
 def _is_short(line: str) -> bool:
-    return len(line.split()) <= SHORT_WORDS
+    """Whether a line has few words; without spaces, three characters count as one."""
+    return len(_WORD.findall(line)) <= SHORT_WORDS
