@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from transduce.config import LanguageModelConfig
 from transduce.inference.language_models.rollouts import sample_responses
 from transduce.inference.language_models.sequences import log_probs_of
 from transduce.model import TransformerLM
@@ -44,3 +45,16 @@ def test_draws_do_not_depend_on_the_rows_that_have_ended() -> None:
     assert len({len(each) for each in responses}) > 3  # they end at different steps
     assert all(EOS_ID not in each[:-1] for each in responses)
     assert not {id for each in responses for id in each} & set(BLOCKED)
+
+
+@torch.no_grad()
+def test_responses_end_with_the_window() -> None:
+    torch.manual_seed(3)
+    sizes = {"d_model": 16, "d_ff": 32, "n_heads": 2, "d_k": 8, "d_v": 8}
+    config = LanguageModelConfig(n_layers=1, vocab_size=V, positions="learned", n_positions=6, **sizes)
+    model = TransformerLM.from_config(config).eval()
+    prompts, blocked = [[BOS_ID, *[5] * n] for n in (1, 4)], [*BLOCKED, EOS_ID]
+    responses = sample_responses(
+        model, prompts, max_tokens=3, temperature=1.0, blocked_ids=blocked, generator=torch.Generator().manual_seed(7)
+    )
+    assert [len(each) for each in responses] == [3, 1]

@@ -32,7 +32,9 @@ def sample_responses(
     blocked_ids: Sequence[int],
     generator: torch.Generator,
 ) -> list[list[int]]:
-    """Draw a response to each prompt, until EOS or for ``max_tokens``; EOS is part of a finished response.
+    """Draw a response to each prompt, until EOS, for ``max_tokens`` or to the end of the model's window.
+
+    EOS is part of a finished response.
 
     All are drawn from one generator on the CPU. It gives numbers for all prompts at every step, so that no draw depends
     on which others have ended.
@@ -42,8 +44,10 @@ def sample_responses(
         uniform: list[float] = torch.rand(len(prompts), 1, generator=generator, dtype=torch.float64)[:, 0].tolist()
         return [uniform[row] for row in rows]
 
-    engine = make_engine(model, settings=EngineSettings(suppressed_ids=blocked_ids))
-    requests = [Request(max_tokens, prompt=prompt) for prompt in prompts]
+    rooms = [max_tokens if model.window is None else min(max_tokens, model.window - len(each)) for each in prompts]
+    window = model.window if any(each < max_tokens for each in rooms) else None
+    engine = make_engine(model, settings=EngineSettings(suppressed_ids=blocked_ids, window=window))
+    requests = [Request(room, prompt=prompt) for room, prompt in zip(rooms, prompts, strict=True)]
     found = engine.hypotheses(requests, SampledSearchConfig(temperature=temperature), Run(draws=draws))
     assert found is not None  # not interrupted
     return [[*best.ids, *([EOS_ID] if best.is_finished else [])] for (best,) in found]
