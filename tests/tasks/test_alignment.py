@@ -186,6 +186,12 @@ def test_best_of_n_takes_the_highest_reward(stages: Mapping[str, SmallRun]) -> N
     for number, prompt in enumerate(prompts):
         rewards = rater.rate([(prompt, each.text) for each in drawn[4 * number : 4 * number + 4]])
         assert rater.rate([(prompt, best[number].text)])[0] == pytest.approx(max(rewards), abs=1e-4)
+    shortest = min((each.text for each in drawn[:4]), key=lambda text: len(rater._encoded(prompts[0], text)[1]))
+    rater.window = sum(map(len, rater._encoded(prompts[0], shortest)))
+    [chosen] = best_of_n(model, rater, prompts[:1], n=4, max_tokens=6)
+    assert rater.rate([(prompts[0], chosen.text)])  # the others are too long for its window
+    rater.window = 1
+    assert len(best_of_n(model, rater, prompts, n=4, max_tokens=6)) == 2
 
 
 @pytest.mark.parametrize(

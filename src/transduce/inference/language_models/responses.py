@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import TYPE_CHECKING, Self, Unpack
 
 from transduce.config import LanguageModelConfig
 from transduce.config.decoding import EngineName
@@ -88,8 +89,13 @@ class RewardModel(TrainedModel):
                 )
         return self.engine.rewards([ForcedPair(*each) for each in encoded])
 
-    def has_room_for(self, prompt: str, response: str) -> bool:
-        """Return whether a prompt with its response is within the model's window."""
+    def rewards_within_window(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        """Return the rewards of ``rate``; -inf for a pair that is longer than the model's window."""
+        short_enough = [pair for pair in dict.fromkeys(pairs) if self._has_room_for(*pair)]  # each once
+        rewards = dict(zip(short_enough, self.rate(short_enough), strict=True))
+        return [rewards.get(pair, -math.inf) for pair in pairs]
+
+    def _has_room_for(self, prompt: str, response: str) -> bool:
         return self.window is None or sum(map(len, self._encoded(prompt, response))) <= self.window
 
     def _encoded(self, prompt: str, response: str) -> tuple[list[int], list[int]]:
@@ -115,12 +121,12 @@ def best_of_n(
     seed: int = 1,
     first_number: int = 0,
 ) -> list[Continuation]:
-    """Draw n responses to each prompt and return the one with the highest reward."""
+    """Draw n responses to each prompt and return the one with the highest reward.
+
+    One that is too long for the reward model's window is taken only if all are.
+    """
     repeated = [prompt for prompt in prompts for _ in range(n)]
     drawn = model.generate(repeated, max_tokens=max_tokens, sampling=sampling, seed=seed, first_number=n * first_number)
-    rewards = reward_model.rate([(prompt, each.text) for prompt, each in zip(repeated, drawn, strict=True)])
-    best: list[Continuation] = []
-    for start in range(0, len(drawn), n):
-        of_prompt: list[Any] = list(zip(rewards[start : start + n], drawn[start : start + n], strict=True))
-        best.append(max(of_prompt, key=lambda pair: pair[0])[1])
-    return best
+    rewards = reward_model.rewards_within_window([(each.prompt, each.text) for each in drawn])
+    numbers = (range(start, start + n) for start in range(0, len(drawn), n))
+    return [drawn[max(of_prompt, key=rewards.__getitem__)] for of_prompt in numbers]

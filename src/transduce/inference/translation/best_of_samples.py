@@ -5,7 +5,6 @@ The reward model reads the source as a prompt and a translation as its response;
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Unpack
@@ -101,15 +100,9 @@ def rewards_of_translations(
     reward_model: RewardModel, sources: Sequence[str], translations: Sequence[Sequence[str]]
 ) -> list[list[float]]:
     """Return the reward of each translation of each source; -inf if it is too long for the reward model's window."""
-    pairs = dict.fromkeys(
-        (source, text) for source, texts in zip(sources, translations, strict=True) for text in texts
-    )  # each once
-    short_enough = [pair for pair in pairs if reward_model.has_room_for(*pair)]
-    rewards = dict(zip(short_enough, reward_model.rate(short_enough), strict=True))
-    return [
-        [rewards.get((source, text), -math.inf) for text in texts]
-        for source, texts in zip(sources, translations, strict=True)
-    ]
+    pairs = [(source, text) for source, texts in zip(sources, translations, strict=True) for text in texts]
+    rewards = iter(reward_model.rewards_within_window(pairs))
+    return [[next(rewards) for _ in texts] for texts in translations]
 
 
 def _with_seed(search: SampledSearchConfig, seed: int) -> SampledSearchConfig:
