@@ -295,6 +295,9 @@ def test_prompts_alone_are_enough_for_ppo(stages: Mapping[str, SmallRun], tmp_pa
 def test_a_policy_is_trained_in_one_process(stages: Mapping[str, SmallRun], tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="one process"):
         train(stages["ppo"].config(), tmp_path / "run", distributed=DistributedContext(rank=0, n=2))
+    two = DistributedContext(rank=0, n=2)
+    with pytest.raises(ConfigError, match="--shard"):
+        train(stages["dpo"].config(), tmp_path / "run", distributed=two, is_sharded=True)
     assert not (tmp_path / "run").exists()
 
 

@@ -118,6 +118,8 @@ def train(
         raise ConfigError(f"task = {config.data.task!r} runs in one process; start it without torchrun")
     if is_sharded and distributed.n == 1:
         raise ConfigError("sharding needs several processes; start them with torchrun, or leave out --shard")
+    if is_sharded and not task_of(config).is_shardable:
+        raise ConfigError(f"task = {config.data.task!r} compares the model with a copy; leave out --shard")
     if is_sharded and config.training.optimiser == "muon":
         raise ConfigError("training.optimiser = 'muon' needs full matrices; leave out --shard, or use adam")
     with run_lock(folder, break_lock=break_lock) if distributed.is_first else nullcontext():

@@ -97,6 +97,7 @@ class Task(ABC, Generic[BatchT]):
     progress_verb: ClassVar[str]  # the activity of its models, as a participle for messages: "translating"
     usage: ClassVar[CardUsage | None] = None  # if it does not depend on the data
     is_parallel: ClassVar[bool] = True  # whether several processes can share its batches
+    is_shardable: ClassVar[bool] = True  # whether these can share the model's weights, too
     is_of_tokens: ClassVar[bool] = True  # whether the loss of a validation is that of tokens, with a perplexity
     preparation: ClassVar[type[Preparation[Any, Any]]]  # how its prepared folders are written
 

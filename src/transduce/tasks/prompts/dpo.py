@@ -26,6 +26,7 @@ class DirectPreferenceOptimisation(RankingTask, PolicyTask[RankingBatch]):
     """The policy is its own reward model, relative to the model that the run starts from."""
 
     name = "dpo"
+    is_shardable = False  # its objective copies the model
     reads = frozenset({"alignment.beta", "alignment.max_response"})
 
     def objective(self, model: nn.Module, config: RunConfig) -> DirectPreference:
