@@ -292,6 +292,23 @@ def test_prompts_alone_are_enough_for_ppo(stages: Mapping[str, SmallRun], tmp_pa
         train(stages["sft"].config(*files), tmp_path / "sft")
 
 
+def test_scores_are_of_answered_prompts(stages: Mapping[str, SmallRun], tmp_path: Path) -> None:
+    """A prompt without a response is no reason to prefer a policy that writes none."""
+    prompts = [{"prompt": f"Negate: {who} sleeps."} for who in ("He", "She", "Anna")]
+    for name, answer in (("train", {}), ("dev", {"response": "Anna does not sleep."}), ("test", {})):
+        lines = [json.dumps(each) for each in (*prompts[:2], prompts[2] | answer)]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(lines))
+    files = [f"data.{name}_prompts='{tmp_path / name}.jsonl'" for name in ("train", "dev", "test")]
+    log = list[str]()
+    result = train(
+        stages["ppo"].config("data.corpus=files", *files, "training.max_updates=1"), tmp_path / "run", log=log.append
+    )
+    prepared = open_prepared(tmp_path / "run" / "store")
+    assert (len(prepared.train), None if prepared.dev is None else len(prepared.dev)) == (3, 1)
+    assert (result.scored_split, list(prepared.text_names)) == ("dev", ["dev"])
+    assert says("\n".join(log), tmp_path / "test.jsonl", "no prompt has a response")
+
+
 def test_a_policy_is_trained_in_one_process(stages: Mapping[str, SmallRun], tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="one process"):
         train(stages["ppo"].config(), tmp_path / "run", distributed=DistributedContext(rank=0, n=2))

@@ -10,7 +10,16 @@ from typing import Any, ClassVar, Unpack
 import torch
 from torch import nn
 
-from transduce.config import DataConfig, LanguageModelConfig, ModelConfig, PromptsData, RunConfig, Split, TrainingConfig
+from transduce.config import (
+    SPLITS,
+    DataConfig,
+    LanguageModelConfig,
+    ModelConfig,
+    PromptsData,
+    RunConfig,
+    Split,
+    TrainingConfig,
+)
 from transduce.corpora.responses import PromptedText, Ranking
 from transduce.data import Ids, Store, StoreSummary
 from transduce.data.responses import PROMPT, RESPONSES, ResponseBatches, prompt_of, response_rows, responses_of
@@ -74,12 +83,23 @@ def text_of_row(store: Store, tokenizer: Tokenizer, row: int) -> Ranking:
 
 
 class ResponsePreparation(Preparation[Ranking, PromptsData]):
-    """Preparation of prompts with responses, with the tokenizer of the model that the run starts from, or a new one."""
+    """Preparation of prompts with responses, with the tokenizer of the model that the run starts from, or a new one.
+
+    Prompts with fewer than ``min_responses`` are left out, and those without one of dev and test, which are scored by
+    them.
+    """
 
     extra_tokens = LANGUAGE_MODEL_TOKENS
+    min_responses: ClassVar[int] = 0
+    n_unanswered = 0  # left out of a store
 
     def make_source(self, config: PromptsData) -> PromptedText:
-        """Return the prompts that a configuration names."""
+        """Return the prompts that a configuration names, without dev and test that nobody has answered."""
+        source = PromptedText(config)
+        for split in () if self.min_responses else SPLITS[1:]:
+            if source.name_of(split) and not any(each.responses for each in source.of(split)):
+                self.log(f"{source.name_of(split)} is not used: no prompt has a response, which scores on {split} need")
+                config = config.model_copy(update={f"{split}_prompts": None})
         return PromptedText(config)
 
     def require_fit(self, existing: Tokenizers) -> None:
@@ -96,30 +116,29 @@ class ResponsePreparation(Preparation[Ranking, PromptsData]):
         return {PROMPT: ids, RESPONSES: ids}
 
     def rows(self, item: Ranking) -> Iterator[Row]:
-        """Yield the ids of a prompt and its responses; of a prompt without one, an empty response."""
+        """Yield the ids of a prompt with enough responses; of a training prompt without one, an empty response."""
+        if len(item.responses) < self._n_needed:
+            self.n_unanswered += 1
+            return iter(())
         responses = [encode_response(self.codec, response) for response in item.responses] or [[]]
         prompt = encode_prompt(self.codec, item.prompt)
         return response_rows(prompt, responses, max_length=self.config.max_length, left_out=self.left_out)
 
-
-class AnsweredPreparation(ResponsePreparation):
-    """Preparation of prompts with at least ``min_responses``; others are left out."""
-
-    min_responses: ClassVar[int] = 1
-    n_unanswered = 0  # left out of a store
-
-    def rows(self, item: Ranking) -> Iterator[Row]:
-        """Yield the ids of a prompt with enough responses."""
-        if len(item.responses) >= self.min_responses:
-            return super().rows(item)
-        self.n_unanswered += 1
-        return iter(())
+    @property
+    def _n_needed(self) -> int:
+        return self.min_responses if self.split == "train" else max(1, self.min_responses)
 
     def describe(self, summary: StoreSummary) -> str:
         """Return the number of prompts, and of those left out."""
         n, self.n_unanswered = self.n_unanswered, 0
-        without = f", {n:,} with fewer than {self.min_responses} different responses" if n else ""
+        without = f", {n:,} with fewer than {self._n_needed} different responses" if n else ""
         return f"{super().describe(summary)}{without}"
+
+
+class AnsweredPreparation(ResponsePreparation):
+    """Preparation of prompts with a response."""
+
+    min_responses = 1
 
 
 class ResponseTask(Task[BatchT]):
