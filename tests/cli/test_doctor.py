@@ -428,6 +428,19 @@ def test_prepared_text_and_stores(examine: Callable[..., list[Finding]], own_run
     assert len(problems(examine(own_run))) == 1
 
 
+def test_prepared_correction_has_lines_that_stay_as_they_are(
+    transduce: CommandLine, examine: Callable[..., list[Finding]], tmp_path: Path
+) -> None:
+    text, recipe = tmp_path / "text.tsv", tmp_path / "my.toml"
+    text.write_text("".join(f"{line}\t{line}\n" for line, _ in spoken_pairs()), encoding="utf-8")
+    files = "".join(f"{split}_tsv = '{text}'\n" for split in ("train", "dev"))
+    data = 'corpus = "files"\ndirection = "en-en"\ndrop_identical = false\nvocab_size = 300\n'
+    recipe.write_text(f'preset = "tiny"\n[data]\n{data}{files}', encoding="utf-8")
+    outcome = transduce("prepare", recipe, "--out", tmp_path / "store")
+    assert outcome.code == 0, outcome.err
+    assert problems(examine(tmp_path / "store")) == []
+
+
 @pytest.mark.parametrize("damage", ["cut", "nonsense", "folder"])
 def test_nothing_that_is_broken_breaks_the_doctor(
     examine: Callable[..., list[Finding]], own_run: Path, damage: str

@@ -25,8 +25,9 @@ from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
-from typing import Literal, get_args
+from typing import Literal, Self, get_args
 
+from transduce.config import ParallelCorpora
 from transduce.errors import ConfigError
 from transduce.files import TruncatedLine
 
@@ -66,6 +67,16 @@ class CleaningRules:
     ratio_floor: int = 10
     drop_identical: bool = True
     drop_duplicates: bool = False
+
+    @classmethod
+    def of(cls, config: ParallelCorpora) -> Self:
+        """Return the rules of a configuration."""
+        return cls(
+            max_characters=config.max_characters,
+            max_length_ratio=config.max_length_ratio,
+            drop_identical=config.drop_identical,
+            drop_duplicates=config.drop_duplicates,
+        )
 
     def __post_init__(self) -> None:
         for name in ("max_characters", "max_length_ratio", "ratio_floor"):

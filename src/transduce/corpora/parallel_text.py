@@ -86,15 +86,8 @@ class ParallelText(Source[Pair]):
 
     def train(self, corpus: str) -> Iterator[Pair]:
         """Stream ``train_pairs`` after cleaning; a report counts dropped pairs by reason."""
-        config, report = self.config, CleaningReport()
-        self.reports[corpus] = report
-        rules = CleaningRules(
-            max_characters=config.max_characters,
-            max_length_ratio=config.max_length_ratio,
-            drop_identical=config.drop_identical,
-            drop_duplicates=config.drop_duplicates,
-        )
-        return clean(self.train_pairs(corpus), rules, report)
+        self.reports[corpus] = report = CleaningReport()
+        return clean(self.train_pairs(corpus), CleaningRules.of(self.config), report)
 
     def of(self, split: Split) -> Iterator[Pair]:
         """Stream the (source, target) lines of dev or test. Raises DataError for a line that cannot be read."""

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import torch
 
-from transduce.config import SPLITS
+from transduce.config import SPLITS, DataConfig, ParallelCorpora
+from transduce.corpora import CleaningRules
 from transduce.data import StoreSummary, open_store
 from transduce.findings.finding import Finding, counted, good, guard, note, problem
 from transduce.findings.text import examine_two_files
 from transduce.model.weights_file import tensors_in
 from transduce.tasks import open_prepared
-from transduce.tasks.prepared import has_manifest
+from transduce.tasks.prepared import Prepared, has_manifest
 from transduce.training import read_state
 from transduce.training.checkpoint import MODEL_FILE, OPTIMISER_FILE, CheckpointTrigger, verify_checkpoint
 
@@ -59,15 +60,26 @@ def _left_out(folder: Path, summary: StoreSummary) -> Iterator[Finding]:
 
 def examine_prepared(folder: Path) -> Iterator[Finding]:
     """Examine prepared text: tokenizers, stores, and the text of dev and test."""
-    yield from guard(folder, _examine_tokenizers_and_stores(folder))
+    data: DataConfig | None = None
+
+    def opened() -> Iterator[Finding]:
+        nonlocal data
+        prepared = open_prepared(folder)
+        data = prepared.config
+        yield from _examine_tokenizers_and_stores(folder, prepared)
+
+    yield from guard(folder, opened())
+    rules = languages = None
+    if isinstance(data, ParallelCorpora):
+        rules, languages = CleaningRules.of(data), (data.src_language, data.tgt_language)
     for split in SPLITS[1:]:
         src, tgt = folder / f"{split}.src", folder / f"{split}.tgt"
-        if src.exists() or tgt.exists():
-            yield from guard(src, examine_two_files(src, tgt, is_tokenised=True))  # as its preparation has told
+        if src.exists() or tgt.exists():  # is_tokenised: as its preparation has told
+            found = examine_two_files(src, tgt, rules=rules, languages=languages, is_tokenised=True)
+            yield from guard(src, found)
 
 
-def _examine_tokenizers_and_stores(folder: Path) -> Iterator[Finding]:
-    prepared = open_prepared(folder)
+def _examine_tokenizers_and_stores(folder: Path, prepared: Prepared) -> Iterator[Finding]:
     sizes = sorted({prepared.tokenizers.src.size, prepared.tokenizers.tgt.size})
     vocabulary = " and ".join(f"{size:,}" for size in sizes)
     yield good(

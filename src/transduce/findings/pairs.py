@@ -31,12 +31,7 @@ def examine_pairs_of(data: DataConfig, recipe: Path, data_folder: Path | None) -
     """Examine the text of each split. Missing text is reported with the messages of ``prepare``."""
     if not isinstance(data, ParallelData):  # a task with a source of its own
         return
-    rules = CleaningRules(
-        max_characters=data.max_characters,
-        max_length_ratio=data.max_length_ratio,
-        drop_identical=data.drop_identical,
-        drop_duplicates=data.drop_duplicates,
-    )
+    rules = CleaningRules.of(data)
     missing: str | None = None
     try:
         ParallelText(data, data_folder)
