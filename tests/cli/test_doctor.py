@@ -265,6 +265,13 @@ def test_treebanks(examine: Callable[..., list[Finding]], tmp_path: Path) -> Non
     ((status, subject, told),) = examine(trees)
     assert (status, subject) == ("good", str(trees))
     assert says(told, 2, 3, 2)
+    bank = tmp_path / "data" / "trees" / "gum"
+    bank.mkdir(parents=True)
+    (bank / "train.ptb").write_text(trees.read_text())
+    for of_bank in (examine("gum", "--data", tmp_path / "data"), examine(bank)):
+        assert [status for status, _, _ in of_bank] == ["good", "good"]
+        assert of_bank[1] == ("good", str(bank / "train.ptb"), told)
+    assert problems(examine("digits")) == []
     found = examine(recipe)
     assert ("good", "files train", told) in found
     assert "parsing en from files" in found[0][2]

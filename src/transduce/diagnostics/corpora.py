@@ -9,6 +9,7 @@ from pathlib import Path
 
 from transduce.config import (
     LANGUAGE_PATTERN,
+    SPLITS,
     RunConfig,
     nearest_name,
 )
@@ -21,14 +22,17 @@ from transduce.corpora import (
     data_folders,
     find_text,
 )
-from transduce.findings.finding import Finding, good, note, problem
+from transduce.corpora.digits import DIGITS
+from transduce.corpora.treebank_text import find_trees
+from transduce.findings.finding import Finding, good, guard, note, problem
 from transduce.findings.pairs import N_GENERATED_PAIRS
 from transduce.findings.text import examine_line_pairs, examine_two_files
+from transduce.findings.treebanks import examine_tree_file
 from transduce.recipes import read_recipe
 
 __all__ = [
     "corpora_in", "describe_run", "examine_corpus", "examine_corpus_folder", "examine_data_folder", "examine_recipe",
-    "parallel_texts_in",
+    "examine_trees", "parallel_texts_in",
 ]  # fmt: skip
 
 _TEXT_FILE = re.compile(rf"(?P<stem>[^.].*?)\.(?P<language>{LANGUAGE_PATTERN})(?:\.gz|\.xz)?")
@@ -42,7 +46,14 @@ def examine_corpus(name: str, data_folder: Path | None = None) -> Iterator[Findi
         pairs = GENERATED[name].pairs("train", n_pairs=N_GENERATED_PAIRS, seed=1)
         yield from examine_line_pairs(f"{name}, {N_GENERATED_PAIRS} pairs", pairs)
         return
+    if name == DIGITS:
+        yield good(name, "a built-in corpus, of scikit-learn; it needs no files")
+        return
     folders = data_folders(data_folder)
+    if trees := [path for split in SPLITS if (path := find_trees(name, split, folders))]:
+        yield good(name, f"a treebank: {', '.join(map(str, trees))}")
+        yield from examine_trees(trees)
+        return
     corpus = corpus_named(name)
     texts = [*corpus.train, *corpus.dev, *corpus.test, *corpus.further]
     here = {text: _files_of(text, folders) for text in dict.fromkeys(texts)}
@@ -63,6 +74,12 @@ def examine_corpus_folder(folder: Path) -> Iterator[Finding]:
     texts = parallel_texts_in(folder)
     yield good(folder, f"a folder of parallel text: {', '.join(texts)}")
     yield from _examine_texts([(paths[0], other) for other in paths[1:]] for paths in texts.values())
+
+
+def examine_trees(paths: Iterable[Path]) -> Iterator[Finding]:
+    """Examine files of Penn brackets."""
+    for path in paths:
+        yield from guard(path, examine_tree_file(path))
 
 
 def _examine_texts(texts: Iterable[Sequence[tuple[Path, Path]]], *, is_tokenised: bool = False) -> Iterator[Finding]:

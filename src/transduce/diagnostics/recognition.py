@@ -101,6 +101,10 @@ def _examine_folder(folder: Path) -> Iterator[Finding]:
     kind = _kind_of(folder)
     if kind == "corpus":
         yield from corpora.examine_corpus_folder(folder)
+    elif kind == "trees":
+        paths = sorted(filter(treebanks.is_treebank_file, folder.iterdir()))
+        yield good(folder, f"a folder of trees: {', '.join(path.name for path in paths)}")
+        yield from corpora.examine_trees(paths)
     elif kind == "data":
         yield from corpora.examine_data_folder(folder)
     elif kind is not None:
@@ -136,7 +140,7 @@ def _examine_written_folder(folder: Path, kind: Written) -> Iterator[Finding]:
         yield from folders.examine_leftovers(folder)
 
 
-def _kind_of(folder: Path) -> Written | Literal["corpus", "data"] | None:
+def _kind_of(folder: Path) -> Written | Literal["corpus", "trees", "data"] | None:
     """Return the kind of a folder, None if unknown. Kinds that contain others are tested first."""
     names = {path.name for path in folder.iterdir()}
     for kind, signs in _SIGNS.items():
@@ -148,4 +152,6 @@ def _kind_of(folder: Path) -> Written | Literal["corpus", "data"] | None:
         return "checkpoints"
     if corpora.parallel_texts_in(folder):
         return "corpus"
+    if any(map(treebanks.is_treebank_file, folder.iterdir())):
+        return "trees"
     return "data" if corpora.corpora_in(folder) else None
