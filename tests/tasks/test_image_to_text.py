@@ -190,6 +190,9 @@ def test_evaluate_and_card_have_error_rates(transduce: CommandLine, run: Path, i
     assert "transduce read" in card
     both = transduce("evaluate", run / "model", "--media", images / "test.tsv", "--src", images / "test.tsv")
     assert (both.code, says(both.err, "--media", "--src")) == (1, True)
+    for option in ("--paper-bleu", "--multi30k-bleu", "--split", f"--data={images}"):
+        refused = transduce("evaluate", run / "model", "--media", images / "test.tsv", option)
+        assert (refused.code, says(refused.err, "--media", option.partition("=")[0])) == (1, True)
 
 
 def test_media_needs_a_model_of_media(transduce: CommandLine, micro_model: Path, images: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -107,8 +107,12 @@ def evaluate(
 
     if media is not None:
         _evaluate_media(
-            folders, media, out, has_other=any((src, ref, text, rerank, tokenize, calibration)), decoding=decoding,
-            device=device, precision=precision, engine=engine, json=json,
+            folders, media, out, decoding=decoding, device=device, precision=precision, engine=engine, json=json,
+            others={
+                "--src": src, "--ref": ref, "--text": text, "--data": data, "--split": split, "--rerank": rerank,
+                "--paper-bleu": paper_bleu, "--multi30k-bleu": multi30k_bleu, "--tokenize": tokenize,
+                "--calibration": calibration,
+            },
         )  # fmt: skip
         return
     ref = ref or []
@@ -163,7 +167,7 @@ def _evaluate_media(
     media: Path,
     out: Path | None,
     *,
-    has_other: bool,
+    others: Mapping[str, object],
     decoding: DecodingOptions,
     device: str,
     precision: str,
@@ -176,8 +180,10 @@ def _evaluate_media(
         from transduce.inference import MediaModel
         from transduce.tasks.media.media_task import media_scores
 
-    if has_other or len(folders) > 1:
-        raise ConfigError("--media takes one model, without --src, --ref, --text, --rerank, --tokenize, --calibration")
+    given = [name for name, value in others.items() if value]
+    if given or len(folders) > 1:
+        without = f"; leave out {', '.join(given)}" if given else f", got {len(folders)}"
+        raise ConfigError(f"--media takes one model, and scores the error rates of its texts{without}")
     require_writable("--out", out)
     require_not_read(out, media, option="--media")
     require_model_folders(folders, text_usage="--media {}")
