@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -165,14 +166,16 @@ def test_what_is_no_loss_of_tokens_has_no_perplexity(
         *(path.read_bytes().decode("latin-1") for path in (folder / "tensorboard").glob("*")),
     ]
     assert not any("perplexity" in each for each in written)
+    assert re.search(r" \d+ rankings, ", written[1])
+    assert "target tokens" not in written[1]
     update = UpdateRecord(2, 0, 0.7, 0.7, 0.1, 1.0, 5, 5, 9.0, 1.0, is_logged=True, measures={"accuracy": 0.75})
     of_pairs = ValidationRecord(2, 0.69, {"accuracy": Score(0.75)}, True, 1.0, is_of_tokens=False)
     of_tokens = ValidationRecord(2, 0.69, {}, True, 1.0)
-    with TrainingProgress(TrainingConfig()) as progress:
+    with TrainingProgress(TrainingConfig(), counted="rankings") as progress:
         for record in (update, of_pairs, of_tokens):
             progress(record)
     *shown, last = capsys.readouterr().err.splitlines()
-    assert not any("perplexity" in line for line in shown)
+    assert not any("perplexity" in line or "tokens" in line for line in shown)
     assert says(shown[-1], "update 2", "loss", "0.6900", "ACCURACY", "0.75")
     assert says(last, "dev perplexity", "1.994")
 

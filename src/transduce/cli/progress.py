@@ -32,10 +32,13 @@ class _Display(LiveBars):
 
 
 class TrainingProgress(_Display):
-    """Training listener: ``with TrainingProgress(config) as progress: train(..., listeners=[progress])``."""
+    """Training listener: ``with TrainingProgress(config) as progress: train(..., listeners=[progress])``.
 
-    def __init__(self, config: TrainingConfig) -> None:
-        self.config = config
+    ``counted``: what the loss is summed over, as ``Task.counted_noun``.
+    """
+
+    def __init__(self, config: TrainingConfig, *, counted: str = "target tokens") -> None:
+        self.config, self._unit = config, counted.removeprefix("target ")
         super().__init__(_training_columns, is_live=is_first_process() and sys.stderr.isatty(), bar_width=None)
         self._show = self.add("training", total=1.0, figures="", left="", visible=False)
         self._first: tuple[float, float] | None = None  # fraction done and time at the session's first record
@@ -61,7 +64,8 @@ class TrainingProgress(_Display):
     def _show_update(self, record: UpdateRecord) -> None:
         done = self._fraction_done(record)
         left = f"{_clock(self._seconds_left(done, record.elapsed_s))} left"
-        figures = f"loss {record.loss_nats:.3f}  {record.tgt_tokens_per_s:,.0f} tokens/s  lr {record.learning_rate:.2e}"
+        rate = f"{record.tgt_tokens_per_s:,.0f} {self._unit}/s"
+        figures = f"loss {record.loss_nats:.3f}  {rate}  lr {record.learning_rate:.2e}"
         update = f"update {record.update:,}"
         if self.is_live:
             self._show(completed=done, description=update, figures=figures, left=left, visible=True)

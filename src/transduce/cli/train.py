@@ -125,6 +125,7 @@ def train(
     from transduce.cli.progress import TrainingProgress
     from transduce.cli.signals import StopRequest
     from transduce.runs import train as run_training
+    from transduce.tasks import task_of
     from transduce.training import local_device, torchrun_context
 
     given = given_files(tmx, po, xliff)
@@ -164,7 +165,7 @@ def train(
         undone_on_error,
         paths_in_recipe(recipe),
         torchrun_context(device) as distributed,
-        TrainingProgress(config.training) as progress,
+        TrainingProgress(config.training, counted=task_of(config).counted_noun) as progress,
     ):
         # The default name contains the time, which differs between processes.
         folder = Path(distributed.broadcast_from_first(lambda: str(folder)))

@@ -65,7 +65,7 @@ def model_card(
         "## Training",
         "",
         f"- corpus: {_corpora(config.data, prepared)}",
-        f"- {state.update:,} updates, {state.epoch + 1:,} epochs started, {state.tgt_tokens:,} target tokens, "
+        f"- {state.update:,} updates, {state.epoch + 1:,} epochs started, {state.tgt_tokens:,} {task.counted_noun}, "
         f"{state.elapsed_s / 60:.1f} minutes",
         *_operations(n_passes * cost.flops_per_token, n_counted, n_passes),
         f"- batches of at most {training.max_tokens_per_batch:,} tokens per side x {training.n_accumulate}, "

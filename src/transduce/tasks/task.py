@@ -94,6 +94,7 @@ class Task(ABC, Generic[BatchT]):
 
     name: ClassVar[str]  # in recipes (data.task) and in the config.json of model folders
     example_noun: ClassVar[str] = "pairs"  # what a store has, for messages
+    counted_noun: ClassVar[str] = "target tokens"  # what a loss is summed over, for messages
     progress_verb: ClassVar[str]  # the activity of its models, as a participle for messages: "translating"
     usage: ClassVar[CardUsage | None] = None  # if it does not depend on the data
     is_parallel: ClassVar[bool] = True  # whether several processes can share its batches

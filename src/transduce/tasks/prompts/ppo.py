@@ -37,6 +37,7 @@ class PolicyOptimisation(PolicyTask[PromptBatch]):
     """PPO against a reward model, held near the model that the run starts from. Ouyang et al. (2022), equation 2."""
 
     name = "ppo"
+    counted_noun = "responses"
     reads = _OF_POLICIES | {
         f"alignment.{name}" for name in ("n_passes", "gamma", "gae_lambda", "clip_ratio", "clip_value", "value_weight",
         "whiten_rewards")

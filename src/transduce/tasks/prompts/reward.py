@@ -104,6 +104,7 @@ class RankingPreparation(AnsweredPreparation):
 class RankingTask(ResponseTask[RankingBatch]):
     """A task on rankings."""
 
+    counted_noun = "rankings"
     preparation: ClassVar[type[Preparation[Any, Any]]] = RankingPreparation
 
     def batches(self, store: Store, config: RunConfig, device: torch.device) -> RankingBatches:
