@@ -46,7 +46,7 @@ from transduce.runs.starting_weights import overwriting, require_same_vocabulary
 from transduce.tasks.preparation import prepare
 from transduce.tasks.prepared import Prepared, open_prepared
 from transduce.tasks.registry import task_of
-from transduce.tasks.task import Scores
+from transduce.tasks.task import Scores, Task
 from transduce.training import (
     BatchSource,
     CheckpointRecord,
@@ -198,10 +198,11 @@ class _Run:
         self._require_memory(model_config, config)
         batches = self.batches(config)
         if isinstance(batches, StoreBatches):
-            statistics = batches.statistics(epoch=0)
+            statistics, counted = batches.statistics(epoch=0), task_of(config).counted_noun
+            source = f"{statistics.n_src_tokens:,} source and " if counted == Task.counted_noun else ""
             self.log(
-                f"an epoch: {statistics.n_batches:,} batches, {statistics.n_src_tokens:,} source and "
-                f"{statistics.n_tgt_tokens:,} target tokens, {statistics.padding_fraction:.1%} padding"
+                f"an epoch: {statistics.n_batches:,} batches, {source}{statistics.n_tgt_tokens:,} {counted}, "
+                f"{statistics.padding_fraction:.1%} padding"
             )
         for remark in task_of(config).remarks_on_search(prepared.folder, config.search):
             self.log(remark)
