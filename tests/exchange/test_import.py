@@ -20,6 +20,7 @@ from transduce.config import GreedySearchConfig
 from transduce.corpora import generate_pairs
 from transduce.errors import CheckpointError, ConfigError, TransduceError
 from transduce.exchange import export_model, import_model
+from transduce.exchange.marian_npz import _pieces_of_yaml
 from transduce.exchange.opus_layout import differing_texts
 from transduce.text import SentencePieceTokenizer, normalise
 from transduce.text.sentencepiece_tokenizer import sentencepiece_description
@@ -376,6 +377,19 @@ def test_marians_own_files_give_the_same_model(marian_npz: Callable[..., Path], 
     assert first.keys() - same <= {bias}  # the row of padding, which Marian does not have
     ours, again = (Translator.load(folder).translate(LINES[:6]) for folder in (imported, tmp_path / "model"))
     assert ours == again
+
+
+def test_pieces_that_yaml_has_types_for_are_texts(tmp_path: Path) -> None:
+    """As Marian writes them, without quotes."""
+    pytest.importorskip("yaml")
+    pieces = ["</s>", "<unk>", "on", "no", "yes", "true", "00", "010", "8", "1e3", "<<", "~", "null", "=", "2001-01-01"]
+    lines = "".join(f"{piece}: {id}\n" for id, piece in enumerate(pieces))
+    (tmp_path / "vocab.yml").write_text(f'{lines}"": 15\n"#": 16\n', encoding="utf-8")
+    assert list(_pieces_of_yaml(tmp_path / "vocab.yml").items()) == list(zip([*pieces, "", "#"], range(17), strict=True))
+    for odd in ("a: b", "a: 1.5", "a: -1", "- a", "? [a]\n: 1", "a: [1]"):
+        (tmp_path / "vocab.yml").write_text(f"{odd}\n")
+        with pytest.raises(CheckpointError, match=r"vocab\.yml"):
+            _pieces_of_yaml(tmp_path / "vocab.yml")
 
 
 @pytest.mark.reliability

@@ -43,6 +43,7 @@ from transduce.exchange.plain_weights import (
 )
 from transduce.files.regular import require_regular
 from transduce.machine_limits import free_memory
+from transduce.patterns import compiled_on_use
 from transduce.text import Tokenizers
 
 __all__ = ["find_npz", "read_marian_npz"]
@@ -74,6 +75,7 @@ REQUIRED: Mapping[str, tuple[Any, ...]] = {
     "tied-embeddings-src": (False, True),
     "output-omit-bias": (False,),
 }
+NUMBER = compiled_on_use("[0-9]{1,9}")  # of a piece
 UNIMPORTANT = ("transformer-guided-alignment-layer", "factors-combine")
 
 
@@ -230,16 +232,22 @@ def _n_rows(array: Any) -> int:
 
 
 def _pieces_of_yaml(path: Path) -> dict[str, int]:
+    """Read a vocabulary: its pieces are text, though YAML has other names for some: on, no, 010, null, ~, <<."""
+    pieces = _texts_of_yaml(path)
+    if not isinstance(pieces, dict) or not all(isinstance(id, str) and NUMBER.fullmatch(id) for id in pieces.values()):
+        raise CheckpointError(f"{path} should number pieces, one a line: 'the: 5'")
+    require_text(pieces, where=path)
+    return {piece: int(id) for piece, id in pieces.items()}
+
+
+def _texts_of_yaml(path: Path) -> Any:
+    """Parse a file without YAML's types: each value is a text, a list or a table."""
     yaml = library("yaml", needed_for="the import of Marian models")
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, if libyaml is there
+    loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # ten times as fast, if libyaml is there
     try:
-        pieces = yaml.load(read_bounded(path), Loader=loader)
+        return yaml.load(read_bounded(path), Loader=loader)
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise CheckpointError(f"{path} is damaged: {shown(' '.join(str(error).split()))}") from error
-    if not isinstance(pieces, dict) or not all(type(id) is int for id in pieces.values()):
-        raise CheckpointError(f"{path} should number pieces, one a line: 'the: 5'")
-    require_text(map(str, pieces), where=path)
-    return {str(piece): id for piece, id in pieces.items()}
 
 
 def _pieces_of_model(path: Path) -> dict[str, int]:
