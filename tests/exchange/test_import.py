@@ -20,7 +20,7 @@ from transduce.config import GreedySearchConfig
 from transduce.corpora import generate_pairs
 from transduce.errors import CheckpointError, ConfigError, TransduceError
 from transduce.exchange import export_model, import_model
-from transduce.exchange.marian_npz import _pieces_of_yaml
+from transduce.exchange.marian_npz import _pieces_of_yaml, _two_sides
 from transduce.exchange.opus_layout import differing_texts
 from transduce.text import SentencePieceTokenizer, normalise
 from transduce.text.sentencepiece_tokenizer import sentencepiece_description
@@ -385,11 +385,35 @@ def test_pieces_that_yaml_has_types_for_are_texts(tmp_path: Path) -> None:
     pieces = ["</s>", "<unk>", "on", "no", "yes", "true", "00", "010", "8", "1e3", "<<", "~", "null", "=", "2001-01-01"]
     lines = "".join(f"{piece}: {id}\n" for id, piece in enumerate(pieces))
     (tmp_path / "vocab.yml").write_text(f'{lines}"": 15\n"#": 16\n', encoding="utf-8")
-    assert list(_pieces_of_yaml(tmp_path / "vocab.yml").items()) == list(zip([*pieces, "", "#"], range(17), strict=True))
+    assert list(_pieces_of_yaml(tmp_path / "vocab.yml").items()) == list(
+        zip([*pieces, "", "#"], range(17), strict=True)
+    )
     for odd in ("a: b", "a: 1.5", "a: -1", "- a", "? [a]\n: 1", "a: [1]"):
         (tmp_path / "vocab.yml").write_text(f"{odd}\n")
         with pytest.raises(CheckpointError, match=r"vocab\.yml"):
             _pieces_of_yaml(tmp_path / "vocab.yml")
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ("vocab.en.spm", "vocab.de.spm"), ("z.en-de.en.spm", "z.en-de.de.spm"), ("opus.src.spm", "opus.trg.spm"),
+        ("source.spm", "target.spm"), ("de.source.spm", "en.target.spm"),
+    ],
+)  # fmt: skip
+def test_names_tell_which_vocabulary_is_the_sources(source: str, target: str, tmp_path: Path) -> None:
+    paths, where = sorted([tmp_path / source, tmp_path / target]), tmp_path / "model.npz"
+    assert _two_sides(paths, where=where, direction="en-de") == [tmp_path / source, tmp_path / target]
+    assert _two_sides(paths[:1], where=where, direction=None) == [paths[0], paths[0]]
+
+
+def test_marians_settings_tell_which_vocabulary_is_the_sources(tmp_path: Path) -> None:
+    pytest.importorskip("yaml")
+    paths, where = [tmp_path / "a.de.spm", tmp_path / "b.en.spm"], tmp_path / "model.npz"
+    with pytest.raises(CheckpointError, match=r"a\.de\.spm.*source.*model\.npz\.decoder\.yml"):
+        _two_sides(paths, where=where, direction="en-fr")
+    (tmp_path / "model.npz.decoder.yml").write_text("relative-paths: true\nvocabs:\n  - b.en.spm\n  - ./x/a.de.spm\n")
+    assert _two_sides(paths, where=where, direction="de-en") == paths[::-1]
 
 
 @pytest.mark.reliability

@@ -54,7 +54,7 @@ def import_model(
     if out.exists() and not (out.is_dir() and not any(out.iterdir())):
         raise DataError(f"{out} exists already; nothing was written; name another folder or remove it")
     with without_collection():
-        foreign = read_source(source)
+        foreign = read_source(source, direction=direction)
         direction = direction or foreign.direction
         if direction is None:
             raise ConfigError(f"{source} does not say its languages; give them, for example --direction en-de")
@@ -75,8 +75,8 @@ def import_model(
     return ImportReport(foreign.format, parameters, comparison)
 
 
-def read_source(source: Path) -> ForeignModel:
-    """Read a source of any format.
+def read_source(source: Path, *, direction: str | None = None) -> ForeignModel:
+    """Read a source of any format; ``direction`` tells which file is of which side where names have languages.
 
     Raises CheckpointError if it has none, is damaged, computes something else, or needs more memory than there is.
     """
@@ -84,7 +84,7 @@ def read_source(source: Path) -> ForeignModel:
         raise CheckpointError(f"{source} does not exist; give a folder of a Marian model, or its model.npz")
     npz = find_npz(source)
     if npz is not None:
-        foreign = read_marian_npz(npz)
+        foreign = read_marian_npz(npz, direction=direction)
     elif source.is_dir() and is_opus_folder(source):
         foreign = read_opus_folder(source)
     else:

@@ -1,7 +1,8 @@
 """Import of models that Marian has trained: ``model.npz`` with its vocabularies beside it.
 
 Vocabularies: ``source.spm`` and ``target.spm`` with a ``*.yml`` that numbers their pieces, as OPUS-MT publishes them,
-or ``*.spm`` alone, whose own numbers Marian then uses.
+or ``*.spm`` alone, whose own numbers Marian then uses. Of two files, ``model.npz.decoder.yml`` or the names tell which
+is the source's.
 
 Shapes: D d_model, F d_ff, V vocabulary, I inputs and O outputs of a projection, which Marian stores as (I, O).
 """
@@ -10,7 +11,10 @@ from __future__ import annotations
 
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import and_
 from pathlib import Path
 from tokenize import TokenError
 from typing import Any
@@ -19,7 +23,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from transduce.config import SearchConfig, TransformerConfig, config_from_mapping
+from transduce.config import SearchConfig, TransformerConfig, config_from_mapping, split_direction
 from transduce.errors import CheckpointError, quoted, shown
 from transduce.exchange.foreign_model import (
     ForeignModel,
@@ -75,6 +79,8 @@ REQUIRED: Mapping[str, tuple[Any, ...]] = {
     "tied-embeddings-src": (False, True),
     "output-omit-bias": (False,),
 }
+SIDES = ({"source", "src"}, {"target", "tgt", "trg"})  # words of the names of files
+WORD = compiled_on_use("[^\\W_]+")
 NUMBER = compiled_on_use("[0-9]{1,9}")  # of a piece
 UNIMPORTANT = ("transformer-guided-alignment-layer", "factors-combine")
 
@@ -91,8 +97,8 @@ def find_npz(source: Path) -> Path | None:
     return files[0] if files else None
 
 
-def read_marian_npz(path: Path) -> ForeignModel:
-    """Read a model file and its vocabularies.
+def read_marian_npz(path: Path, *, direction: str | None = None) -> ForeignModel:
+    """Read a model file and its vocabularies, which may be named after the languages of a direction.
 
     Raises CheckpointError if one is damaged or missing, or computes something that ours does not.
     """
@@ -104,7 +110,7 @@ def read_marian_npz(path: Path) -> ForeignModel:
                 f"{path}: {name} = {quoted(settings[name])} cannot be imported, only {quoted(allowed[0])}"
             )
     tensors = TensorSource({name: _tensor(name, array, where=path) for name, array in arrays.items()}, where=path)
-    tokenizers, sizes = _tokenizers(path.parent, arrays, where=path)
+    tokenizers, sizes = _tokenizers(arrays, where=path, direction=direction)
     config = _config(settings, tokenizers, where=path)
     weights = _plain(tensors, config, sizes)
     order_D = torch.argsort(sine_first(config.d_model))
@@ -195,22 +201,19 @@ def _config(settings: Mapping[str, Any], tokenizers: Tokenizers, *, where: Path)
     return config_from_mapping(TransformerConfig, fields, where=where, error=CheckpointError)
 
 
-def _tokenizers(folder: Path, arrays: Mapping[str, Any], *, where: Path) -> tuple[Tokenizers, tuple[int, int]]:
+def _tokenizers(arrays: Mapping[str, Any], *, where: Path, direction: str | None) -> tuple[Tokenizers, tuple[int, int]]:
     """Return the tokenizers, and the numbers of rows of the embeddings with one more: a row of zeros to start from."""
+    folder = where.parent
     n_src, n_tgt = (_n_rows(arrays.get(f"{side}_Wemb", arrays.get("Wemb"))) for side in ("encoder", "decoder"))
     if not n_src or not n_tgt:
         raise CheckpointError(f"{where} has no embeddings (Wemb, or encoder_Wemb and decoder_Wemb)")
-    models = [folder / name for name in ("source.spm", "target.spm")]
     spm = sorted(folder.glob("*.spm"))
-    if not all(path.exists() for path in models):
-        if not spm:
-            raise CheckpointError(
-                f"{folder} has no SentencePiece model; put source.spm and target.spm beside the weights"
-            )
-        models = [spm[0], spm[-1]]
+    if not spm:
+        raise CheckpointError(f"{folder} has no SentencePiece model; put source.spm and target.spm beside the weights")
+    models = _two_sides(spm, where=where, direction=direction)
     numbers = [path for path in sorted(folder.glob("*.yml")) if "vocab" in path.name]
     if numbers:
-        tables = [_pieces_of_yaml(path) for path in (numbers[0], numbers[-1])]
+        tables = [_pieces_of_yaml(path) for path in _two_sides(numbers, where=where, direction=direction)]
     else:
         tables = [_pieces_of_model(path) for path in models]
     vocabularies = []
@@ -225,6 +228,33 @@ def _tokenizers(folder: Path, arrays: Mapping[str, Any], *, where: Path) -> tupl
             raise CheckpointError(f"the vocabulary of {where} has no {error}") from error
         vocabularies.append(NumberedVocabulary(pieces, pad_id=n_rows, start_id=n_rows, eos_id=eos_id, unk_id=unk_id))
     return sentencepiece_tokenizers(models, vocabularies), (n_src + 1, n_tgt + 1)
+
+
+def _two_sides(paths: Sequence[Path], *, where: Path, direction: str | None) -> list[Path]:
+    """Return the file of the source and that of the target: one for both, or as Marian's settings or names say.
+
+    Raises CheckpointError if nothing says which is which.
+    """
+    if len(paths) == 1:
+        return [paths[0], paths[0]]
+    for settings in (where.with_name(f"{where.name}.decoder.yml"), where.with_name("decoder.yml")):
+        values = _texts_of_yaml(settings) if settings.exists() else None
+        named = values.get("vocabs") if isinstance(values, dict) else None
+        if isinstance(named, list):
+            found = [path for name in named for path in paths if path.name == str(name).rpartition("/")[2]]
+            if len(found) == len(named) == 2:
+                return found
+    words = [Counter[str](WORD.findall(path.name.lower())) for path in paths]
+    own = [each - reduce(and_, words) for each in words]  # as en and de in en-de.en.spm and en-de.de.spm
+    languages = [{code.partition("-")[0].lower()} for code in split_direction(direction)] if direction else []
+    for wanted in (SIDES, languages):
+        sides = [[path for path, each in zip(paths, own, strict=True) if each.keys() & names] for names in wanted]
+        if [len(side) for side in sides] == [1, 1] and sides[0] != sides[1]:
+            return [sides[0][0], sides[1][0]]
+    raise CheckpointError(
+        f"{where.parent} has {len(paths)} files like {paths[0].name}, {paths[1].name}, and nothing says which is the"
+        f" source's; put source and target into their names, or {where.name}.decoder.yml beside them"
+    )
 
 
 def _n_rows(array: Any) -> int:
