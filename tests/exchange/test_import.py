@@ -20,7 +20,8 @@ from transduce.config import GreedySearchConfig
 from transduce.corpora import generate_pairs
 from transduce.errors import CheckpointError, ConfigError, TransduceError
 from transduce.exchange import export_model, import_model
-from transduce.exchange.marian_npz import _pieces_of_yaml, _two_sides
+from transduce.exchange.hugging_face import sine_first
+from transduce.exchange.marian_npz import _pieces_of_yaml, _two_sides, read_marian_npz
 from transduce.exchange.opus_layout import differing_texts
 from transduce.text import SentencePieceTokenizer, normalise
 from transduce.text.sentencepiece_tokenizer import sentencepiece_description
@@ -377,6 +378,25 @@ def test_marians_own_files_give_the_same_model(marian_npz: Callable[..., Path], 
     assert first.keys() - same <= {bias}  # the row of padding, which Marian does not have
     ours, again = (Translator.load(folder).translate(LINES[:6]) for folder in (imported, tmp_path / "model"))
     assert ours == again
+    assert "sinusoids" in (tmp_path / "model" / "README.md").read_text()
+
+
+def test_marians_gelu_is_a_scaled_swish(marian_npz: Callable[..., Path]) -> None:
+    import torch.nn.functional as F
+
+    npz = marian_npz(**{"transformer-ffn-activation": "gelu"}) / "model.npz"
+    with np.load(npz) as arrays:
+        w_1, b_1, w_2, b_2 = (torch.from_numpy(arrays[f"decoder_l2_ffn_{name}"]) for name in ("W1", "b1", "W2", "b2"))
+    x_ND, order_D = torch.randn(7, 32), torch.argsort(sine_first(32))
+    hidden = x_ND @ w_1 + b_1
+    theirs = (hidden * torch.sigmoid(1.702 * hidden)) @ w_2 + b_2
+    foreign = read_marian_npz(npz)
+    layer = foreign.weights.decoder.layers[1]
+    ours = F.linear(
+        F.silu(F.linear(x_ND[:, order_D], layer.w_1.weight_OI, layer.w_1.bias_O)), layer.w_2.weight_OI, layer.w_2.bias_O
+    )
+    assert foreign.config.activation == "swish"
+    torch.testing.assert_close(ours, theirs[:, order_D])
 
 
 def test_pieces_that_yaml_has_types_for_are_texts(tmp_path: Path) -> None:

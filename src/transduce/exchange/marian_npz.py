@@ -60,7 +60,12 @@ DAMAGES = (
     NotImplementedError, MemoryError, RecursionError,
 )  # fmt: skip
 MARIAN_NORM_EPS = 1e-9
-ACTIVATIONS: Mapping[str, str] = {"relu": "relu", "swish": "swish", "gelu": "gelu"}
+GELU_FACTOR = 1.702  # Marian's gelu(x) is x sigmoid(1.702 x), which is swish(1.702 x) / 1.702
+ACTIVATIONS: Mapping[str, str] = {"relu": "relu", "swish": "swish", "gelu": "swish"}
+POSITIONS_NOTE = (
+    "Marian's sinusoids have the frequencies 10000^(-i / (d_model / 2 - 1)); here, as in transformers and CTranslate2,"
+    " 10000^(-i / (d_model / 2)): outputs are nearly, not exactly, Marian's"
+)
 # Settings that compute something else, and the values that we can use.
 REQUIRED: Mapping[str, tuple[Any, ...]] = {
     "type": ("transformer",),
@@ -112,7 +117,8 @@ def read_marian_npz(path: Path, *, direction: str | None = None) -> ForeignModel
     tensors = TensorSource({name: _tensor(name, array, where=path) for name, array in arrays.items()}, where=path)
     tokenizers, sizes = _tokenizers(arrays, where=path, direction=direction)
     config = _config(settings, tokenizers, where=path)
-    weights = _plain(tensors, config, sizes)
+    factor = GELU_FACTOR if settings.get("transformer-ffn-activation") == "gelu" else 1.0
+    weights = _plain(tensors, config, sizes, factor)
     order_D = torch.argsort(sine_first(config.d_model))
     return ForeignModel(
         "Marian",
@@ -121,6 +127,7 @@ def read_marian_npz(path: Path, *, direction: str | None = None) -> ForeignModel
         tokenizers,
         SearchConfig(),
         None,
+        (POSITIONS_NOTE,),
     )
 
 
@@ -290,7 +297,7 @@ def _pieces_of_model(path: Path) -> dict[str, int]:
     return {processor.IdToPiece(id): id for id in range(processor.GetPieceSize())}
 
 
-def _plain(tensors: TensorSource, config: TransformerConfig, sizes: tuple[int, int]) -> PlainModel:
+def _plain(tensors: TensorSource, config: TransformerConfig, sizes: tuple[int, int], factor: float) -> PlainModel:
     d, (n_src, n_tgt) = config.d_model, sizes
 
     def with_zeros(rows_VD: Tensor) -> Tensor:
@@ -302,19 +309,27 @@ def _plain(tensors: TensorSource, config: TransformerConfig, sizes: tuple[int, i
         src_VD = with_zeros(tensors.take("encoder_Wemb", n_src - 1, d))
         tgt_VD = with_zeros(tensors.take("decoder_Wemb", n_tgt - 1, d))
     bias_V = torch.cat((tensors.take("decoder_ff_logit_out_b", 1, n_tgt - 1)[0], torch.zeros(1)))
-    encoder = _stack(tensors, "encoder", config, config.n_encoder_layers, src_VD)
-    decoder = _stack(tensors, "decoder", config, config.n_decoder_layers, tgt_VD)
+    encoder = _stack(tensors, "encoder", config, config.n_encoder_layers, src_VD, factor)
+    decoder = _stack(tensors, "decoder", config, config.n_decoder_layers, tgt_VD, factor)
     tensors.require_empty()
     return PlainModel(encoder, decoder, Projection(tgt_VD, bias_V))
 
 
 def _stack(
-    tensors: TensorSource, side: str, config: TransformerConfig, n_layers: int, embedding_VD: Tensor
+    tensors: TensorSource, side: str, config: TransformerConfig, n_layers: int, embedding_VD: Tensor, factor: float
 ) -> PlainStack:
+    """Return a stack; ``factor`` scales what the activation reads, and back what it writes."""
     d, f = config.d_model, config.d_ff
 
     def projection(weight: str, bias: str, n_in: int, n_out: int) -> Projection:
         return Projection(tensors.take(weight, n_in, n_out).T.contiguous(), tensors.take(bias, 1, n_out)[0])
+
+    def feed_forward(at: str) -> tuple[Projection, Projection]:
+        w_1, w_2 = projection(f"{at}_W1", f"{at}_b1", d, f), projection(f"{at}_W2", f"{at}_b2", f, d)
+        return (
+            Projection(w_1.weight_OI * factor, w_1.bias_O * factor),
+            Projection(w_2.weight_OI / factor, w_2.bias_O),
+        )
 
     def scale(name: str) -> Scale:
         return Scale(tensors.take(f"{name}_ln_scale", 1, d)[0], tensors.take(f"{name}_ln_bias", 1, d)[0])
@@ -327,8 +342,7 @@ def _stack(
         PlainLayer(
             attention(f"{at}_self"),
             attention(f"{at}_context") if side == "decoder" else None,
-            projection(f"{at}_ffn_W1", f"{at}_ffn_b1", d, f),
-            projection(f"{at}_ffn_W2", f"{at}_ffn_b2", f, d),
+            *feed_forward(f"{at}_ffn"),
             scale(f"{at}_ffn_ffn"),
         )
         for at in (f"{side}_l{number}" for number in range(1, n_layers + 1))
