@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import pickle
+import re
 import shutil
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +26,7 @@ from transduce.exchange import export_model, import_model
 from transduce.exchange.hugging_face import sine_first
 from transduce.exchange.marian_npz import _pieces_of_yaml, _two_sides, read_marian_npz
 from transduce.exchange.opus_layout import differing_texts
+from transduce.exchange.probes import ODD_TEXTS
 from transduce.text import SentencePieceTokenizer, normalise
 from transduce.text.sentencepiece_tokenizer import sentencepiece_description
 
@@ -147,7 +151,14 @@ def test_it_is_a_model(imported: Path, transduce: Any, tmp_path: Path) -> None:
     assert (translator.src_language, translator.tgt_language) == ("en", "de")
     assert translator.search.beam_size == 6
     assert transduce("translate", imported, stdin=b"a small dog\n").code == 0
-    assert export_model(imported, "ct2", tmp_path / "ct2").comparison.is_same_function
+    report = export_model(imported, "ct2", tmp_path / "ct2")
+    assert report.comparison.is_same_function
+    assert report.odd_texts == len(ODD_TEXTS)
+    (code,) = re.findall(r"```python\n(.*?)```", (tmp_path / "ct2" / "README.md").read_text(), re.DOTALL)
+    with redirect_stdout(io.StringIO()) as printed:
+        exec(code, {"folder": str(tmp_path / "ct2")})
+    assert printed.getvalue().strip()
+    assert "▁" not in printed.getvalue()
     with pytest.raises(ConfigError, match="SentencePiece"):
         export_model(imported, "onnx", tmp_path / "onnx")
     pairs = tmp_path / "pairs.tsv"

@@ -12,6 +12,7 @@ from transduce.inference.folder import ModelFolder
 from transduce.inference.translation.segment_text import MIN_CAPS_FRACTION
 from transduce.text import SentencePieceTokenizer
 from transduce.text.masks import MASKS
+from transduce.text.tokenizer import WORD_START
 
 __all__ = ["export_card"]
 
@@ -107,18 +108,15 @@ def _use(target: str, loaded: ModelFolder, *, is_causal: bool) -> list[str]:
                 "```",
             ]
         case "ct2":
-            is_shared = loaded.tokenizers.is_shared
-            source, target = ("tokenizer.json",) * 2 if is_shared else ("tokenizer.src.json", "tokenizer.tgt.json")
+            library, encode, decode = _coding_of_tokens(loaded)
             return [
                 "```python",
-                "import ctranslate2, tokenizers",
+                f"import ctranslate2, {library}",
                 "",
                 'translator = ctranslate2.Translator(folder, compute_type="float32")  # or folder + "/int8", "int8"',
-                f'tokenizer = tokenizers.Tokenizer.from_file(folder + "/{source}")',
-                f'target_tokenizer = tokenizers.Tokenizer.from_file(folder + "/{target}")',
-                '[result] = translator.translate_batch([tokenizer.encode("A dog runs.").tokens], beam_size=4)',
-                "ids = [target_tokenizer.token_to_id(token) for token in result.hypotheses[0]]",
-                "print(target_tokenizer.decode(ids))",
+                *encode,
+                "[result] = translator.translate_batch([tokens], beam_size=4)",
+                *decode,
                 "```",
                 "",
                 "The text should be in NFC, with single spaces and none at its ends. EOS is appended by the model.",
@@ -135,6 +133,36 @@ def _use(target: str, loaded: ModelFolder, *, is_causal: bool) -> list[str]:
                 "`onnx/encoder_model.onnx` and `onnx/decoder_model_merged.onnx` run in onnxruntime, too; `_quantized`",
                 "are the same with int8 weights.",
             ]
+
+
+def _coding_of_tokens(loaded: ModelFolder) -> tuple[str, list[str], list[str]]:
+    """Return what makes tokens of a text and a text of tokens in Python: the library, and the lines of each."""
+    if isinstance(loaded.tokenizers.src, SentencePieceTokenizer):
+        return (
+            "sentencepiece",
+            [
+                'source = sentencepiece.SentencePieceProcessor(model_file=folder + "/source.spm")',
+                'target = sentencepiece.SentencePieceProcessor(model_file=folder + "/target.spm")',
+                'tokens = source.encode("A dog runs.", out_type=str)  # after ">>deu<<" if the model has codes',
+            ],
+            [
+                'tokens = [token for token in result.hypotheses[0] if token != "<unk>"]',
+                f'print(target.decode(tokens).replace("{WORD_START}", " ").strip())',
+            ],
+        )
+    source, target = ("",) * 2 if loaded.tokenizers.is_shared else (".src", ".tgt")
+    return (
+        "tokenizers",
+        [
+            f'tokenizer = tokenizers.Tokenizer.from_file(folder + "/tokenizer{source}.json")',
+            f'target_tokenizer = tokenizers.Tokenizer.from_file(folder + "/tokenizer{target}.json")',
+            'tokens = tokenizer.encode("A dog runs.").tokens',
+        ],
+        [
+            "ids = [target_tokenizer.token_to_id(token) for token in result.hypotheses[0]]",
+            "print(target_tokenizer.decode(ids))",
+        ],
+    )
 
 
 def _measured(measured: Mapping[str, Any]) -> Iterator[str]:

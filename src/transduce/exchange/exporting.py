@@ -18,7 +18,7 @@ from transduce.exchange.hugging_face import check_hugging_face, write_hugging_fa
 from transduce.exchange.hugging_face_causal import check_hugging_face_causal, write_hugging_face_causal
 from transduce.exchange.libraries import library
 from transduce.exchange.onnx import check_onnx, write_onnx
-from transduce.exchange.opus_layout import compare_marian_tokenizer, write_opus_folder
+from transduce.exchange.opus_layout import compare_marian_tokenizer, write_opus_folder, write_sentencepiece_models
 from transduce.exchange.probes import (
     KEPT_TEXTS,
     N_SENTENCES,
@@ -33,8 +33,9 @@ from transduce.files import atomic_folder, write_text
 from transduce.inference import Translator
 from transduce.inference.folder import ModelFolder, read_model_config, read_model_folder
 from transduce.inference.trained_model import TrainedModel
-from transduce.text import BOS_ID, EOS_ID, SentencePieceTokenizer, Tokenizers, normalise
+from transduce.text import BOS_ID, EOS_ID, UNK_ID, SentencePieceTokenizer, Tokenizers, normalise
 from transduce.text.documents import DocumentCodec
+from transduce.text.tokenizer import WORD_START
 
 __all__ = ["ExportReport", "export_model"]
 
@@ -152,17 +153,21 @@ def _to_hugging_face_causal(out: Path, loaded: ModelFolder, model: Any, probes: 
 
 def _to_ctranslate2(out: Path, loaded: ModelFolder, model: Any, probes: Probes) -> ExportReport:
     suppressed = loaded.tokenizers.tgt.suppressed_ids
-    src_tokens, tgt_tokens = (token_names(side.vocabulary) for side in (loaded.tokenizers.src, loaded.tokenizers.tgt))
+    src, tgt = loaded.tokenizers.src, loaded.tokenizers.tgt
+    src_tokens, tgt_tokens = (token_names(side.vocabulary) for side in (src, tgt))
     (out / INT8_FOLDER).mkdir()
     comparisons: list[Comparison] = []
     precisions: tuple[tuple[Quantization, Path], ...] = (("float32", out), ("int8", out / INT8_FOLDER))
     for quantization, where in precisions:
         write_ctranslate2(where, model, src_tokens=src_tokens, tgt_tokens=tgt_tokens, quantization=quantization)
-        loaded.tokenizers.save(where)
+        if isinstance(src, SentencePieceTokenizer) and isinstance(tgt, SentencePieceTokenizer):
+            write_sentencepiece_models(where, src, tgt)
+        else:
+            loaded.tokenizers.save(where)
         checked = check_ctranslate2(where, probes, loaded.tokenizers, suppressed=suppressed, quantization=quantization)
         comparisons.append(checked)
     exact, quantised = comparisons
-    return ExportReport("ct2", exact, quantised, len(ODD_TEXTS))  # the same tokenizer file
+    return ExportReport("ct2", exact, quantised, *_compare_token_files(out, loaded.tokenizers))
 
 
 def _to_onnx(out: Path, loaded: ModelFolder, model: Any, probes: Probes) -> ExportReport:
@@ -194,6 +199,42 @@ def _compare_tokenizers(folder: Path, tokenizers: Tokenizers) -> tuple[int, tupl
         folder,
         lambda text: [*ours.encode(normalise(text)), EOS_ID],
         ours.decode,
+    )
+
+
+def _compare_token_files(folder: Path, tokenizers: Tokenizers) -> tuple[int, tuple[str, ...]]:
+    """Encode and decode odd texts as the card of a CTranslate2 folder says; return how many agree, and the others."""
+    encode, decode = _by_sentencepiece(folder) if (folder / "source.spm").exists() else _by_tokenizers(folder)
+    src, tgt = tokenizers.src, tokenizers.tgt
+    names, differing = token_names(tgt.vocabulary), []
+    for text in map(normalise, ODD_TEXTS):
+        written = [id for id in tgt.encode(text) if id != UNK_ID]
+        ids = [src.vocabulary.get(token, UNK_ID) for token in encode(text)]  # as CTranslate2 reads tokens
+        if ids != src.encode(text) or decode([names[id] for id in written]) != tgt.decode(written).strip():
+            differing.append(text)
+    return len(ODD_TEXTS) - len(differing), tuple(differing)
+
+
+Coding = tuple[Callable[[str], list[str]], Callable[[list[str]], str]]  # of a text as tokens, and back
+
+
+def _by_sentencepiece(folder: Path) -> Coding:
+    kind = library("sentencepiece", needed_for="the export to CTranslate2").SentencePieceProcessor
+    source, target = (kind(model_file=str(folder / name)) for name in ("source.spm", "target.spm"))
+    return (
+        lambda text: list(source.encode(text, out_type=str)),
+        lambda tokens: str(target.decode(tokens)).replace(WORD_START, " ").strip(),
+    )
+
+
+def _by_tokenizers(folder: Path) -> Coding:
+    from tokenizers import Tokenizer as LibraryTokenizer
+
+    files = [LibraryTokenizer.from_file(str(folder / name)) for name in Tokenizers.files(folder)]
+    source, target = files[0], files[-1]
+    return (
+        lambda text: source.encode(text).tokens,
+        lambda tokens: target.decode([id for id in map(target.token_to_id, tokens) if id is not None]).strip(),
     )
 
 

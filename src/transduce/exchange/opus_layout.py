@@ -33,7 +33,7 @@ from transduce.model import Transformer
 from transduce.model.weights_file import write_tensors
 from transduce.text import BOS_ID, EOS_ID, PAD_ID, SPECIAL_TOKENS, UNK_ID, SentencePieceTokenizer, Tokenizers, normalise
 
-__all__ = ["compare_marian_tokenizer", "differing_texts", "write_opus_folder"]
+__all__ = ["compare_marian_tokenizer", "differing_texts", "write_opus_folder", "write_sentencepiece_models"]
 
 PIECES_AT_ONCE = 16  # of a vocabulary, decoded together: how words are joined shows, too
 
@@ -92,9 +92,7 @@ def _write_tokenizers(
     folder: Path, src: SentencePieceTokenizer, tgt: SentencePieceTokenizer, direction: str, config: TransformerConfig
 ) -> None:
     is_shared = config.embeddings == "three-way"
-    for name, tokenizer in (("source.spm", src), ("target.spm", tgt)):
-        with replacement(folder / name) as stream:
-            stream.write(tokenizer.proto)
+    write_sentencepiece_models(folder, src, tgt)
     write_json(folder / "vocab.json", _numbers(src))
     if not is_shared:
         write_json(folder / "target_vocab.json", _numbers(tgt))
@@ -107,6 +105,13 @@ def _write_tokenizers(
         "split_special_tokens": True,
     }  # fmt: skip
     write_json(folder / "tokenizer_config.json", values)
+
+
+def write_sentencepiece_models(folder: Path, src: SentencePieceTokenizer, tgt: SentencePieceTokenizer) -> None:
+    """Write the models of both sides as the files they came from."""
+    for name, tokenizer in (("source.spm", src), ("target.spm", tgt)):
+        with replacement(folder / name) as stream:
+            stream.write(tokenizer.proto)
 
 
 def _numbers(tokenizer: SentencePieceTokenizer) -> dict[str, int]:
