@@ -410,6 +410,29 @@ def test_marians_gelu_is_a_scaled_swish(marian_npz: Callable[..., Path]) -> None
     torch.testing.assert_close(ours, theirs[:, order_D])
 
 
+@pytest.mark.parametrize("larger", ["source", "target"])
+def test_two_vocabularies_of_two_sizes_go_through_hugging_face(
+    larger: str, marian_npz: Callable[..., Path], tmp_path: Path
+) -> None:
+    folder = marian_npz(**{"tied-embeddings-all": False, "tied-embeddings": True})
+    with np.load(folder / "model.npz") as arrays:
+        kept = dict(arrays)
+    joint = kept.pop("Wemb")
+    pieces = dict(sorted(_pieces_of_yaml(folder / "opus.vocab.yml").items(), key=lambda item: item[1]))
+    (folder / "opus.vocab.yml").unlink()
+    for side, name in (("encoder", "source"), ("decoder", "target")):
+        n = len(joint) - (0 if name == larger else 30)
+        kept[f"{side}_Wemb"] = joint[:n]
+        lines = (f"{json.dumps(piece)}: {id}\n" for piece, id in pieces.items() if id < n)
+        (folder / f"{name}.vocab.yml").write_text("".join(lines), encoding="utf-8")
+    kept["decoder_ff_logit_out_b"] = kept["decoder_ff_logit_out_b"][:, : len(kept["decoder_Wemb"])]
+    np.savez(folder / "model.npz", **kept)
+    import_model(folder, tmp_path / "model", direction="en-de")
+    assert export_model(tmp_path / "model", "hf", tmp_path / "hf").is_good
+    values = json.loads((tmp_path / "hf" / "config.json").read_text())
+    assert values["vocab_size"] == values["decoder_vocab_size"] == values["pad_token_id"] + 1 == len(joint) + 1
+
+
 def test_pieces_that_yaml_has_types_for_are_texts(tmp_path: Path) -> None:
     """As Marian writes them, without quotes."""
     pytest.importorskip("yaml")

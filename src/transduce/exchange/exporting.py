@@ -18,7 +18,12 @@ from transduce.exchange.hugging_face import check_hugging_face, write_hugging_fa
 from transduce.exchange.hugging_face_causal import check_hugging_face_causal, write_hugging_face_causal
 from transduce.exchange.libraries import library
 from transduce.exchange.onnx import check_onnx, write_onnx
-from transduce.exchange.opus_layout import compare_marian_tokenizer, write_opus_folder, write_sentencepiece_models
+from transduce.exchange.opus_layout import (
+    compare_marian_tokenizer,
+    sides_with_one_pad,
+    write_opus_folder,
+    write_sentencepiece_models,
+)
 from transduce.exchange.probes import (
     KEPT_TEXTS,
     N_SENTENCES,
@@ -133,9 +138,9 @@ def _failure(report: ExportReport, folder: Path) -> str:
 
 def _to_hugging_face(out: Path, loaded: ModelFolder, model: Any, probes: Probes) -> ExportReport:
     suppressed = loaded.tokenizers.tgt.suppressed_ids
-    src, tgt = loaded.tokenizers.src, loaded.tokenizers.tgt
-    if isinstance(src, SentencePieceTokenizer) and isinstance(tgt, SentencePieceTokenizer):
+    if isinstance(loaded.tokenizers.src, SentencePieceTokenizer):
         write_opus_folder(out, model, loaded.tokenizers, loaded.search, direction=loaded.direction)
+        src, tgt = sides_with_one_pad(loaded.tokenizers)
         comparison = check_hugging_face(out, probes, src.original_ids, tgt.original_ids)
         return ExportReport("hf", comparison, None, *compare_marian_tokenizer(out, src))
     write_hugging_face(out, model, loaded.tokenizers, loaded.search, suppressed=suppressed)

@@ -20,7 +20,8 @@ from transduce.files.regular import open_regular
 from transduce.text import BOS_ID, PAD_ID, Tokenizers
 
 __all__ = [
-    "UNNAMED", "ForeignModel", "NumberedVocabulary", "TensorSource", "read_bounded", "renumbered", "whole_number",
+    "SUPPRESSED", "UNNAMED", "ForeignModel", "NumberedVocabulary", "TensorSource", "read_bounded", "renumbered",
+    "whole_number",
 ]  # fmt: skip
 
 MAX_TOKENIZER_BYTES = 64 * 2**20  # of a SentencePiece model or a vocabulary file

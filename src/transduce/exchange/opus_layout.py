@@ -8,6 +8,7 @@ Shapes: V vocabulary, D d_model, S source positions, T target positions, O outpu
 
 from __future__ import annotations
 
+from copy import copy
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from torch import Tensor
 
 from transduce.config import SearchConfig, TransformerConfig, split_direction
 from transduce.errors import ConfigError
-from transduce.exchange.foreign_model import UNNAMED
+from transduce.exchange.foreign_model import SUPPRESSED, UNNAMED
 from transduce.exchange.hugging_face import (
     WEIGHTS_FILE,
     encoder_decoder_config,
@@ -33,7 +34,10 @@ from transduce.model import Transformer
 from transduce.model.weights_file import write_tensors
 from transduce.text import BOS_ID, EOS_ID, PAD_ID, SPECIAL_TOKENS, UNK_ID, SentencePieceTokenizer, Tokenizers, normalise
 
-__all__ = ["compare_marian_tokenizer", "differing_texts", "write_opus_folder", "write_sentencepiece_models"]
+__all__ = [
+    "compare_marian_tokenizer", "differing_texts", "sides_with_one_pad", "write_opus_folder",
+    "write_sentencepiece_models",
+]  # fmt: skip
 
 PIECES_AT_ONCE = 16  # of a vocabulary, decoded together: how words are joined shows, too
 
@@ -50,7 +54,7 @@ def write_opus_folder(
         raise ConfigError(
             "a model with a SentencePiece tokenizer is exported as Marian, which is post-norm with sinusoids"
         )
-    src, tgt = _side(tokenizers.src), _side(tokenizers.tgt)
+    src, tgt = sides_with_one_pad(tokenizers)
     plain = _with_old_numbers(reordered(plain_model(model), sine_first(config.d_model)), src, tgt)
     assert plain.encoder is not None
     pad_id, start_id, eos_id, _ = tgt.original_ids[:4]
@@ -69,22 +73,26 @@ def write_opus_folder(
     _write_tokenizers(folder, src, tgt, direction, config)
 
 
-def _side(tokenizer: object) -> SentencePieceTokenizer:
-    assert isinstance(tokenizer, SentencePieceTokenizer)
-    return tokenizer
+def sides_with_one_pad(tokenizers: Tokenizers) -> list[SentencePieceTokenizer]:
+    """Return both sides, padding with one number: the larger, if vocabularies of two sizes each end with padding."""
+    sides = [copy(side) for side in (tokenizers.src, tokenizers.tgt) if isinstance(side, SentencePieceTokenizer)]
+    pads = [side.original_ids[PAD_ID] for side in sides]
+    for side, pad in zip(sides, pads, strict=True):
+        side.original_ids = [max(pads) if id == pad else id for id in side.original_ids]
+    return sides
 
 
 def _with_old_numbers(plain: PlainModel, src: SentencePieceTokenizer, tgt: SentencePieceTokenizer) -> PlainModel:
     """Put the rows of embeddings and output at the numbers that the other library uses."""
 
-    def rows(ours_V: Tensor, tokenizer: SentencePieceTokenizer) -> Tensor:
+    def rows(ours_V: Tensor, tokenizer: SentencePieceTokenizer, fill: float = 0.0) -> Tensor:
         old = tokenizer.original_ids
-        theirs_V = ours_V.new_zeros(max(old) + 1, *ours_V.shape[1:])
+        theirs_V = ours_V.new_full((max(old) + 1, *ours_V.shape[1:]), fill)
         for id in [*range(len(SPECIAL_TOKENS), len(old)), PAD_ID, UNK_ID, EOS_ID, BOS_ID]:
             theirs_V[old[id]] = ours_V[id]  # BOS last: where PAD and BOS are one token there, it is BOS that is read
         return theirs_V
 
-    bias_O = rows(plain.output.bias_O, tgt)
+    bias_O = rows(plain.output.bias_O, tgt, SUPPRESSED)
     return with_rows(plain, lambda rows_VD: rows(rows_VD, src), lambda rows_VD: rows(rows_VD, tgt), bias_O)
 
 
