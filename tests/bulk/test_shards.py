@@ -12,9 +12,11 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -80,8 +82,10 @@ class InProcess:
     def translate(self, shard: Shard, out: Path) -> None:
         self._translator.translate(shard.path, out, shard.name)
 
-    def close(self) -> None:
+    def end(self) -> None:
         pass
+
+    close = end
 
 
 @pytest.fixture(scope="module")
@@ -340,8 +344,10 @@ def test_a_shard_that_kills_every_worker_ends_the_command(model: Path, shards: P
         def translate(self, shard: Shard, out: Path) -> None:
             raise ExecutorDied("by SIGKILL")
 
-        def close(self) -> None:
+        def end(self) -> None:
             pass
+
+        close = end
 
     out = tmp_path / "out"
     with pytest.raises(TransduceError, match=naming("part000.gz", 3)):
@@ -352,6 +358,37 @@ def test_a_shard_that_kills_every_worker_ends_the_command(model: Path, shards: P
             n_workers=1,
             make_executor=lambda job: Doomed(),
         )
+
+
+def test_an_interrupt_ends_all_workers_at_once(
+    model: Path, shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_work = threading.Barrier(4)
+
+    class Busy:
+        def __init__(self, job: TranslationJob) -> None:
+            self._is_ended = threading.Event()
+
+        def translate(self, shard: Shard, out: Path) -> None:
+            at_work.wait(30)
+            self._is_ended.wait(30)
+            raise ExecutorDied("by SIGKILL")
+
+        def end(self) -> None:
+            self._is_ended.set()
+
+        close = end
+
+    def interrupted(seconds: float) -> None:
+        at_work.wait(30)
+        raise KeyboardInterrupt
+
+    out, begun = tmp_path / "out", time.monotonic()
+    monkeypatch.setattr(driver_module, "time", SimpleNamespace(sleep=interrupted))
+    with pytest.raises(KeyboardInterrupt):
+        translate_shards(job_of(model), find_shards(f"{shards}/*", out), out, n_workers=3, make_executor=Busy)
+    assert time.monotonic() - begun < 9
+    assert list((out / "claims").iterdir()) == []
 
 
 def start(forks: Forks, model: Path, shards: Path, out: Path, *options: object, before: str = "os.setsid()") -> Process:

@@ -43,8 +43,11 @@ class Executor(Protocol):
     def translate(self, shard: Shard, out: Path) -> None:
         """Translate a shard. Raises ExecutorDied, or what the worker raised."""
 
+    def end(self) -> None:
+        """End the worker from another thread: ``translate`` then raises ExecutorDied."""
+
     def close(self) -> None:
-        """End the worker."""
+        """End the worker and wait for it."""
 
 
 class ShardsFailed(DataError):
@@ -71,8 +74,12 @@ class LocalExecutor:
         except WorkerDied as error:
             raise ExecutorDied(str(error)) from error
 
-    def close(self) -> None:
+    def end(self) -> None:
         """End the process."""
+        self._worker.end()
+
+    def close(self) -> None:
+        """End the process and wait for it."""
         self._worker.end()
         self._worker.close()
 
@@ -122,6 +129,7 @@ class _Driver:
         self._done = done_shards(out, shards)
         self._failed: dict[str, TransduceError] = {}
         self._deaths = Counter[str]()
+        self._executors: list[Executor] = []
         self._n_translated = self._n_warned = 0
         self._fatal: BaseException | None = None
 
@@ -140,6 +148,8 @@ class _Driver:
                     time.sleep(0.05)
             finally:
                 self._stop.set()
+                for executor in list(self._executors):
+                    executor.end()
                 for thread in threads:
                     thread.join(HEARTBEAT_S)
                 self._claims.give_back_all()
@@ -178,6 +188,9 @@ class _Driver:
                     continue
                 if executor is None:
                     executor = self._make_executor(self.job)
+                    self._executors.append(executor)
+                    if self._stop.is_set():  # perhaps after the others were ended
+                        executor.end()
                 executor = self._translate(executor, shard)
         except BaseException as error:
             self._fatal = self._fatal or error

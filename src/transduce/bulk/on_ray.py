@@ -83,6 +83,8 @@ class RayExecutor:
                 else TransduceError(message)
             )
 
-    def close(self) -> None:
+    def end(self) -> None:
         """End the actor."""
         _ray().kill(self._actor)
+
+    close = end
