@@ -9,6 +9,7 @@ import lzma
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -27,6 +28,7 @@ from said import naming, says
 from talking_model import write_talking_model
 from transduce.bulk import TranslationJob, find_shards, translate_shards
 from transduce.bulk import driver as driver_module
+from transduce.bulk import shards as shards_module
 from transduce.bulk.driver import BulkReport, ExecutorDied, LocalExecutor
 from transduce.bulk.job import Shard, digest_of_folder, open_job
 from transduce.bulk.shards import STALE_S, Claims, part_path
@@ -541,6 +543,34 @@ def test_a_job_goes_on_with_the_same_lists_only(model: Path, shards: Path, tmp_p
     same.write_text("The dog sleeps.\tEin Hund schläft.\n", encoding="utf-8")
     with pytest.raises(ConfigError, match=naming("memory")):
         open_job(TranslationJob(LoadingOptions([model], memory=same)), found, tmp_path / "out")
+
+
+def test_two_processes_that_finish_together_are_both_done(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One tidies up before the other's manifest has its name, or while it looks at claims."""
+    folder, out, write_json = tmp_path / "in", tmp_path / "out", shards_module.write_json
+    write_shards(folder, 2, 3)
+    found = find_shards(f"{folder}/part*", out)
+    open_job(job_of(model), found, out)
+    claims = Claims(out)
+    assert claims.take("part000")
+    translator = InProcess(job_of(model))
+    for shard in found:
+        translator.translate(shard, out)
+
+    def written_beside_another(path: Path, value: object) -> None:
+        write_json(path, value)
+        monkeypatch.setattr(shards_module, "write_json", write_json)
+        shards_module.write_final_manifest(out, found)
+
+    monkeypatch.setattr(shards_module, "write_json", written_beside_another)
+    assert [each.name for each in shards_module.write_final_manifest(out, found)] == [each.name for each in found]
+    read_text = Path.read_text
+    monkeypatch.setattr(Path, "read_text", lambda path: (read_text(path), shutil.rmtree(out / "claims"))[0])
+    (out / "claims").mkdir()
+    assert claims.take("part000")
+    assert not claims.take("part000")
 
 
 @pytest.fixture

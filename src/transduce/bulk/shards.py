@@ -164,8 +164,12 @@ def write_final_manifest(out: Path, shards: Sequence[Shard]) -> list[ShardResult
     results = [read_result(out, shard.name) for shard in sorted(shards, key=lambda shard: shard.name)]
     temporary = out / f".{uuid.uuid4().hex}.tmp"
     del job["shards"]
-    write_json(temporary, {**job, "format": FORMAT, "shards": [each.as_json() for each in results]})
-    temporary.replace(out / MANIFEST_NAME)
+    try:
+        write_json(temporary, {**job, "format": FORMAT, "shards": [each.as_json() for each in results]})
+        temporary.replace(out / MANIFEST_NAME)
+    except FileNotFoundError:  # another process has finished meanwhile, and has tidied up
+        if not (out / MANIFEST_NAME).exists():
+            raise
     remove(out / CLAIMS)
     for folder in (out, out / DONE):  # killed processes have left them; a slower one finds that all is done
         for path in folder.glob(".*"):
@@ -232,7 +236,10 @@ class Claims:
             is_here = values["host"] == socket.gethostname()
             if is_here and not is_running(int(values["process"])):
                 return True
-        return self._now() - touched > STALE_S
+        try:
+            return self._now() - touched > STALE_S
+        except FileNotFoundError:  # the last process removes the folder
+            return False
 
     def _now(self) -> float:
         """Return the time of the file system, whose clock may be another than that of this machine."""
