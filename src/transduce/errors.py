@@ -80,6 +80,8 @@ class DataError(TransduceError):
 class MissingFileError(DataError):
     """A text file does not exist: ``path`` is the name as given, ``where`` says what it is relative to."""
 
+    path: Path | None = None  # None: the error of a worker process
+
     def __init__(self, path: Path, *, where: str) -> None:
         self.path = path
         super().__init__(f"{path} cannot be read: {os.strerror(errno.ENOENT)}{f' ({where})' if where else ''}")

@@ -26,7 +26,10 @@ from typing import IO, Self, TypeVar
 from transduce import errors
 from transduce.errors import TransduceError
 
-__all__ = ["Answer", "Message", "Worker", "WorkerDied", "WorkerPool", "pack_message", "read_message", "serve"]
+__all__ = [
+    "Answer", "Message", "Worker", "WorkerDied", "WorkerPool", "described", "pack_message", "read_message", "rebuilt",
+    "serve",
+]  # fmt: skip
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -136,7 +139,7 @@ class Worker:
         except (EOFError, OSError) as error:
             raise self._death() from error
         if kind == FAILED:
-            raise _error(*json.loads(reply[0]))
+            raise rebuilt(*json.loads(reply[0]))
         return reply
 
     def end(self) -> None:
@@ -154,13 +157,24 @@ class Worker:
         return WorkerDied(f"a worker process ended {how}, perhaps for lack of memory; use fewer workers")
 
 
-def _error(name: str, message: str) -> Exception:
-    """Return the error that a worker has reported."""
+def described(error: Exception) -> list[str]:
+    """Return an error for another process: the name of its class, or of the class of ``errors`` above it; its message.
+
+    >>> rebuilt(*described(WorkerDied("it has ended")))
+    TransduceError('it has ended')
+    """
+    known = (each for each in type(error).__mro__ if each is MemoryError or hasattr(errors, each.__name__))
+    kind = next(known, type(error))
+    return [kind.__name__, str(error)]
+
+
+def rebuilt(name: str, message: str) -> Exception:
+    """Return the error that a worker has described."""
     if name == "MemoryError":
         return MemoryError(message)
     kind = getattr(errors, name, None)
     if isinstance(kind, type) and issubclass(kind, TransduceError):
-        return kind(message)
+        return kind.__new__(kind, message)  # not what its class makes a message of
     return RuntimeError(f"in a worker process: {name}: {message}")
 
 
@@ -180,7 +194,7 @@ def serve(start: Callable[[list[bytes]], Answer]) -> None:
     except (EOFError, BrokenPipeError):
         pass  # the process that started this one has ended, or needs it no more
     except Exception as error:
-        reply(FAILED, json.dumps([type(error).__name__, str(error)]).encode())
+        reply(FAILED, json.dumps(described(error)).encode())
 
 
 def pack_message(*parts: bytes) -> bytes:

@@ -17,7 +17,7 @@ from transduce import worker_pool
 from transduce.config import DataConfig
 from transduce.corpora import generate_pairs
 from transduce.data import PairSampling, write_pairs
-from transduce.errors import ConfigError, DataError, TransduceError
+from transduce.errors import ConfigError, DataError, MissingFileError, TransduceError
 from transduce.tasks import prepare
 from transduce.text import Tokenizers, train_bpe, train_wordpiece
 from transduce.text.encoding_workers import EncodingWorkers
@@ -109,6 +109,21 @@ def test_errors_of_the_text_and_of_a_worker(tmp_path: Path, monkeypatch: pytest.
     with pytest.raises(TransduceError, match="exit code 3"):
         write_pairs(tmp_path / "store", {"pairs": PAIRS}, SHARED, max_length=30, n_workers=2)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_every_error_of_ours_comes_from_a_worker_as_it_is() -> None:
+    def tree(kind: type[TransduceError]) -> list[type[TransduceError]]:
+        return [kind, *(each for below in kind.__subclasses__() for each in tree(below))]
+
+    found = [each for each in tree(TransduceError) if each.__module__ == "transduce.errors"]
+    assert len(found) >= 10
+    for kind in found:
+        error = worker_pool.rebuilt(*worker_pool.described(kind.__new__(kind, "a message")))
+        assert (type(error), str(error)) == (kind, "a message")
+    missing = MissingFileError(Path("terms.tsv"), where="here")
+    assert str(worker_pool.rebuilt(*worker_pool.described(missing))) == str(missing)
+    for other, kind in ((worker_pool.WorkerDied, TransduceError), (MemoryError, MemoryError), (KeyError, RuntimeError)):
+        assert type(worker_pool.rebuilt(*worker_pool.described(other("x")))) is kind
 
 
 def test_an_error_inside_a_worker_is_raised_here() -> None:

@@ -9,7 +9,8 @@ from typing import Any
 
 from transduce.bulk.driver import Executor, ExecutorDied
 from transduce.bulk.job import THREADS, Shard, TranslationJob
-from transduce.errors import ConfigError, DataError, TransduceError
+from transduce.errors import ConfigError, TransduceError
+from transduce.worker_pool import described, rebuilt
 
 __all__ = ["connect"]
 
@@ -51,11 +52,11 @@ class _Actor:
         self._translator = ShardTranslator(TranslationJob.from_message(message))
 
     def translate(self, source: str, out: str, name: str) -> list[str]:
-        """Translate a shard; return the kind and message of an error, nothing if it is done."""
+        """Translate a shard; return the description of an error, nothing if it is done."""
         try:
             self._translator.translate(Path(source), Path(out), name)
         except TransduceError as error:
-            return [type(error).__name__, str(error)]
+            return described(error)
         return []
 
 
@@ -76,12 +77,7 @@ class RayExecutor:
         except ray.exceptions.RayActorError as error:
             raise ExecutorDied(str(error).splitlines()[0]) from error
         if problem:
-            kind, message = problem
-            raise (
-                DataError(message)
-                if kind.endswith("DataError") or kind == "MissingFileError"
-                else TransduceError(message)
-            )
+            raise rebuilt(*problem)
 
     def end(self) -> None:
         """End the actor."""

@@ -18,7 +18,7 @@ def paths_in_recipe(recipe: Path | None) -> Iterator[None]:
     try:
         yield
     except MissingFileError as error:
-        if recipe is None or error.path.is_absolute():
+        if recipe is None or error.path is None or error.path.is_absolute():
             raise
         where = f"{cwd_note(error.path)}; paths in a recipe are relative to the working folder of the command"
         beside = recipe.parent / error.path
