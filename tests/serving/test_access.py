@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import hashlib
 import json
 import time
@@ -18,6 +19,7 @@ from starlette.requests import ClientDisconnect
 from said import naming, says
 from transduce.errors import ConfigError
 from transduce.serving import access as access_module
+from transduce.serving import http
 from transduce.serving.access import Access, TooManyRequests, _Rates, read_access
 from transduce.serving.batching import DeadlineExceeded, QueueFull, TooLong
 from transduce.serving.http import ApiError, counted
@@ -109,6 +111,30 @@ def test_keys_cannot_be_guessed_fast(translator_folder: Path, tmp_path: Path) ->
         assert statuses == [403] * 60 + [429] * 10
         assert client.post("/v2/usage", data={"auth_key": "right"}).status_code == 200
         assert client.post("/v2/usage").status_code == 403
+
+
+def test_a_wrong_key_in_the_headers_is_refused_before_the_body_is_read(translator_folder: Path, tmp_path: Path) -> None:
+    file = written(tmp_path / "keys.toml", '[[key]]\nname = "a"\nkey = "right"\n')
+    with serving(translator_folder, access=read_access(file)) as client:
+        for key, status in (("wrong", 403), ("right", 413)):
+            headers = {"Authorization": f"Bearer {key}"}
+            assert client.post("/detect", content=b"x" * (3 << 20), headers=headers).status_code == status
+            assert client.post("/detect", content=b"{", headers=headers).status_code == (403 if status == 403 else 400)
+
+
+def test_all_bodies_together_have_a_limit(translator_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "MAX_HELD_BYTES", 300_000)
+    with serving(translator_folder) as client:
+        state: Any = client.app_state  # see serving()
+        with state.bodies.held() as hold:
+            hold(250_000)
+            refused = client.post("/detect", json={"q": "x" * 200_000})
+            assert (refused.status_code, refused.headers["Retry-After"]) == (503, "5")
+            packed = gzip.compress(json.dumps({"q": "x" * 200_000}).encode())
+            assert client.post("/detect", content=packed, headers={"Content-Encoding": "gzip"}).status_code == 503
+            assert client.post("/detect", json={"q": "x" * 50_000}).status_code == 200
+        assert client.post("/detect", json={"q": "x" * 90_000}).status_code == 200
+        assert state.bodies.n_bytes == 0
 
 
 def test_generated_text_counts(language_model_folder: Path, tmp_path: Path) -> None:

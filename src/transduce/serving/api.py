@@ -128,12 +128,13 @@ class Api:
         if kind is None:
             result, headers = await method(), {}
         else:
-            values = await read_values(request, takes_file=kind.takes_file(), max_bytes=kind.max_bytes)
-            values |= request.path_params
-            key = last_text(values, "api_key") or last_text(values, "auth_key")
-            client = self.state.access.guest if declared.is_open else self.state.client(request, key)
-            ask = Ask(self, request, kind(values), client)
-            result, headers = await method(ask), ask.headers
+            client = self.state.access.guest if declared.is_open else self.state.client_before_body(request)
+            with self.state.bodies.held() as hold:
+                values = await read_values(request, hold, takes_file=kind.takes_file(), max_bytes=kind.max_bytes)
+                values |= request.path_params
+                key = last_text(values, "api_key") or last_text(values, "auth_key")
+                ask = Ask(self, request, kind(values), client or self.state.client(request, key))
+                result, headers = await method(ask), ask.headers
         if result is None:
             return Response(status_code=declared.status)
         return result if isinstance(result, Response) else json_response(result, declared.status, headers)

@@ -7,7 +7,7 @@ import json
 import sys
 import traceback
 import zlib
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,11 +25,12 @@ from transduce.serving.access import Client, TooManyRequests
 from transduce.serving.batching import Closed, DeadlineExceeded, QueueFull, TooLong
 
 __all__ = [
-    "ApiError", "FormValues", "Upload", "as_api_error", "counted", "json_response", "read_values", "report",
+    "ApiError", "Bodies", "FormValues", "Upload", "as_api_error", "counted", "json_response", "read_values", "report",
     "require_within", "while_connected",
 ]  # fmt: skip
 
 MAX_BODY_BYTES, MAX_UPLOAD_BYTES = 2 << 20, 64 << 20  # of a body without and with a file
+MAX_HELD_BYTES, UNCOUNTED_BYTES = 256 << 20, 64 << 10  # of all bodies together, without the beginning of each
 BODY_TIMEOUT_S, UPLOAD_TIMEOUT_S = 30.0, 300.0  # for a whole body to arrive
 MAX_FIELDS = 5000
 CODINGS = {"gzip": 31, "x-gzip": 31, "deflate": 15}  # of a body, with the parameter of zlib
@@ -100,17 +101,44 @@ class Upload:
     data: bytes
 
 
-async def read_values(request: Request, *, takes_file: bool = False, max_bytes: int | None = None) -> dict[str, Any]:
+class Bodies:
+    """The bytes of the bodies of all requests under way, beyond UNCOUNTED_BYTES of each: short requests pass always."""
+
+    def __init__(self) -> None:
+        self.n_bytes = 0
+
+    @contextmanager
+    def held(self) -> Iterator[Callable[[int], None]]:
+        """Yield what takes the bytes that a request holds until the block ends; ApiError if all hold too many."""
+        own = 0
+
+        def hold(n_bytes: int) -> None:
+            nonlocal own
+            more = max(own, n_bytes - UNCOUNTED_BYTES) - own
+            if more and self.n_bytes + more > MAX_HELD_BYTES:
+                message = "The server is too busy: it reads other large requests; send smaller ones, or this one later"
+                raise ApiError(503, message, retry_after_s=5, closes=True)
+            own, self.n_bytes = own + more, self.n_bytes + more
+
+        try:
+            yield hold
+        finally:
+            self.n_bytes -= own
+
+
+async def read_values(
+    request: Request, hold: Callable[[int], None], *, takes_file: bool = False, max_bytes: int | None = None
+) -> dict[str, Any]:
     """Return the values of the fields of a request, in the query and the body: JSON, or a form of either kind.
 
-    ``takes_file``: a form of several parts may have one. ``max_bytes``: of the body, if not as for texts or files.
-    Raises ApiError for a body that is too large, too slow or malformed.
+    ``hold``: of ``Bodies``. ``takes_file``: a form of several parts may have one. ``max_bytes``: of the body, if not as
+    for texts or files. Raises ApiError for a body that is too large, too slow or malformed.
     """
     values: dict[str, Any] = {
         name: FormValues(each) for name, each in _parsed_query(request.scope["query_string"]).items()
     }
     most, timeout_s = (MAX_UPLOAD_BYTES, UPLOAD_TIMEOUT_S) if takes_file else (MAX_BODY_BYTES, BODY_TIMEOUT_S)
-    body = await _body(request, max_bytes or most, timeout_s)
+    body = await _body(request, hold, max_bytes or most, timeout_s)
     if not body:
         return values
     match request.headers.get("content-type", "").partition(";")[0].strip().lower():
@@ -123,7 +151,7 @@ async def read_values(request: Request, *, takes_file: bool = False, max_bytes: 
     return values
 
 
-async def _body(request: Request, max_bytes: int, timeout_s: float) -> bytes:
+async def _body(request: Request, hold: Callable[[int], None], max_bytes: int, timeout_s: float) -> bytes:
     declared = request.headers.get("content-length", "")
     too_large = ApiError(413, f"The request is larger than {max_bytes:,} bytes; send several smaller ones", closes=True)
     if declared.isdecimal() and int(declared[:20]) > max_bytes:
@@ -135,11 +163,14 @@ async def _body(request: Request, max_bytes: int, timeout_s: float) -> bytes:
                 body += chunk
                 if len(body) > max_bytes:
                     raise too_large
+                hold(len(body))
     except TimeoutError:
         raise ApiError(408, f"The request did not arrive within {timeout_s:g} seconds", closes=True) from None
-    return _decompressed(
+    unpacked = _decompressed(
         bytes(body), request.headers.get("content-encoding", "identity").strip().lower(), max_bytes, too_large
     )
+    hold(len(unpacked))
+    return unpacked
 
 
 def _decompressed(body: bytes, coding: str, max_bytes: int, too_large: ApiError) -> bytes:

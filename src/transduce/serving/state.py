@@ -13,7 +13,7 @@ from transduce.serving.access import Access, Client
 from transduce.serving.detection import LanguageDetector
 from transduce.serving.document_store import DocumentStore
 from transduce.serving.glossaries import GlossaryStore
-from transduce.serving.http import ApiError
+from transduce.serving.http import ApiError, Bodies
 from transduce.serving.metrics import Metrics
 from transduce.serving.models import Served, ServedLanguageModel, ServedParser, ServedTranslator
 
@@ -32,6 +32,7 @@ class ServerState:
     is_stopping: bool = False
     documents: DocumentStore = field(default_factory=DocumentStore)
     glossaries: GlossaryStore = field(default_factory=GlossaryStore)
+    bodies: Bodies = field(default_factory=Bodies)
     translators: dict[tuple[str, str], ServedTranslator] = field(init=False)
     parsers: list[ServedParser] = field(init=False)
     language_models: dict[str, ServedLanguageModel] = field(init=False)
@@ -81,6 +82,10 @@ class ServerState:
     def targets_of(self, source: str) -> list[str]:
         """The languages into which a language is translated."""
         return sorted(target for each, target in self.translators if each == source)
+
+    def client_before_body(self, request: Request) -> Client | None:
+        """Return who sent a request, as ``client``; None if a key may be in its body or query."""
+        return self.client(request) if _key_in_headers(request) or not self.access.has_keys else None
 
     def client(self, request: Request, key: str | None = None) -> Client:
         """Return who sent a request, and count it. Raises ApiError or TooManyRequests."""
