@@ -13,10 +13,12 @@ from serving_tools import fits, serving
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from transduce.errors import ConfigError
+from said import says
+from transduce.errors import ConfigError, DataError, SearchError, TransduceError
 from transduce.inference import LanguageModel, Translator
 from transduce.inference.translation import text_translation
 from transduce.serving.app import make_app
+from transduce.serving.http import as_api_error
 from transduce.serving.openapi import openapi
 
 ELSEWHERE = re.compile("document|file|glossaries")  # in test_documents.py and test_glossaries.py
@@ -165,7 +167,8 @@ GOOD = {"q": "A cat", "source": "en", "target": "de"}
         ("/alignment", {"q": "a " * 2000, "target": "de", "translation": "b " * 2000}, 400, "translation"),
         ("/parse", {"q": "x", "model": "none"}, 400, "parser"),
         ("/generate", {"prompt": "x", "model": "none"}, 400, "language model"),
-        ("/generate", {"prompt": "the " * 100}, 400, "DataError"),
+        ("/generate", {"prompt": "the " * 100}, 400, "prompt has more tokens"),
+        ("/generate", {"prompt": "the " * 100, "stream": False}, 400, "prompt has more tokens"),
         ("/generate", {"prompt": "x", "temperature": -1}, 400, "temperature"),
         ("/nothing", {}, 404, "Not Found"),
         ("/v2/nothing", {}, 404, "Not Found"),
@@ -185,6 +188,26 @@ def test_errors_have_the_shape_of_their_api(
     assert list(answer.json()) == [key]
     assert words in answer.json()[key]
     assert "x" * 100 not in answer.text
+
+
+@pytest.mark.parametrize(
+    ("error", "status"), [(SearchError("x" * 100), 500), (ConfigError("x" * 100), 500), (DataError("x" * 100), 400)]
+)
+def test_what_is_no_fault_of_the_client_is_reported(
+    error: TransduceError, status: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answered = as_api_error(error)
+    assert answered.status == status
+    logged = capsys.readouterr().err
+    assert says(logged, "error", type(error).__name__) if status == 500 else logged == ""
+    assert "x" * 100 not in answered.message + logged
+
+
+def test_a_field_of_a_form_of_several_parts_may_fill_the_body(client: TestClient) -> None:
+    form = b'--x\r\nContent-Disposition: form-data; name="%b"\r\n\r\n%b\r\n'
+    body = b"".join((form % (b"text", b"x" * (3 << 19)), form % (b"target_lang", b"DE"), b"--x--\r\n"))
+    answer = client.post("/v2/translate", content=body, headers={"Content-Type": "multipart/form-data; boundary=x"})
+    assert (answer.status_code, "characters" in answer.json()["message"]) == (400, True)
 
 
 FILE = b'--x\r\nContent-Disposition: form-data; name="q"; filename="f"\r\n\r\na\r\n--x--'

@@ -20,13 +20,13 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 
 import transduce
-from transduce.errors import TransduceError
+from transduce.errors import ConfigError, DataError
 from transduce.serving.access import Client, TooManyRequests
 from transduce.serving.batching import Closed, DeadlineExceeded, QueueFull, TooLong
 
 __all__ = [
     "ApiError", "Bodies", "FormValues", "Upload", "as_api_error", "counted", "json_response", "read_values", "report",
-    "require_within", "while_connected",
+    "require_within", "too_long_if_data_error", "while_connected",
 ]  # fmt: skip
 
 MAX_BODY_BYTES, MAX_UPLOAD_BYTES = 2 << 20, 64 << 20  # of a body without and with a file
@@ -74,11 +74,23 @@ def as_api_error(error: Exception) -> ApiError:
             return ApiError(503, "The server is too busy: the request has waited too long", retry_after_s=5)
         case Closed():
             return ApiError(503, "The server is stopping", retry_after_s=5)
-        case TransduceError():
-            return ApiError(400, f"Invalid request: {type(error).__name__}")
+        case DataError():
+            return ApiError(400, "Invalid request: the model that is served cannot read the text")
+        case ConfigError():
+            report(error)
+            return ApiError(500, "The model that is served, or the settings of the server, cannot do this")
         case _:
             report(error)
             return ApiError(500, "Internal server error")
+
+
+@contextmanager
+def too_long_if_data_error(what: str) -> Iterator[None]:
+    """Say what is too long for the model where nothing else can be wrong with a text."""
+    try:
+        yield
+    except DataError as error:
+        raise ApiError(400, f"Invalid request: {what} has more tokens than the model reads; shorten it") from error
 
 
 def report(error: BaseException) -> None:
@@ -207,7 +219,7 @@ async def _multipart(request: Request, body: bytes, *, max_files: int) -> dict[s
 
     try:
         form: FormData = await MultiPartParser(
-            request.headers, stream(), max_files=max_files, max_fields=MAX_FIELDS
+            request.headers, stream(), max_files=max_files, max_fields=MAX_FIELDS, max_part_size=len(body)
         ).parse()
     except (MultiPartException, KeyError, ValueError) as error:
         raise ApiError(400, "Invalid request: the form is malformed") from error

@@ -16,7 +16,7 @@ from transduce.inference import Continuation
 from transduce.search.sampling import Sampling
 from transduce.serving.api import Api, Ask, endpoint
 from transduce.serving.fields import Fields, field
-from transduce.serving.http import ApiError, as_api_error
+from transduce.serving.http import ApiError, as_api_error, too_long_if_data_error
 from transduce.serving.models import GenerateJob, ServedLanguageModel
 
 __all__ = ["GenerationApi"]
@@ -80,11 +80,13 @@ class GenerationApi(Api):
         work = served.submit([job], timeout_s=self.state.request_timeout_s)
         if asked.stream:
             begun = asyncio.ensure_future(work)
-            first = await _first_event(begun, pieces)
+            with too_long_if_data_error("prompt"):
+                first = await _first_event(begun, pieces)
             headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
             return EventStream(_events(begun, pieces, first, is_cancelled), headers=headers)
         try:
-            [continued] = await ask.done(work)
+            with too_long_if_data_error("prompt"):
+                [continued] = await ask.done(work)
         finally:
             is_cancelled.set()
         return {"text": continued.text, **_summary(continued)}

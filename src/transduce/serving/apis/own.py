@@ -7,17 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
-from transduce.errors import DataError
 from transduce.inference import Parse
 from transduce.inference.translation.prefixes import Prefix
 from transduce.inference.translation.word_alignment import AlignedSentence
 from transduce.serving.api import Api, Ask, endpoint
 from transduce.serving.fields import Fields, Texts, field
-from transduce.serving.http import ApiError
+from transduce.serving.http import ApiError, too_long_if_data_error
 from transduce.serving.models import (
     AlignJob,
     AlternativesJob,
@@ -135,7 +132,7 @@ class OwnApi(Api):
         self, ask: Ask[Any], job: TranslateJob | AlternativesJob | AlignJob, n_characters: int
     ) -> Any:
         """Return the result of a job of a translator, within the limits of the client."""
-        with ask.counted(1, n_characters), _prefix_blamed():
+        with ask.counted(1, n_characters), too_long_if_data_error("q or prefix"):
             source, target = await self._direction(ask)
             if stays(self.state, source, target):
                 raise ApiError(400, f"Invalid request: the text is in the target language, {target}")
@@ -187,15 +184,6 @@ def _alignment(aligned: AlignedSentence) -> dict[str, Any]:
         "attention": [[round(weight, 4) for weight in row] for row in aligned.weights_XY.tolist()],
         "probabilities": [round(math.exp(log_prob), 4) for log_prob in aligned.log_probs_X],
     }
-
-
-@contextmanager
-def _prefix_blamed() -> Iterator[None]:
-    """Say what is wrong where only the prefix can be."""
-    try:
-        yield
-    except DataError as error:
-        raise ApiError(400, "Invalid request: q or prefix has more tokens than the model reads") from error
 
 
 def _segments_of(served: ServedTranslator, text: str) -> list[Segment]:
