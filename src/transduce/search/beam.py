@@ -86,7 +86,8 @@ def beam_search(
     ``state`` has one row per sentence. ``max_lengths_B`` (int64, on the model's device) is the maximum length of each
     output, EOS included; it is per sentence, so that no result depends on the rest of the batch. Tokens in
     ``suppressed_ids`` (padding, BOS) are never generated. ``process`` may change the log-probabilities of each step, as
-    a constraint does (``Constrained``). With ``phrases``, a hypothesis ends only when it has them all. Finished
+    a constraint does (``Constrained``). With ``phrases``, a hypothesis ends only when it has them all, or
+    when nothing but EOS is possible. Finished
     sentences leave the batch (``compaction.py``).
 
     Raises ValueError for invalid arguments, SearchError if a logit is NaN or every allowed token has probability zero.
@@ -189,7 +190,8 @@ def _expand_to_phrases(
     (n_sentences, n_beams), vocab_size = beam.alive_log_probs_BW.shape, log_probs_NV.shape[1]
     progress_BWY = phrases.progress(beam.sentences_B, beam.alive_ids_BWT)
     may_end_BW = phrases.are_complete(beam.sentences_B, progress_BWY)
-    log_probs_NV[:, eos_id].masked_fill_(~may_end_BW.flatten(), -torch.inf)
+    is_forced_N = (log_probs_NV > -torch.inf).sum(1) < 2  # EOS, too
+    log_probs_NV[:, eos_id].masked_fill_(~may_end_BW.flatten() & ~is_forced_N, -torch.inf)
     top_log_probs_NX, top_ids_NX = top_k(log_probs_NV, min(2 * beam_size, vocab_size))
     best = _expand(beam, top_log_probs_NX, top_ids_NX, beam_size=beam_size)
     more_BWX = torch.cat(
