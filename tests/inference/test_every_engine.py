@@ -171,6 +171,29 @@ def test_a_prefix_is_kept_and_scored_by_the_model(make: Maker, search: SearchCon
 
 
 @pytest.mark.parametrize("search", [BEAM, GREEDY], ids=lambda search: search.kind)
+@pytest.mark.parametrize(
+    ("rule", "settings"),
+    [
+        ({"avoided": [[25]]}, {}),
+        ({"max_repeats": [1]}, {}),
+        ({"allowed": lambda prefix: range(4, 20)}, {}),
+        ({}, {"no_repeat_ngram": 2}),
+        ({"prefix": [25, EOS_ID], "phrases": [[9]]}, {}),
+        ({"prefix": [25, EOS_ID]}, {"min_length": 4}),
+    ],
+)
+def test_no_rule_touches_a_prefix(
+    make: Maker, search: SearchConfig, rule: dict[str, Any], settings: dict[str, int]
+) -> None:
+    engine, prefix = make(), rule.setdefault("prefix", [25, 25, 25])
+    [best], _ = found(engine, requests(Constraints(**rule))[:2], search.model_copy(update={"n_best": 1, **settings}))
+    target = [*best.ids, *[EOS_ID] * best.is_finished]
+    assert target[: len(prefix)] == prefix
+    [score] = engine.forced_scores([ForcedPair(SOURCES[0], target)], max_tokens=100)
+    assert best.log_prob == pytest.approx(score.log_prob, abs=1e-3)
+
+
+@pytest.mark.parametrize("search", [BEAM, GREEDY], ids=lambda search: search.kind)
 def test_only_allowed_ids_are_written(make: Maker, search: SearchConfig) -> None:
     def alternating(prefix: tuple[int, ...]) -> list[int]:
         return [EOS_ID] if len(prefix) == 5 else [10, 11] if len(prefix) % 2 else [12]

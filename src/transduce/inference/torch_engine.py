@@ -267,7 +267,7 @@ class EncoderDecoderEngine:
             processors.append(AvoidedPhrases([each.avoided for each in constraints]))
         if any(each.prefix or each.starts_word for each in constraints):
             ids, are_complete = [each.prefix for each in constraints], [each.starts_word for each in constraints]
-            processors.append(ForcedPrefix(ids, self._is_inside_word_V, are_complete))
+            processors = [ForcedPrefix(ids, self._is_inside_word_V, are_complete, rules=processors)]
         # Another processor than that of loops would see the shortlist's numbers of the tokens.
         if self._shortlist is not None and any(not isinstance(each, NoLoops) for each in processors):
             raise ConfigError("a prefix, a term or what is to be avoided needs all tokens; leave out the shortlist")

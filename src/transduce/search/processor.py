@@ -72,7 +72,7 @@ class Constrained:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Several processors, one after the other. What forces a token comes last."""
+    """Several processors, one after the other."""
 
     processors: Sequence[LogProbsProcessor]
 

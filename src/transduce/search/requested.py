@@ -7,7 +7,7 @@ Shapes: N rows of the decoding batch, V vocabulary, T tokens so far including BO
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol
 
 import torch
@@ -15,6 +15,7 @@ from torch import Tensor
 
 from transduce.config import SearchConfig
 from transduce.config.search import ProcessedSearchConfig
+from transduce.search.forced_prefix import ForcedPrefix
 from transduce.search.no_loops import blocked
 from transduce.search.processor import Chain, LogProbsProcessor, Prefixes
 
@@ -94,6 +95,8 @@ def requested_processor(
 ) -> LogProbsProcessor | None:
     """Return what the settings of a search ask for, with ``process`` after it; None if that is nothing.
 
+    Where ``process`` forces a token, that is what stands there.
+
     >>> requested_processor(SearchConfig(min_length=2), eos_id=2)
     Chain(processors=[MinLength(n_tokens=2, eos_id=2)])
     """
@@ -102,6 +105,8 @@ def requested_processor(
         processors += [
             each.of(search, eos_id=eos_id) for each in REQUESTED if not search.changed.isdisjoint(each.fields)
         ]
+    if isinstance(process, ForcedPrefix):
+        return replace(process, rules=[*processors, *process.rules])
     if process is not None:
         processors.append(process)
     return Chain(processors) if processors else None
