@@ -114,6 +114,19 @@ def test_a_draft_has_the_engine_of_its_translator() -> None:
         one.with_draft(small).translate(texts, search=SearchConfig())
 
 
+@pytest.mark.parametrize("n_positions", [32, 36, 60])
+def test_drafts_of_other_sentences_need_no_positions(n_positions: int) -> None:
+    """Sentences of different lengths, up to the last position; the draft's positions suffice, or do not."""
+    translator, draft = (random_translator(seed, positions="learned", n_positions=n_positions) for seed in (4, 4))
+    with torch.no_grad():
+        for parameter in draft.model.parameters():
+            parameter += 0.01 * parameter.std() * torch.randn_like(parameter)
+    search = GREEDY.model_copy(update={"max_extra_tokens": 20})
+    texts = ["cat " * n for n in range(1, 12)]
+    drafted = translator.with_draft(draft, min_probability=0)
+    assert drafted.translate(texts, search=search) == translator.translate(texts, search=search)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 def test_a_draft_with_few_positions_is_left_out_for_long_sentences(dtype: torch.dtype) -> None:
     translator, short = random_translator(4, dtype), random_translator(7, dtype, positions="learned", n_positions=20)

@@ -320,6 +320,17 @@ def test_prompts_give_together_what_they_give_alone(make: Maker) -> None:
     ]
 
 
+def test_learned_positions_are_those_of_each_prompt(tmp_path: Path) -> None:
+    """A long prompt leaves before a short one, whose positions go on from its own length."""
+    pytest.importorskip("torch")
+    config = MODELS["prompts"].model_copy(update={"positions": "learned", "n_positions": 8})
+    settings = EngineSettings(window=8, suppressed_ids=[0, 1, EOS_ID])
+    engine = ENGINES["torch"]([stored_model(config, tmp_path)], settings)
+    assert engine is not None
+    long, short = (Request(n, prompt=[1, *[5] * (8 - n)], number=n) for n in (2, 7))
+    assert best_ids(engine, [long, short], SAMPLED) == [best_ids(engine, [each], SAMPLED)[0] for each in (long, short)]
+
+
 def test_samples_that_are_interrupted_are_returned_so_far(make: Maker) -> None:
     engine, answers = make("prompts", suppressed_ids=[EOS_ID]), iter([False, False, True])
     cut = found(engine, prompts(), SAMPLED, should_stop=lambda: next(answers))

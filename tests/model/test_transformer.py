@@ -148,6 +148,18 @@ def test_padding_must_stand_on_the_right_and_rows_must_not_be_empty() -> None:
         PaddingInfo.from_mask(torch.tensor([[True, True], [False, False]]))
 
 
+@torch.no_grad()
+def test_learned_positions_are_counted_for_each_row() -> None:
+    """Drafts of a short row do not count on top of a long one."""
+    model, src = random_model(positions="learned", n_positions=4), torch.tensor([[5, 2], [6, 2]])
+    ids = torch.tensor([[1, 5, 6], [1, 0, 0]])
+    _, state = model.extend(ids, model.start(src), torch.tensor([3, 1]))
+    logits, _ = model.extend(torch.tensor([[7, 0, 0], [7, 8, 9]]), state, torch.tensor([1, 3]))
+    for row, target in enumerate(([1, 5, 6, 7], [1, 7, 8, 9])):
+        expected = model.logits(model(src[row : row + 1], torch.tensor([target])))
+        torch.testing.assert_close(logits[row, : 3 if row else 1], expected[-3 if row else -1 :])
+
+
 def test_learned_positions_end() -> None:
     model = random_model(positions="learned", n_positions=4)
     with pytest.raises(ShapeError, match=naming("5 tokens", "4 positions", "n_positions", "positions = 'sinusoidal'")):

@@ -203,7 +203,7 @@ class EncoderDecoderEngine:
         """
         if self._draft is None or any(each.max_repeats or each.phrases for each in constraints):
             return None
-        longest = max(src_BS.shape[1], int(max_lengths_B.max()))
+        longest = max(src_BS.shape[1], int(max_lengths_B.max()) + self._draft_length.n_tokens)  # finished rows go on
         return self._draft if longest <= self._draft.max_positions else None
 
     def _drafter(self, src_BS: Tensor, length: DraftLength) -> ModelDrafter[Any]:

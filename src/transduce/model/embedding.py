@@ -75,7 +75,8 @@ class LearnedPositions(nn.Embedding):
 
     def forward(self, position_N: Tensor, n_positions: int) -> Tensor:  # type: ignore[override]
         """The vector (N, D) of each position. Raises ShapeError past the end of the table."""
-        if n_positions > self.num_embeddings:
+        # Rows that differ in length may all be shorter than the bound.
+        if n_positions > self.num_embeddings < (n_positions := int(position_N.max()) + 1):
             raise ShapeError(
                 f"a sentence of {n_positions} tokens, but the model has learned {self.num_embeddings} positions; "
                 "truncate it, or train with a larger n_positions or with positions = 'sinusoidal'"

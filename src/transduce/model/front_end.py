@@ -25,7 +25,7 @@ class Positions:
 
     n_rows: int
     device: torch.device
-    longest: int = 0  # length of the longest row so far
+    longest: int = 0  # length of the longest row so far, also of one that has left
     shorter_by_N: Tensor | None = None  # how much shorter than that each row is; None: all have the same length
 
     def select(self, rows_N: Tensor) -> Positions:
@@ -43,11 +43,12 @@ class Positions:
         minimum = int(shorter_by_N.min())
         return Positions(self.n_rows, self.device, self.longest - minimum, shorter_by_N - minimum)
 
-    def next_positions(self, n_tokens: int) -> Tensor:
-        """The positions (N, T) of the next ``n_tokens`` tokens of each row."""
+    def next_positions(self, n_tokens: int, n_new_N: Tensor | None = None) -> Tensor:
+        """The positions (N, T) of the next ``n_tokens`` tokens of each row; those after ``n_new_N`` repeat the last."""
         position_NT = torch.full((self.n_rows, n_tokens), self.longest, device=self.device)
         if n_tokens > 1:
-            position_NT += torch.arange(n_tokens, device=self.device)
+            index_T = torch.arange(n_tokens, device=self.device)
+            position_NT += index_T if n_new_N is None else index_T.minimum((n_new_N - 1).clamp(min=0).unsqueeze(1))
         return position_NT if self.shorter_by_N is None else position_NT - self.shorter_by_N.unsqueeze(1)
 
     def advance(self, n_tokens: int, n_new_N: Tensor | None) -> Positions:
@@ -86,5 +87,5 @@ class TokenFrontEnd(nn.Module):
     def extend(self, ids_NT: Tensor, positions: Positions, n_new_N: Tensor | None = None) -> tuple[Tensor, Positions]:
         """The states (N, T, D) of T new tokens of each row, and the positions after them."""
         n_tokens = ids_NT.shape[1]
-        encoding_NTD = self.positions(positions.next_positions(n_tokens), positions.longest + n_tokens)
+        encoding_NTD = self.positions(positions.next_positions(n_tokens, n_new_N), positions.longest + n_tokens)
         return self.dropout(self.embedding(ids_NT) + encoding_NTD), positions.advance(n_tokens, n_new_N)
