@@ -64,6 +64,13 @@ def test_what_follows_a_wrong_draft_is_rejected(tree_model, spell) -> None:
     assert (counts.passes, counts.tokens, counts.drafted, counts.accepted) == (2, 4, 3, 2)
 
 
+def test_a_row_may_end_with_unread_drafts_in_a_pass_without_drafts(tree_model, spell) -> None:
+    short = {"": {"A": 1.0}, "A": {"B": 1.0}}
+    model, small = tree_model(short, MODEL), tree_model(short, short)
+    found, _ = search(model, ModelDrafter(small.extend, small.start(), length=DraftLength(1), **EOS), 9, 9)
+    assert [spell(each.ids) for each in found] == ["AB", "ABC"]
+
+
 def test_without_a_draft_each_pass_writes_a_token(tree_model, spell) -> None:
     [best], counts = search(tree_model(MODEL), None, 9)
     assert spell(best.ids) == "ABC"

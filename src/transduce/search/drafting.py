@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Generic, Protocol, TypeVar
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from transduce.search.draft_length import DraftLength
@@ -156,7 +157,8 @@ class ModelDrafter(Generic[RewindableT]):
         if not bool((n_unread_N == 2).any()):
             self._before_last_N = self._n_unread_N = None
             return
-        last_draft_N = self._drafts.ids_NP.gather(1, (n_accepted_N - 1).clamp(min=0).unsqueeze(1)).squeeze(1)
+        ids_NP = F.pad(self._drafts.ids_NP, (0, 1))  # there may be none
+        last_draft_N = ids_NP.gather(1, (n_accepted_N - 1).clamp(min=0).unsqueeze(1)).squeeze(1)
         before_N = last_draft_N if self._before_last_N is None else self._before_last_N
         self._before_last_N = torch.where(is_finished_N, before_N, last_draft_N)
         self._n_unread_N = n_unread_N
