@@ -191,6 +191,24 @@ def test_words_are_aligned_and_scored(kind: str) -> None:
     np.testing.assert_allclose(alone.log_probs_X, aligned[0].log_probs_X, atol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        (("THE OLD DOG SEES A CAT", "DER ALTE HUND"), ("The old dog sees a cat", "Der alte hund")),
+        (("the dog’s cat", "der Hund"), ("the dog's cat", "der Hund")),
+    ],
+)
+def test_pairs_are_read_as_translation_reads_them(
+    translator: Translator, written: tuple[str, str], read: tuple[str, str]
+) -> None:
+    aligned, expected = align_words(translator, [written, read])
+    assert (aligned.source, aligned.target) == written
+    np.testing.assert_allclose(aligned.weights_XY, expected.weights_XY, atol=1e-6)
+    assert aligned.log_probs_X == pytest.approx(expected.log_probs_X, abs=1e-6)
+    scores = log_probabilities(translator, [written, read])
+    assert scores[0] == pytest.approx(scores[1], abs=1e-6)
+
+
 def test_weights_are_those_of_the_reference_path(translator: Translator) -> None:
     """A word's row: the mean over its tokens and the heads of the last layer, summed over the source word's tokens."""
     model, tokenizer = translator.model, translator.tokenizers.src

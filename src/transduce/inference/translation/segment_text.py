@@ -110,6 +110,15 @@ class SegmentText:
         asked = masked.text if self._told is None else self._told.hinted(normalise(masked.text))
         return ReadSegment(text, masked, asked, is_caps, is_truncated)
 
+    def as_read(self, source: str, target: str) -> tuple[str, str]:
+        """Return a source and its translation, both masked, as the model reads and writes them; their lengths stay."""
+        source = self._quotes.apply(source)
+        if not self.lowers_caps or not is_all_caps(source):
+            return source, target
+        source = _lowered(source, self.rules.src_language)
+        is_caps = target == to_capitals(target, self.rules.tgt_language)
+        return source, _lowered(target, self.rules.tgt_language) if is_caps else target
+
     def prefix_ids(self, prefix: Prefix, source: ReadSegment, *, max_tokens: int) -> ForcedIds:
         """Return the ids of a prefix as the model writes it, and whether it ends with a complete word.
 
@@ -194,6 +203,12 @@ class SegmentText:
         if statistics.is_unlike(source.asked, n_src - 1, mean_log_prob):
             flags.add("unlike")
         return flags
+
+
+def _lowered(text: str, language: str) -> str:
+    """Return a text in capitals as a sentence, unless that is longer."""
+    lowered = to_sentence_case(text, language)
+    return lowered if len(lowered) == len(text) else text
 
 
 def _is_cut(source: ReadSegment, result: SearchResult) -> bool:

@@ -322,6 +322,10 @@ class SegmentTranslator(TrainedModel):
         best_of = {each.text: each for each in reversed(found) if each.text}
         return list(best_of.values())[::-1]
 
+    def as_read(self, source: str, target: str) -> tuple[str, str]:
+        """Return the sides of a pair, both masked, as the model reads and writes them; their lengths stay."""
+        return self._segment_text.as_read(source, target)
+
     def _prefix_ids(self, prefix: Prefix, source: ReadSegment) -> ForcedIds:
         return self._segment_text.prefix_ids(prefix, source, max_tokens=self.max_source_tokens - 1)
 

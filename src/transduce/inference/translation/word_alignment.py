@@ -11,7 +11,7 @@ Shapes: T target positions, S source positions, X target words, Y source words.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -87,14 +87,15 @@ def align_words(translator: SegmentTranslator, pairs: Sequence[tuple[str, str]])
 
 
 def _masked(source: str, target: str, translator: SegmentTranslator) -> tuple[MaskedText, MaskedText]:
-    """Mask both sides as the translator does, with the masks of the source."""
-    if not (translator.tokenizers.src.has_masks and translator.tokenizers.tgt.has_masks):
-        return MaskedText(source, {}), MaskedText(target, {})
-    masked, hidden = mask(source, translator.mask_rules), target
+    """Return both sides as the model reads and writes them, with the masks of the source."""
+    masked, hidden = MaskedText(source, {}), target
+    if translator.tokenizers.src.has_masks and translator.tokenizers.tgt.has_masks:
+        masked = mask(source, translator.mask_rules)
     written = {mask_token: masked.in_target(mask_token) for mask_token in masked.originals}
     for mask_token, string in sorted(written.items(), key=lambda each: -len(each[1])):
         hidden = hidden.replace(string, mask_token)
-    return masked, MaskedText(hidden, written)
+    read, hidden = translator.as_read(masked.text, hidden)
+    return replace(masked, text=read), MaskedText(hidden, written)
 
 
 def _word_of_tokens(
