@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from said import naming
 from transduce.config import GreedySearchConfig, ModelConfig, SearchConfig
 from transduce.errors import ConfigError, DataError
-from transduce.inference import Reranker, Translator
-from transduce.inference.translation.forced_scores import log_probabilities
+from transduce.inference import Reranker, Translator, reliability_of_tokens
+from transduce.inference.translation.forced_scores import forced_scores, log_probabilities
 from transduce.inference.translation.translator import Prefix
 from transduce.inference.translation.word_alignment import OF_NOBODY, align_words
 from transduce.model import Transformer, make_model
@@ -207,6 +207,24 @@ def test_pairs_are_read_as_translation_reads_them(
     assert aligned.log_probs_X == pytest.approx(expected.log_probs_X, abs=1e-6)
     scores = log_probabilities(translator, [written, read])
     assert scores[0] == pytest.approx(scores[1], abs=1e-6)
+
+
+def test_calibration_masks_as_scores_do() -> None:
+    translator = made(train_bpe(SENTENCES * 3, vocab_size=340, masks=True))
+    [bins], [score] = (
+        [each(translator, [("see https://a.org", "siehe https://a.org")])]
+        for each in (reliability_of_tokens, forced_scores)
+    )
+    assert sum(each.n for each in bins) == score[0].n_tokens < 8
+
+
+def test_a_translator_drops_nothing_out() -> None:
+    translator = made(byte_tokenizer(), p_drop=0.5)
+    model = translator.model.train()
+    pairs = [("the old dog", "der alte Hund")]
+    scores = log_probabilities(translator, pairs)
+    again = Translator(model, translator.tokenizers, translator.search, direction="en-de")
+    assert log_probabilities(again, pairs) == log_probabilities(again, pairs) != scores
 
 
 def test_weights_are_those_of_the_reference_path(translator: Translator) -> None:

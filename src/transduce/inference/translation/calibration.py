@@ -12,9 +12,10 @@ import torch
 
 from transduce.data import pad_rows, plan_by_length
 from transduce.errors import ConfigError
+from transduce.inference.translation.forced_scores import forced_pairs
 from transduce.inference.translation.translator import Translator
 from transduce.metrics import ReliabilityBin, reliability_bins
-from transduce.text import BOS_ID, EOS_ID, normalise
+from transduce.text import BOS_ID
 
 __all__ = ["reliability_of_tokens"]
 
@@ -30,17 +31,14 @@ def reliability_of_tokens(
     """
     if not translator.engine.is_left_to_right:
         raise ConfigError("calibration needs a model that writes from left to right; this one is for mask-predict")
-    model, tokenizers = translator.model, translator.tokenizers
-    device, limit = model.output_weight.device, translator.max_source_tokens - 1
-    sources = tokenizers.src.encode_batch([normalise(source) for source, _ in pairs], max_tokens=limit)
-    targets = tokenizers.tgt.encode_batch([normalise(target) for _, target in pairs], max_tokens=limit)
-    src_rows, tgt_rows = ([[*ids[:limit], EOS_ID] for ids in side] for side in (sources, targets))
-    lengths = [max(len(src), len(tgt)) for src, tgt in zip(src_rows, tgt_rows, strict=True)]
+    model, device = translator.model, translator.model.output_weight.device
+    forced, _ = forced_pairs(translator, pairs)
+    lengths = [max(len(each.source), len(each.target)) for each in forced]
     confidence, is_right = [], []
     for rows in plan_by_length(lengths, max_tokens=translator.search.max_tokens_per_batch):
-        src_BS = pad_rows([src_rows[row] for row in rows]).to(device)
-        tgt_in_BT = pad_rows([[BOS_ID, *tgt_rows[row][:-1]] for row in rows]).to(device)
-        targets_N = torch.tensor([id for row in rows for id in tgt_rows[row]], device=device)
+        src_BS = pad_rows([forced[row].source for row in rows]).to(device)
+        tgt_in_BT = pad_rows([[BOS_ID, *forced[row].target[:-1]] for row in rows]).to(device)
+        targets_N = torch.tensor([id for row in rows for id in forced[row].target], device=device)
         logits_NV = model.logits(model(src_BS, tgt_in_BT)).float()
         confidence_N, most_probable_N = logits_NV.softmax(dim=1).max(dim=1)
         confidence.append(confidence_N.cpu().numpy())
