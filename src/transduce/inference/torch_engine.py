@@ -102,7 +102,7 @@ class EncoderDecoderEngine:
         self.counts = PassCounts()
         self.on_step: Callable[[], object] | None = None
         self.max_positions = min(map(_max_positions, models))
-        self._model, self._device = models[0], models[0].output_weight.device
+        self._model, self._device = models[0].eval(), models[0].output_weight.device
         self._first: EncoderDecoder = copies[0]
         self._decoder: Decoder[Any] = Ensemble(copies) if len(copies) > 1 else copies[0]
         self._settings, self._shortlist = settings, settings.shortlist
