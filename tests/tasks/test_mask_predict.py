@@ -94,6 +94,8 @@ def test_predictions_do_not_depend_on_the_batch() -> None:
     one = model.likely_lengths(model.encode(src[:1, :6]), torch.tensor([5]), torch.tensor([50]), 3)
     assert lengths[0].tolist() == one[0].tolist()
     assert lengths[1].tolist() == [1, 0, 0]  # no other length is possible
+    far = model.likely_lengths(model.encode(src), torch.tensor([90, 2]), torch.tensor([7, 0]), 3)
+    assert far.tolist() == [[7, 0, 0], [1, 0, 0]]  # the nearest
     logits = model.length_logits(model.encode(src))[0]
     assert (lengths[0] - 5 + MAX_DIFFERENCE).tolist() == logits[MAX_DIFFERENCE - 4 : MAX_DIFFERENCE + 46].topk(3)[
         1

@@ -54,12 +54,16 @@ class MaskedTransformer(Transformer):
     def likely_lengths(self, memory: EncoderOutput, src_lengths_B: Tensor, max_lengths_B: Tensor, n: int) -> Tensor:
         """The most probable numbers of target tokens, from 1 to the maximum of each sentence: (B, R), best first.
 
-        Places of a row beyond the lengths that are possible are 0. R is at most ``n``.
+        Places of a row beyond the lengths that are possible are 0. R is at most ``n``. If the maximum is below all
+        lengths that are predicted, it is taken, or 1.
         """
         logits_BJ = self.length_logits(memory).double()
         difference_J = torch.arange(-MAX_DIFFERENCE, MAX_DIFFERENCE + 1, device=src_lengths_B.device)
         lengths_BJ = src_lengths_B.unsqueeze(1) + difference_J
-        is_possible_BJ = (lengths_BJ >= 1) & (lengths_BJ <= max_lengths_B.unsqueeze(1))
+        max_lengths_B1 = max_lengths_B.clamp(min=1).unsqueeze(1)
+        is_possible_BJ = (lengths_BJ >= 1) & (lengths_BJ <= max_lengths_B1)
+        is_possible_BJ[:, 0] |= ~is_possible_BJ.any(dim=1)
+        lengths_BJ = lengths_BJ.minimum(max_lengths_B1)
         logits_BR, index_BR = logits_BJ.masked_fill(~is_possible_BJ, -torch.inf).topk(min(n, len(difference_J)), dim=1)
         return lengths_BJ.gather(1, index_BR).masked_fill(logits_BR == -torch.inf, 0)
 
