@@ -64,6 +64,12 @@ def test_lengths(text_search: TextSearch, search: SearchConfig) -> None:
 
 
 @pytest.mark.parametrize("search", SEARCHES, ids=lambda search: search.kind)
+def test_a_least_length_has_room(text_search: TextSearch, search: SearchConfig) -> None:
+    assert min(map(len, outputs(text_search, with_limits(search, min_length=70)))) >= 70
+    assert {len(ids) for ids in outputs(text_search, with_limits(search, min_length=70, max_length=70))} == {70}
+
+
+@pytest.mark.parametrize("search", SEARCHES, ids=lambda search: search.kind)
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_no_ngram_twice(text_search: TextSearch, search: SearchConfig, n: int) -> None:
     def has_one_twice(ids: tuple[int, ...]) -> bool:

@@ -135,6 +135,18 @@ def test_masked_text_may_stand_in_a_prefix() -> None:
     assert result.count("x.txt") == 1
 
 
+def test_a_prefix_counts_for_the_greatest_length(translator: Translator) -> None:
+    n = len(translator.tokenizers.tgt.encode("der alte"))
+    for search in (SearchConfig(max_length=n + 2), GreedySearchConfig(max_length=n + 2)):
+        [line] = translator.translate_segments(["the old dog"], search, prefixes=[Prefix("der alte")]) or [None]
+        assert line is not None
+        assert n <= len(translator.tokenizers.tgt.encode(line.n_best[0].text)) <= n + 2
+    with pytest.raises(DataError, match=naming("max_length", n, n + 1, "der alte")):
+        translator.translate(["the old dog"], prefix="der alte", max_length=n)
+    with pytest.raises(DataError, match=naming("max_length", n, n + 1, "der alte")):
+        translator.alternatives("the old dog", prefix="der alte", search=SearchConfig(max_length=n))
+
+
 def test_prefixes_that_cannot_be_used_are_refused(translator: Translator) -> None:
     with pytest.raises(ConfigError, match=naming(2, 1)):
         translator.translate(["a"], prefix=["b", "c"])

@@ -104,6 +104,10 @@ class ProcessedSearchConfig(SearchConfig):
         Flag("--no-repeat-ngram", "Write no sequence of this many tokens twice in a sentence.", MAX_OUTPUT_TOKENS),
     ] = None  # no n-gram of this many tokens occurs twice in an output
 
+    def max_output_tokens(self, n_source_tokens: int) -> int:
+        """Return the maximum length of an output, EOS included, with room for ``min_length``."""
+        return super().max_output_tokens(max(n_source_tokens, self.min_length + 1 - self.max_extra_tokens))
+
     @model_validator(mode="after")
     def _lengths_are_in_order(self) -> Self:
         if self.max_length is not None and self.min_length > self.max_length:

@@ -70,14 +70,15 @@ class TextSearch:
 
         def request(index: int) -> Request:
             source = [*sources[index], EOS_ID]
-            max_length = min(search.max_output_tokens(len(source)), self.engine.max_positions)
+            limit = min(self.engine.max_positions, search.max_length or self.engine.max_positions)
+            max_length = min(search.max_output_tokens(len(source)), limit)
             if min_tokens is not None:
                 max_length = max(max_length, min_tokens[index])
             constraints = NO_CONSTRAINTS if constrain is None else constrain(index, max_length)
             if not has_loops:
                 constraints = replace(constraints, max_repeats=_max_repeats(sources[index]))
             n_wanted = sum(map(len, constraints.phrases))
-            return Request(min(max_length + n_wanted, self.engine.max_positions), source, constraints=constraints)
+            return Request(max(max_length, min(max_length + n_wanted, limit)), source, constraints=constraints)
 
         run = Run(is_scored, should_stop, report)
         found = self.engine.hypotheses(list(map(request, nonempty)), search, run)

@@ -19,7 +19,7 @@ from transduce.config import (
     split_direction,
 )
 from transduce.config.decoding import DecodingOptions, EngineName, greedy_unless_sampled
-from transduce.errors import CheckpointError, ConfigError, DataError
+from transduce.errors import CheckpointError, ConfigError, DataError, quoted
 from transduce.inference.devices import usable_device
 from transduce.inference.engine import NO_CONSTRAINTS, Constraints, Engine, EngineSettings, Request, never
 from transduce.inference.engines import make_engine
@@ -229,7 +229,7 @@ class SegmentTranslator(TrainedModel):
         inputs = [self._segment_text.read(text, lowers_caps=lowers_caps) for text in texts]
         forced: list[ForcedIds] = []
         if prefixes is not None and any(each.text for each in prefixes):
-            forced = [self._prefix_ids(*each) for each in zip(prefixes, inputs, strict=True)]
+            forced = [self._prefix_ids(*each, search) for each in zip(prefixes, inputs, strict=True)]
         begun = dict(enumerate(_beginnings(forced)))
 
         def found(
@@ -303,7 +303,7 @@ class SegmentTranslator(TrainedModel):
         Raises as ``translate_lines`` does for a prefix.
         """
         source = self._segment_text.read(text, lowers_caps=True)
-        ids, is_complete = self._prefix_ids(Prefix(prefix), source)
+        ids, is_complete = self._prefix_ids(Prefix(prefix), source, search or self.search)
         encoded = self._text_search.source_ids([source.asked])[0][: self.max_source_tokens - 1]
         if not encoded:
             return []
@@ -326,12 +326,19 @@ class SegmentTranslator(TrainedModel):
         """Return the sides of a pair, both masked, as the model reads and writes them; their lengths stay."""
         return self._segment_text.as_read(source, target)
 
-    def _prefix_ids(self, prefix: Prefix, source: ReadSegment) -> ForcedIds:
-        return self._segment_text.prefix_ids(prefix, source, max_tokens=self.max_source_tokens - 1)
+    def _prefix_ids(self, prefix: Prefix, source: ReadSegment, search: SearchConfig) -> ForcedIds:
+        ids, is_complete = self._segment_text.prefix_ids(prefix, source, max_tokens=self.max_source_tokens - 1)
+        n_needed = len(ids) + (ids[-1:] != [EOS_ID])
+        if ids and search.max_length is not None and n_needed > search.max_length:
+            raise DataError(
+                f"max_length is {search.max_length:,}, but the prefix {quoted(prefix.text[:50])} has {n_needed:,}"
+                f" tokens, its end included; shorten it, or set max_length to {n_needed:,} or more"
+            )
+        return ids, is_complete
 
     def _min_tokens(self, forced: Sequence[ForcedIds], search: SearchConfig) -> list[int]:
         """Return how long each output may at least be: its prefix, some more tokens, EOS."""
-        limit = self.engine.max_positions
+        limit = min(self.engine.max_positions, search.max_length or self.engine.max_positions)
         return [min(len(ids) + search.max_extra_tokens + 1, limit) if ids else 1 for ids, _ in forced]
 
     def _n_tokens(self, texts: Sequence[str]) -> list[int]:
