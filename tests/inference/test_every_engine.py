@@ -352,6 +352,14 @@ def test_prompts_are_continued_by_a_beam_and_scored(make: Maker) -> None:
         assert {ids[0] for ids in best_ids(engine, prompts(starts_word=True), search)} <= {20, 21}
 
 
+def test_a_beam_of_one_is_greedy(make: Maker) -> None:
+    """Each token is the most probable one, up to the first end."""
+    one, cold = SearchConfig(beam_size=1, alpha=0.0), SAMPLED.model_copy(update={"temperature": 0.0})
+    for seed in (1, 8):
+        engine = make("prompts", seed=seed, window=12, suppressed_ids=[0, 1])
+        assert best_ids(engine, prompts(8), one) == best_ids(engine, prompts(8), cold)
+
+
 def test_a_beam_of_prompts_obeys_its_limits(make: Maker) -> None:
     engine, beam = make("prompts", seed=8, suppressed_ids=[0, 1]), SearchConfig(beam_size=3, n_best=3)
 

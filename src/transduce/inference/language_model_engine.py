@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 
 import torch
 from torch import Tensor
@@ -30,6 +30,7 @@ from transduce.search import (
     PassCounts,
     Sampling,
     beam_search,
+    greedy_search,
     requested_processor,
     sample_continuations,
 )
@@ -106,24 +107,27 @@ class LanguageModelEngine:
         )  # fmt: skip
 
     def _best(self, request: Request, search: BeamSearchConfig) -> tuple[Hypothesis, ...]:
-        """Return the most probable continuations found by beam search, within the window. Section 6.1."""
+        """Return the most probable continuations found by beam search, within the window. A beam of 1 is greedy."""
         decoder, begins_word = PromptDecoder(self._model, None), None
         if request.constraints.starts_word:
             begins_word = ForcedPrefix([()], self._is_inside_word_V, [True])
         room = self.max_positions - len(request.prompt) + 1
-        [n_best] = beam_search(
+        found = (
+            greedy_search
+            if search.beam_size == 1
+            else partial(beam_search, beam_size=search.beam_size, n_best=search.n_best)
+        )
+        [best] = found(
             self._attended(decoder).step,
             decoder.start(torch.tensor([list(request.prompt)], device=self._device)),
             max_lengths_B=torch.tensor([min(request.max_length, room)], device=self._device),
-            beam_size=search.beam_size,
             penalty=LengthPenalty.of(search),
-            n_best=search.n_best,
             bos_id=request.prompt[-1],  # what the state has not read
             eos_id=EOS_ID,
             suppressed_ids=self._settings.suppressed_ids,
             process=requested_processor(search, begins_word, eos_id=EOS_ID),
         )
-        return tuple(n_best)
+        return (best,) if isinstance(best, Hypothesis) else tuple(best)
 
     @cached_property
     def _is_inside_word_V(self) -> Tensor:
