@@ -18,7 +18,9 @@ from transduce.config import GreedySearchConfig, ModelConfig, SearchConfig
 from transduce.errors import ConfigError, DataError
 from transduce.inference import Reranker, Translator, reliability_of_tokens
 from transduce.inference.translation.forced_scores import forced_scores, log_probabilities
-from transduce.inference.translation.translator import Prefix
+from transduce.inference.translation.hypotheses import Candidate, Fault
+from transduce.inference.translation.segment_text import SegmentText
+from transduce.inference.translation.translator import Prefix, ScoredText
 from transduce.inference.translation.word_alignment import OF_NOBODY, align_words
 from transduce.model import Transformer, make_model
 from transduce.text import Tokenizer, Tokenizers, byte_tokenizer, train_bpe, train_wordpiece, word_spans
@@ -124,6 +126,14 @@ def test_alternatives_differ_from_the_prefix_on(translator: Translator) -> None:
     assert best is not None
     assert best.n_best[0].text in texts
     assert translator.alternatives("", n=3) == []
+
+
+def test_equal_alternatives_stand_where_the_best_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    translator = made(byte_tokenizer())
+    made_of = [ScoredText("x", -1.0), ScoredText("y", -2.0), ScoredText("x", -3.0)]
+    candidates = [[Candidate(each, Fault.NONE, is_repaired=False, is_finished=True)] for each in made_of]
+    monkeypatch.setattr(SegmentText, "candidates", lambda *_, **__: candidates)
+    assert translator.alternatives("the old dog", n=3) == made_of[:2]
 
 
 def test_masked_text_may_stand_in_a_prefix() -> None:

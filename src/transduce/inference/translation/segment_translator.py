@@ -30,7 +30,7 @@ from transduce.inference.trained_model import TrainedModel
 from transduce.inference.translation.hypotheses import Candidate
 from transduce.inference.translation.line_statistics import LineStatistics
 from transduce.inference.translation.mask_statistics import MaskStatistics, mask_rules
-from transduce.inference.translation.parts import ScoredText, TranslatedSegment
+from transduce.inference.translation.parts import ScoredText, TranslatedSegment, distinct_texts
 from transduce.inference.translation.prefixes import Prefix
 from transduce.inference.translation.segment_text import ForcedIds, ReadSegment, SegmentText
 from transduce.inference.translation.term_search import TermSearch, word_inside_ids
@@ -319,8 +319,7 @@ class SegmentTranslator(TrainedModel):
         candidates = self._segment_text.candidates([source] * len(results), results, is_checked=False)
         found = [each.best for of_result in candidates for each in of_result[:1]]
         found.sort(key=lambda each: -each.score)
-        best_of = {each.text: each for each in reversed(found) if each.text}
-        return list(best_of.values())[::-1]
+        return [each for each in distinct_texts(found) if each.text]
 
     def as_read(self, source: str, target: str) -> tuple[str, str]:
         """Return the sides of a pair, both masked, as the model reads and writes them; their lengths stay."""
