@@ -160,6 +160,8 @@ def test_a_prefix_counts_for_the_greatest_length(translator: Translator) -> None
 def test_prefixes_that_cannot_be_used_are_refused(translator: Translator) -> None:
     with pytest.raises(ConfigError, match=naming(2, 1)):
         translator.translate(["a"], prefix=["b", "c"])
+    with pytest.raises(ConfigError, match=naming("1 prefixes", "lines")):
+        list(translator.translate_lines(["a cat", "a dog"], prefixes=["b"]))
     with pytest.raises(TypeError, match=r"prefix\[0\]"):
         translator.translate(["a"], prefix=[1])  # type: ignore[list-item]
     with pytest.raises(DataError, match=naming("prefix", "1,023")):

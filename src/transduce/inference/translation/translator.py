@@ -220,7 +220,8 @@ class Translator(SegmentTranslator):
 
         ``prefixes``: how the translation of each line begins. The last word of a prefix may be continued, unless a
         space follows it. If a line is split, the sentences of the prefix belong to its segments in order, and only the
-        last one is continued. Raises ConfigError for a prefix with a shortlist, or with ``rerank``.
+        last one is continued. Raises ConfigError for a prefix with a shortlist, or with ``rerank``, or
+        for fewer prefixes than lines.
         """
         if not isinstance(chunk_lines, int) or chunk_lines < 1:
             raise ConfigError(f"chunk_lines should be at least 1, got {quoted(chunk_lines)}")
@@ -261,11 +262,14 @@ class Translator(SegmentTranslator):
             pairs = work.pairs(segments)
             return work.put_together(segments, self._aligned(pairs) if pairs else (), n_best=config.n_best)
 
-        pairs = zip(lines, prefixes, strict=False)
         return chain.from_iterable(
             map(
                 translated,
-                chunks(pairs, chunk_lines, lambda pair: len(pair[0].raw if isinstance(pair[0], Unit) else pair[0])),
+                chunks(
+                    _begun(lines, prefixes),
+                    chunk_lines,
+                    lambda pair: len(pair[0].raw if isinstance(pair[0], Unit) else pair[0]),
+                ),
             )
         )
 
@@ -360,6 +364,15 @@ def _warn_of_cut(translations: Sequence[Translation], max_source_tokens: int) ->
             f"whose end was cut off; the first is texts[{cut[0]}]",
             stacklevel=3,
         )
+
+
+def _begun(lines: Iterable[str | Unit], prefixes: Iterable[str]) -> Iterator[tuple[str | Unit, str]]:
+    """Yield lines with their prefixes. Raises ConfigError at the first line without one."""
+    beginnings = iter(prefixes)
+    for number, line in enumerate(lines):
+        if (prefix := next(beginnings, None)) is None:
+            raise ConfigError(f'there are {number:,} prefixes, but more lines; give one for each, "" for none')
+        yield line, prefix
 
 
 def _strings(texts: Iterable[str], *, name: str = "texts") -> Iterator[str]:
