@@ -31,9 +31,7 @@ class Positions:
     def select(self, rows_N: Tensor) -> Positions:
         """The positions of the selected rows."""
         shorter_by_N = None if self.shorter_by_N is None else self.shorter_by_N[rows_N]
-        selected = Positions(len(rows_N), self.device, self.longest, shorter_by_N)
-        left = shorter_by_N is not None and len(rows_N) < self.n_rows  # perhaps the longest row
-        return selected.rewind(torch.zeros_like(rows_N)) if left else selected
+        return Positions(len(rows_N), self.device, self.longest, shorter_by_N)
 
     def rewind(self, n_N: Tensor) -> Positions:
         """The positions before the last ``n`` tokens of each row."""
