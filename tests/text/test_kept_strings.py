@@ -149,3 +149,8 @@ def test_any_two_texts_are_compared_and_mended(source: str, target: str) -> None
     mended = mend(source, target, **EN_DE)
     assert lost_strings(source, mended, **EN_DE) == ()
     assert lost_strings(source, source, **EN_DE) == ()
+
+
+def test_a_number_of_a_range_is_put_in_as_the_language_writes_it() -> None:
+    mended = mend("It is 3.5 x 4.5 cm.", "Es ist 3,5 x 9,9 cm.", src_language="en", tgt_language="de")
+    assert mended == "Es ist 3,5 x 4,5 cm."

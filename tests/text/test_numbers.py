@@ -16,6 +16,12 @@ FORMS = [  # of one number in English, German, French, Dutch
     ("12.5 kg", "12,5 kg", "12,5 kg", "12,5 kg"),
     ("1,500 km", "1.500 km", "1\u00a0500 km", "1.500 km"),
     ("$3.50", "3,50 $", "3,50 $", "$3,50"),
+    ("US$3.50", "3,50 US$", "3,50 US$", "US$3,50"),
+    ("-$3.50", "-3,50 $", "-3,50 $", "-$3,50"),
+    ("1.5-2.5 kg", "1,5-2,5 kg", "1,5-2,5 kg", "1,5-2,5 kg"),
+    ("3.5 x 4 cm", "3,5 x 4 cm", "3,5 x 4 cm", "3,5 x 4 cm"),
+    ("$5-1,000", "5-1.000 $", "5-1\u00a0000 $", "$5-1.000"),
+    ("500-1,000", "500-1.000", "500-1\u00a0000", "500-1.000"),
     ("€1,234,567.89", "1.234.567,89 €", "1\u00a0234\u00a0567,89 €", "€1.234.567,89"),
     ("50%", "50%", "50%", "50%"),
     ("16 GB", "16 GB", "16 GB", "16 GB"),
@@ -38,6 +44,16 @@ def test_what_may_be_no_number_stays(text: str) -> None:
         if not (source in ("de", "nl", "pt-BR", "tr") and text == "1.2.3"):
             assert translated_number(text, source, target) == text
     assert translated_number("1,500 km", "xx", "de") == translated_number("1,500 km", "en", "xx") == "1,500 km"
+
+
+def test_the_sign_is_where_the_target_language_has_it() -> None:
+    assert [translated_number(each, "de", "en") for each in ("€ 3,50", "3,50 €", "5-10 €")] == [
+        "€3.50", "€3.50", "€5-10",
+    ]  # fmt: skip
+    assert [translated_number(each, "en", "de") for each in ("50 $", "50\u00a0$", "$5-$10", "$5 - $10", "$5-€10")] == [
+        "50 $", "50\u00a0$", "5-10 $", "5 - 10 $", "$5-€10",
+    ]  # fmt: skip
+    assert translated_number("1,5-2.5 kg", "en", "de") == "1,5-2.5 kg"  # one is not English
 
 
 @given(

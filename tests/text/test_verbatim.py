@@ -39,6 +39,13 @@ VERBATIM = {
     "It weighs 12.5 kg, runs 80 km/h, costs $3.50 or 5 €, and holds 16 GB.": (
         "12.5 kg | 80 km/h | $3.50 | 5 € | 16 GB"
     ),
+    "10,000-20,000 km, 1.5–2.5 kg, 3.5x4.5 cm, 3 x 4 cm, 1.5 - 2.5 m or 500-1,000": (
+        "10,000-20,000 km | 1.5–2.5 kg | 3.5x4.5 cm | 3 x 4 cm | 1.5 - 2.5 m | 500-1,000"
+    ),
+    "Pay US$3.50, CAD$ 5, $5-$10, $5 - $10, $5-10, 3,50 US$ or 5-10 €, not $1-$2.": (
+        "US$3.50 | CAD$ 5 | $5-$10 | $5 - $10 | $5-10 | 3,50 US$ | 5-10 € | $1 | $2"
+    ),
+    "Version 1.5 - 16 GB": "16 GB",
     "Version 1.2.3 has the number 1234567.": "1.2.3 | 1234567",
     "Version 1.2.3-rc1 or v2 from 192.168.0.1": "1.2.3-rc1 | v2 | 192.168.0.1",
     "v2.10.3-rc1, 3.0.0-Beta.2, 1.2rc3, not 2.5-inch": "v2.10.3-rc1 | 3.0.0-Beta.2 | 1.2rc3",
@@ -79,8 +86,8 @@ NOT_VERBATIM = [
     "A 4-year-old dog, i.e. a young one, e.g. mine, with 16-bit, the 2nd of 3.",
     "50 million people on the 3rd floor, the top-10 in 3D, 4x4",
     "Das ist, d.h. es war, in Washington, D.C., z.B./d.h. bzw./usw.",
-    "It cost $3.1 million, $5-billion or € 20 Millionen.",
-    "In the 1990s it was 20s music, for a film of the 80s.",
+    "It cost $5-$10 million, $10-12 million, $3.1 million, $5-billion or € 20 Millionen.",
+    "In the 1990s or 1980-1990s it was 20s music, for a film of the 80s.",
     "Noise, d.h. Lärm, from Washington D.C. and the U.S.A. was sold for £5m.",
 ]
 HARD = [

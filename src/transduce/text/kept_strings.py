@@ -35,6 +35,7 @@ _COPIED_KINDS = frozenset(("comment", "tag", "url", "email", "placeholder", "pat
 _DIGITS = compiled_on_use(r"\d+(?:(?:[-–.,:/'’٫٬]|[\u00a0\u2009\u202f](?=\d{3}(?!\d)))\d+)*")
 _SPACED_DIGITS = compiled_on_use(r"\d+(?:(?:[-–.,:/'’٫٬]|[ \u00a0\u2009\u202f](?=\d{3}(?!\d)))\d+)*")
 _NUMBER = compiled_on_use(r"\d\d")
+_NUMERAL = compiled_on_use(r"\d")
 _NAME_OR_NUMBER = compiled_on_use(rf"[^\W{SPACELESS}\uac00-\ud7af]{{2}}")  # Korean particles follow a name directly
 MAX_NAME = 64
 _NAME = compiled_on_use(r"([^\W\d_]\w+)\($")
@@ -321,12 +322,10 @@ class _Comparison:
             return item.text if name[1] in self._target else f"{name[0]}{item.text})"
         if item.kind in _COPIED_KINDS or whole is None or whole.kind not in NUMBER_KINDS:
             return item.text
-        written = translated_number(whole.text, *self._languages)
-        digits = _SPACED_DIGITS.search(written) if written != whole.text else None
         unit = whole.text.replace(item.text, "").strip()
-        if whole.kind == "quantity" and not has_place and unit not in self._target:
-            return written
-        return item.text if digits is None else digits.group()
+        if whole.kind == "quantity" and not has_place and unit not in self._target and not _NUMERAL.search(unit):
+            return translated_number(whole.text, *self._languages)
+        return translated_number(item.text, *self._languages, has_unit=whole.kind == "quantity")
 
 
 def _item(string: Verbatim) -> _Item:

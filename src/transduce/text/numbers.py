@@ -36,7 +36,7 @@ _LANGUAGES = {
 }
 _STYLE_OF = {language: style for style, languages in _LANGUAGES.items() for language in languages.split()}
 _SPACES = " \u00a0\u2009\u202f"
-_SIGN = "[$€£¥]"
+_SIGN = compiled_on_use("[A-Z]{0,3}[$€£¥]")  # US$
 _NUMBER = compiled_on_use(rf"\d(?:[\d.,'’{_SPACES}]*\d)?")
 
 # Zero to twelve as words, without those that are articles; forms of one number are separated by a slash.
@@ -105,35 +105,45 @@ def number_value(text: str, language: str) -> str | None:
     return None
 
 
-def translated_number(text: str, src_language: str, tgt_language: str) -> str:
-    """Return a number, with a unit or a currency sign if it has one, as the target language writes it.
+def translated_number(text: str, src_language: str, tgt_language: str, *, has_unit: bool = False) -> str:
+    """Return a number, or a range of numbers, with its unit or currency sign as the target language writes it.
 
-    Without unit or sign, only a number whose digits are grouped changes: "7.4" may be a version. ``text`` is returned
-    if a language is unknown or ``text`` is not written as the source language writes numbers.
+    Without unit or sign, only numbers with grouped digits change: "7.4" may be a version; ``has_unit`` says that a unit
+    stands elsewhere. ``text`` is returned if a language is unknown or a number in it is not written as the source
+    language writes numbers.
 
-    >>> [translated_number(each, "en", "de") for each in ("12.5 kg", "1,500 km", "$3.50", "1,000", "7.4", "1.2.3")]
-    ['12,5 kg', '1.500 km', '3,50 $', '1.000', '7.4', '1.2.3']
+    >>> [translated_number(each, "en", "de") for each in ("12.5 kg", "1,500-2,000 km", "US$3.50", "1,000", "7.4")]
+    ['12,5 kg', '1.500-2.000 km', '3,50 US$', '1.000', '7.4']
     """
     source, target = style_of(src_language), style_of(tgt_language)
-    match = _NUMBER.search(text)
-    if source is None or target is None or match is None:
+    numbers = _NUMBER.findall(text)
+    if source is None or target is None:
         return text
-    number, before, after = match[0], text[: match.start()], text[match.end() :]
     group = f"[{_SPACES}]" if source.group == " " else re.escape(source.group)
-    parts = re.fullmatch(rf"(\d{{1,3}}(?:{group}\d{{3}})+|\d+)(?:{re.escape(source.decimal)}(\d+))?", number)
-    is_grouped = parts is not None and not parts[1].isdigit()
-    has_unit = bool(before.strip("+-±") or after)
-    if parts is None or _is_address(number) or not (is_grouped or has_unit):
+    number = re.compile(rf"(\d{{1,3}}(?:{group}\d{{3}})+|\d+)(?:{re.escape(source.decimal)}(\d+))?")
+    parts = [number.fullmatch(each) for each in numbers]
+    has_unit = has_unit or _NUMBER.sub("", text).strip("+-–±") != ""
+    if not (has_unit or any(each and not each[1].isdigit() for each in parts)):
         return text
-    written = re.sub(group, "\u00a0" if target.group == " " else target.group, parts[1])
-    if parts[2] is not None:
-        written += target.decimal + parts[2]
-    if source.sign_is_first != target.sign_is_first:
-        if re.fullmatch(rf"{_SIGN}\s?", before) and not after:
-            return f"{written} {before.strip()}"
-        if re.fullmatch(rf"\s?{_SIGN}", after) and not before.strip("+-±"):
-            return f"{before}{after.strip()}{written}"
-    return before + written + after
+    if None in parts or any(map(_is_address, numbers)):
+        return text
+    tgt_group = "\u00a0" if target.group == " " else target.group
+
+    def written(match: re.Match[str]) -> str:
+        whole, _, decimals = match[0].partition(source.decimal)
+        return re.sub(group, tgt_group, whole) + (target.decimal + decimals if decimals else "")
+
+    return _with_sign(_NUMBER.sub(written, text), is_first=target.sign_is_first)
+
+
+def _with_sign(text: str, *, is_first: bool) -> str:
+    """Return an amount with its currency sign before it or behind it; as it is if it has no sign, or several."""
+    signs = set(_SIGN.findall(text))
+    if len(signs) != 1 or (not is_first and not text[-1].isdigit()):
+        return text
+    [sign] = signs
+    amount = re.sub(r"\s?" + re.escape(sign) + r"$|" + re.escape(sign) + r"\s?", "", text)
+    return re.sub(r"^[-+±]?", rf"\g<0>{sign}", amount) if is_first else f"{amount} {sign}"
 
 
 def number_words(text: str, language: str) -> Counter[str]:

@@ -29,12 +29,20 @@ _NUMBER = r"\d(?:(?:[\d.,'’\u00a0\u202f]|\ (?=\d{3}(?!\d))){0,30}\d)?"
 _IN_BRACKETS = r"\([^\s<>\"'«»“”„()\ufdd0]*\)"
 _URL = rf"(?:{_IN_BRACKETS}|(?!{_IN_BRACKETS})[^\s<>\"'«»“”„)\ufdd0])*"
 _URL_END = rf"(?:{_IN_BRACKETS}|[^\s<>\"'«»“”„.,;:!?()\[\]{{}}\ufdd0]|(?<=[/=])\ufdd0+)"
+# Between the numbers of a range or a size. A dash with spaces joins decimal numbers only: "Version 1.5 - 16 GB".
+_JOINT = r"(?:\ ?[x×±]\ ?|[-‐‑–—~/]|(?:(?<=[.,]\d)|(?<=[.,]\d\d))\ [-–—]\ (?=\d+[.,]\d)|\ [-–—]\ (?=[A-Z]{0,3}[$€£¥]))"
+_NO_DECADE = r"(?!\d*0s\b)"
+_SIGN = r"[A-Z]{0,3}[$€£¥]"  # US$
 # "$3 million" is left to the model: other languages have the sign after the word.
 _NO_SCALE = r"(?![\s-]?(?i:mill?i|bill?i|trill?i|mio\b|mrd|mld|mia\b|bn\b|tn\b|thousand|hundred|м[иі]л|млн|млрд|тыс))"
 _CLOCK = r"\d{1,3}:[0-5]\d(?::[0-5]\d)?(?:[.,]\d{1,3})?"
 _ISO_DATE = r"\d{4}-[01]?\d-[0-3]?\d"
 _BEFORE_NUMBER = r"(?<![\w.,:/$€£¥-])(?<!\d['’])"
 _AFTER_NUMBER = r"(?!\w)(?![.,:/-]\d)"
+_GROUPED = (
+    r"(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d{1,3}(?:\.\d{3})+(?:,\d+)?"
+    r"|\d{1,3}(?:[\u00a0\u202f]\d{3})+(?:[.,]\d+)?|\d{1,3}(?:['’]\d{3})+(?:\.\d+)?)"
+)
 _BRACED = r"\{[^{}]{0,500}\}"
 
 # Kinds of verbatim strings, in the order in which they are tried at a position. ``\ufdd0`` stands for letters of
@@ -61,7 +69,7 @@ _KINDS = {
     r"|%\(\w+\)[-+#0 ]?\d*(?:\.\d+)?[a-zA-Z]|(?<![\w%])%[a-zA-Z](?:[-/.:]%[a-zA-Z])+|(?<![\w%])%\w+%(?!\w)|%#@\w+@"
     r"|%(?:\d+\$)?[-+#0]?(?:\d*|\*)(?:\.(?:\d+|\*))?(?:hh?|ll?|[zjtLq])?[sdifuxXcgGeEopaAn@](?![A-Za-z])"
     r"|(?<![\w%])%L?\d\d?\b|%%"
-    rf"|\$\d\b(?![.,]?\d){_NO_SCALE}"
+    rf"|\$\d\b(?![.,]?\d|{_JOINT}\$?\d[\d.,]*\d){_NO_SCALE}"
     r"|%[A-Z_]{2,}%?|(?<![\w$])\$[A-Za-z_]\w*(?:\.[a-z_]\w*|\$\w+)*(?:\$|\|(?:(?:\.\w+)+\|?)?)?|(?<!\$)\$\$+\w+\$\$+|(?<![\w@])@@?[A-Za-z_]\w*@{0,2}(?!\w)"
     r"|(?<![\w:/.)]):[a-z_]\w+:?(?![\w/])|\[\[[^\[\]]{1,200}\]\]|\[[A-Z]{1,3}\d+[A-Z]{0,3}\]|\[%[^\[\]]{1,100}%\]"
     r"|(?<!\w)__\w+?__(?!\w)|⟦[^⟦⟧]{0,100}⟧",
@@ -75,7 +83,7 @@ _KINDS = {
     r"|(?<![\w:])(?:[0-9a-fA-F]{1,4}::?){3,7}[0-9a-fA-F]{1,4}(?![\w:])"  # MAC, IPv6
     r"|(?<![\w#&])#(?:[0-9a-fA-F]{6}|[0-9a-fA-F]{8}|(?=[a-fA-F]*\d)[0-9a-fA-F]{3,4}|[fF]{3}|\d+)(?!\w)"  # colour, issue
     r"|(?<![\w.,])v?\d+(?:\.\d+)+[-~+.]?(?i:rc|alpha|beta|dev|pre|post|ubuntu|deb|p|a|b)(?:[.-]?\d+)*(?!\w)"  # version
-    r"|(?<![\w.,])(?:\d:)?\d+\.\d+(?:(?:\.\d+)*[a-z]{1,3}\d+(?:-\w+(?:[.+~]\w+)*)?|(?:\.\d+)+[a-z]?-\d+(?:[.+~-]\w+)*)(?!\w)"
+    r"|(?<![\w.,])(?:\d:)?\d+\.\d+(?:(?:\.\d+)*(?!x\d)[a-z]{1,3}\d+(?:-\w+(?:[.+~]\w+)*)?|(?:\.\d+)+[a-z]?-\d+(?:[.+~-]\w+)*)(?!\w)"
     r"|\b(?:rgb|hsl)a?\([\d\s.,%/]{1,40}\)"
     r"|(?<![\w.])[A-Z]+(?:-[A-Z]*\d[A-Z0-9]*)+(?:-[A-Z]{1,4})*(?:\.\d+)*(?!\w)"  # AB-1234-X, ISO-8859-1, MPI-3.1
     r"|(?<![\w.])[A-Z]{2,}\.\d+-\d{2,}(?!\w)"  # POSIX.1-2001
@@ -86,11 +94,11 @@ _KINDS = {
     r"|(?<!\w)\(0?\d{2,5}\)[ \u00a0]?\d{3,}(?:[ /-]\d{2,})*(?!\w)"
     rf"|{_BEFORE_NUMBER}0\d{{1,4}}[ /-]\d{{2,}}(?:[ /-]\d{{2,}})*{_AFTER_NUMBER}"  # telephone
     rf"|{_BEFORE_NUMBER}\d+(?:[/-]\d+){{2,}}[Xx]?{_AFTER_NUMBER}",  # date, ISBN, telephone
-    "quantity": rf"(?<![\w.,$€£¥])(?!\d*0s\b)[-+±]?{_NUMBER}[ \u00a0\u202f]?(?:{_UNITS})(?![\w²³])"
-    rf"|[$€£¥]\s?{_NUMBER}(?!\w|[.,]?\d){_NO_SCALE}|(?<![\w.,$€£¥]){_NUMBER}[ \u00a0\u202f]\$(?![\w{{(])",
+    "quantity": rf"(?<![\w.,$€£¥])[-+±]?{_NO_DECADE}{_NUMBER}(?:{_JOINT}[-+]?{_NO_DECADE}{_NUMBER}){{0,2}}"
+    rf"[ \u00a0\u202f]?(?:{_UNITS}|(?<=[ \u00a0\u202f])[A-Z]{{0,3}}\$(?!\{{|\())(?![\w²³])"
+    rf"|(?<!\w){_SIGN}\s?{_NUMBER}(?:{_JOINT}(?:{_SIGN}\s?)?{_NUMBER})?(?!\w|[.,]?\d|{_JOINT}[$€£¥]?\d){_NO_SCALE}",
     "number": r"(?<![\w.,])\d+(?:\.\d+){2,}(?!\w)"
-    rf"|{_BEFORE_NUMBER}(?:\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?|\d{{1,3}}(?:\.\d{{3}})+(?:,\d+)?"
-    rf"|\d{{1,3}}(?:[\u00a0\u202f]\d{{3}})+(?:[.,]\d+)?|\d{{1,3}}(?:['’]\d{{3}})+(?:\.\d+)?){_AFTER_NUMBER}"  # grouped
+    rf"|{_BEFORE_NUMBER}(?:\d{{1,3}}[-–])?{_GROUPED}(?:[-–]{_GROUPED})?{_AFTER_NUMBER}"
     rf"|{_BEFORE_NUMBER}\d{{1,4}}/\d{{1,4}}{_AFTER_NUMBER}"  # fractions
     r"|(?<![\w.,:/$€£¥])(?<!\d-)\d{4,}(?:[-–]\d{4,})?(?![\w]|[.,:/]\d|-\d)",
     "emoji": "(?:[\U0001f1e6-\U0001f1ff]{2}|[0-9#*]\ufe0f?\u20e3|[\u2122\u2139]\ufe0f|"
