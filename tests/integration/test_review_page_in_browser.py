@@ -114,6 +114,24 @@ def test_tags_stay_and_can_be_moved(browser: Any, page: str) -> None:
     assert target(browser, 0) == "Ein <b>kleiner</b> Hund.<br/>"
 
 
+def test_a_word_that_is_dragged_stays(browser: Any, page: str) -> None:
+    browser.press("ArrowDown")
+    browser.press("Enter")
+    left, right, y = browser.evaluate(
+        "(() => { const range = document.createRange(), text = document.querySelector('.target').firstChild;"
+        "range.setStart(text, 0); range.setEnd(text, 3); getSelection().removeAllRanges(); getSelection().addRange(range);"
+        "const box = range.getBoundingClientRect(); return [box.left, box.right, box.top + box.height / 2] })()"
+    )
+    x = (left + right) / 2
+    browser.move_mouse(x, y)
+    browser.call("Input.dispatchMouseEvent", type="mousePressed", x=x, y=y, button="left", buttons=1, clickCount=1)
+    for step in (5, 20, 60, 90):
+        browser.call("Input.dispatchMouseEvent", type="mouseMoved", x=x + step, y=y, button="left", buttons=1)
+    browser.call("Input.dispatchMouseEvent", type="mouseReleased", x=x + 90, y=y, button="left", clickCount=1)
+    browser.frame()
+    assert target(browser, 0) == "Ein <b>kleiner</b> Hund.<br/>"
+
+
 def test_filters_and_notes(browser: Any, page: str) -> None:
     shown = {}
     for name in ("all", "warnings", "unsure", "memory", "open", "edited"):

@@ -202,7 +202,7 @@ list.addEventListener('keydown', (event) => {
 })
 list.addEventListener('beforeinput', (event) => {
   if (!editing || event.isComposing) return
-  const isOther = event.inputType === 'insertParagraph' || event.inputType === 'insertLineBreak' || event.inputType === 'insertFromDrop'
+  const isOther = ['insertParagraph', 'insertLineBreak', 'deleteByDrag', 'insertFromDrop'].includes(event.inputType)
   const isTouching = touchesTag(editing.target, event)
   if (isOther || isTouching) event.preventDefault()
   say(isTouching ? 'Tags stay: change the words beside them, or move a tag (Tab, then left or right).' : '')
