@@ -140,6 +140,24 @@ def test_a_word_shows_attention_and_has_alternatives(page: Page) -> None:
     assert first in page.output()  # what was chosen stays when more is typed
 
 
+def test_attention_is_of_the_word_that_is_pointed_at(page: Page) -> None:
+    page.write("The dog 👍🏽 sees https://x.org/a and {name} on 2024-11-26 here.")
+    cells = "[...document.querySelectorAll('#target-words .cell')]"
+    hits = set[str]()
+    for number, word in enumerate(page.words()):
+        page(f'document.querySelector(\'.word[data-sentence="0"][data-word="{number}"]\').focus()')
+        page.wait(f"{cells}.some((cell) => cell.classList.contains('is-lit') && cell.textContent.includes({word!r}))")
+        hits.add(page(f"{cells}.find((cell) => cell.classList.contains('is-lit')).textContent"))
+    assert {"https://x.org/a", "{name}", "2024-11-26", "👍🏽"} <= hits
+
+
+def test_marks_belong_to_their_words(page: Page) -> None:
+    answer = {"source": "en", "target": "de", "sentences": [{"source": "Hi", "space": "", "translation": "हिन्दी, ที่"}]}
+    page(f"globalThis.fetch = () => Promise.resolve(Response.json({json.dumps(answer)}))")
+    page.write("Hi")
+    assert page.words() == ["हिन्दी", ",", "ที่"]
+
+
 def test_it_is_used_with_the_keyboard(page: Page) -> None:
     page.write(TEXT)
     before = page.output()

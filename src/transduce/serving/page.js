@@ -10,7 +10,7 @@ let direction = null; // {source, target} of the translation that is shown
 let languages = [];
 let pending = null; // AbortController of the translation under way
 let timer = 0;
-let active = null; // {sentence, word}: indices of the word that is pointed at
+let active = null; // {sentence, start}: its index, and the place of the word that is pointed at
 let opener = null; // the element that the menu belongs to
 const chosen = new Map(); // the translations that the user chose, by direction and source
 const alignments = new Map();
@@ -139,7 +139,7 @@ const keyOf = (source) => `${direction.source} ${direction.target} ${source}`;
 
 // Drawing
 
-const WORD = /[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\u{20000}-\u{3ffff}]|[\p{L}\p{N}]+(?:['’-][\p{L}\p{N}]+)*|[^\p{L}\p{N}\s]/gu;
+const WORD = /[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\u{20000}-\u{3ffff}]\p{M}*|[\p{L}\p{N}][\p{L}\p{N}\p{M}\u200c\u200d]*(?:['’-][\p{L}\p{N}][\p{L}\p{N}\p{M}\u200c\u200d]*)*|[^\p{L}\p{N}\s][\p{M}\u200c\u200d]*/gu;
 
 function draw() {
   output.classList.remove("is-old");
@@ -194,9 +194,15 @@ async function alignmentOf(sentence) {
   return alignments.get(key);
 }
 
-function point(sentence, word) {
-  if (active?.sentence === sentence && active?.word === word) return;
-  active = { sentence, word };
+// The server's word at a place of the translation, -1 if none: it takes a URL, which is drawn as several, as one word.
+function wordAt(alignment, start) {
+  const place = Array.from(alignment.translation.slice(0, start)).length;
+  return alignment.target_words.findIndex(([begin, end]) => begin <= place && place < end);
+}
+
+function point(sentence, start) {
+  if (active?.sentence === sentence && active?.start === start) return;
+  active = { sentence, start };
   showActive();
 }
 
@@ -218,8 +224,9 @@ async function showActive() {
   sentence.alignment = alignment;
   output.querySelector(`.word[data-sentence="${wanted.sentence}"]`)?.parentElement.classList.add("is-active");
   showProbabilities();
-  drawAlignment(alignment, wanted.word);
-  mark(sentence, wanted.word);
+  const word = wordAt(alignment, wanted.start);
+  drawAlignment(alignment, word);
+  mark(sentence, word);
 }
 
 function showProbabilities() {
@@ -227,7 +234,8 @@ function showProbabilities() {
   output.classList.toggle("shows-probabilities", shows);
   $("probability-note").hidden = !shows;
   for (const word of output.querySelectorAll(".word")) {
-    const p = sentences[word.dataset.sentence]?.alignment?.probabilities[word.dataset.word];
+    const alignment = sentences[word.dataset.sentence]?.alignment;
+    const p = alignment?.probabilities[wordAt(alignment, word.dataset.start)];
     if (p === undefined) continue;
     word.dataset.p = p;
     word.style.setProperty("--p", p);

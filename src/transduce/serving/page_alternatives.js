@@ -77,8 +77,8 @@ function choose(item) {
   const sentence = { ...sentences[number], translation: item.dataset.text, alignment: null };
   sentences[number] = sentence;
   remember(chosen, keyOf(sentence.source), sentence.translation);
+  active = { sentence: number, start: Number(opener.dataset.start ?? 0) };
   closeMenu();
-  active = { sentence: number, word };
   draw();
   const again = output.querySelector(`.word[data-sentence="${number}"][data-word="${word}"]`) ?? output.querySelector(".word");
   focusWord(again);
@@ -119,14 +119,14 @@ $("copy").addEventListener("click", async () => {
 for (const kind of ["pointerover", "focusin"])
   output.addEventListener(kind, ({ target }) => {
     const word = target.closest?.(".word");
-    if (word && menu.hidden) point(Number(word.dataset.sentence), Number(word.dataset.word));
+    if (word && menu.hidden) point(Number(word.dataset.sentence), Number(word.dataset.start));
   });
 output.addEventListener("click", ({ target }) => {
   const element = target.closest(".word, .more");
   if (!element || String(getSelection())) return;
   if (element.classList.contains("word")) {
     focusWord(element);
-    point(Number(element.dataset.sentence), Number(element.dataset.word));
+    point(Number(element.dataset.sentence), Number(element.dataset.start));
   }
   openMenu(element);
 });
@@ -165,11 +165,12 @@ document.addEventListener("pointerdown", ({ target }) => {
 });
 $("target-words").addEventListener("pointerover", ({ target }) => {
   const cell = target.closest(".cell");
-  if (cell && active) {
-    active = { sentence: active.sentence, word: [...$("target-words").children].indexOf(cell) };
-    const { alignment } = sentences[active.sentence];
-    if (alignment) { light(alignment, active.word); mark(sentences[active.sentence], active.word); }
-  }
+  const alignment = sentences[active?.sentence]?.alignment;
+  if (!cell || !alignment) return;
+  const word = [...$("target-words").children].indexOf(cell);
+  active = { sentence: active.sentence, start: piece(alignment.translation, [0, alignment.target_words[word][0]]).length };
+  light(alignment, word);
+  mark(sentences[active.sentence], word);
 });
 addEventListener("resize", () => showActive());
 
