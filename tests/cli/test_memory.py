@@ -10,6 +10,8 @@ from xml.etree import ElementTree
 
 from said import says
 
+from transduce.files import open_binary
+
 CommandLine = Callable[..., Any]
 
 
@@ -27,6 +29,13 @@ def test_a_memory_is_made_searched_and_exported(transduce: CommandLine, tmp_path
     assert [each.text for each in root.iter("seg")][:2] == ["A <b> & 3 dogs", "Ein <b> & 3 Hunde"]
     assert transduce("memory", "export", memory, "--out", tmp_path / "out.tsv").code == 0
     assert (tmp_path / "out.tsv").read_text("utf-8").count("\n") == 2
+    for name in ("out.tsv.gz", "out.txt", "out.tmx.xz"):
+        assert transduce("memory", "export", memory, "--out", tmp_path / name).code == 0
+        with open_binary(tmp_path / name) as stream:
+            assert stream.read() == (tmp_path / "out.tmx" if ".tmx" in name else tmp_path / "out.tsv").read_bytes()
+    refused = transduce("memory", "export", memory, "--out", tmp_path / "out.xlf")
+    assert (refused.code, (tmp_path / "out.xlf").exists()) == (1, False)
+    assert says(refused.err, "out.xlf", ".tmx, .tsv or .txt")
 
 
 def test_what_is_no_table(transduce: CommandLine, tmp_path: Path) -> None:

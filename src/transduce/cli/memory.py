@@ -13,6 +13,8 @@ from transduce.cli import options
 from transduce.cli.help_text import VerbGroup
 from transduce.cli.output import echo, print_json, print_line, visible
 from transduce.cli.paths import Verb, require_writable
+from transduce.cli.text_output import line_writer
+from transduce.errors import ConfigError
 
 __all__ = ["app"]
 
@@ -86,7 +88,11 @@ def export(
     memory: MemoryFile,
     out: Annotated[
         Path,
-        Option("--out", help="Write TMX to this file; to a .tsv, source TAB target.", show_default=False),
+        Option(
+            "--out",
+            help="Write TMX to this file (.tmx), or source TAB target (.tsv, .txt); also .gz or .xz.",
+            show_default=False,
+        ),
     ],
 ) -> None:
     """Write the pairs of a memory as TMX or a table.
@@ -95,13 +101,18 @@ def export(
         transduce memory export my.tm --out my.tmx
     """
     from transduce.documents.tmx import tmx_lines
-    from transduce.files import write_lines
     from transduce.memories import Memory
 
+    ending = (out.with_suffix("") if out.suffix in (".gz", ".xz") else out).suffix
+    if ending not in (".tmx", ".tsv", ".txt"):
+        raise ConfigError(
+            f"--out should end in .tmx, .tsv or .txt, and .gz or .xz if it is to be compressed, got {out}"
+        )
     require_writable("--out", out)
     opened = Memory(memory)
-    if out.suffix == ".tsv":
-        write_lines(out, ("\t".join(pair) for pair in opened.pairs()))
-    else:
-        write_lines(out, tmx_lines(((*pair, "") for pair in opened.pairs()), *opened.languages))
+    pairs = opened.pairs()
+    is_tmx = ending == ".tmx"
+    with line_writer(out) as write:
+        for line in tmx_lines(((*pair, "") for pair in pairs), *opened.languages) if is_tmx else map("\t".join, pairs):
+            write(line)
     print_line(f"{out}: {len(opened):,} pairs")
