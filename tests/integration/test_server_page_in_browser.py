@@ -266,6 +266,20 @@ def test_a_server_that_is_gone_is_told(page: Page) -> None:
     assert "cannot be reached" in page("document.getElementById('error').textContent")
 
 
+def test_after_a_failure_the_translation_is_old_and_the_text_stays(page: Page) -> None:
+    page.write("The dog sleeps.")
+    page("globalThis.fetch = () => Promise.reject(new TypeError('gone'))")
+    page.set("A cat")
+    page.wait("!document.getElementById('error').hidden")
+    assert page("document.getElementById('output').classList.contains('is-old')")
+    page.click("#copy")
+    assert "Not copied" in page("document.getElementById('status').textContent")
+    page("document.getElementById('source').value = 'en'")
+    page("document.getElementById('source').dispatchEvent(new Event('change'))")
+    page.click("#swap")
+    assert page("document.getElementById('text').value") == "A cat"
+
+
 def test_it_has_no_external_asset(page: Page) -> None:
     html = page_html()
     assert re.findall(r"(?:src|href)=[\"']?(?!data:)[^\"'>]+", html) == []

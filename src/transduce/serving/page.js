@@ -10,6 +10,7 @@ let direction = null; // {source, target} of the translation that is shown
 let languages = [];
 let pending = null; // AbortController of the translation under way
 let timer = 0;
+const isOld = () => output.classList.contains("is-old"); // the translation is of an earlier text
 let active = null; // {sentence, start}: its index, and the place of the word that is pointed at
 let opener = null; // the element that the menu belongs to
 const chosen = new Map(); // the translations that the user chose, by direction and source
@@ -45,7 +46,6 @@ function fail(error) {
   $("error").textContent = error instanceof TypeError ? "The server cannot be reached." : error.message;
   $("error").hidden = false;
   $("status").textContent = "";
-  output.classList.remove("is-old");
 }
 
 // Languages

@@ -104,10 +104,11 @@ $("swap").addEventListener("click", () => {
   const translated = sentences.map((each) => each.translation + each.space).join("");
   $("source").value = to;
   fillTargets(from);
-  if (translated) text.value = translated;
+  if (translated && !isOld()) text.value = translated;
   schedule(0);
 });
 $("copy").addEventListener("click", async () => {
+  if (isOld()) return void ($("status").textContent = "Not copied: the translation is of an earlier text");
   const words = sentences.map((each) => each.translation + each.space).join("");
   try {
     await navigator.clipboard.writeText(words);
