@@ -177,3 +177,20 @@ def test_an_unknown_format(transduce: CommandLine, model: Path) -> None:
     assert says(transduce("translate", model, "--format", "pdf").err, "error:", "--format", "html", "text", "'pdf'")
     with pytest.raises(ConfigError, match=naming("html", "xml", "text", "'pdf'")):
         rules_of("pdf")
+
+
+def test_an_output_that_is_named_as_another_format_is_refused(
+    transduce: CommandLine, found: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "a.html").write_text("<p>a dog</p>", "utf-8")
+    (tmp_path / "a.txt").write_text("a dog\n", "utf-8")
+    for source, out, wanted in (
+        ("a.html", "c.docx", ".html"),
+        ("a.html", "c.txt", ".html"),
+        ("a.txt", "c.odt", ".txt"),
+    ):
+        refused = transduce("translate", found, "--in", tmp_path / source, "--out", tmp_path / out)
+        assert (refused.code, (tmp_path / out).exists()) == (1, False)
+        assert says(refused.err, out, wanted)
+    for source, out in (("a.html", "c.htm.gz"), ("a.html", "c.new"), ("a.txt", "c.json")):
+        assert transduce("translate", found, "--in", tmp_path / source, "--out", tmp_path / out).code == 0

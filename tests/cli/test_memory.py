@@ -9,7 +9,6 @@ from typing import Any
 from xml.etree import ElementTree
 
 from said import says
-
 from transduce.files import open_binary
 
 CommandLine = Callable[..., Any]

@@ -120,7 +120,8 @@ def test_a_word_that_is_dragged_stays(browser: Any, page: str) -> None:
     left, right, y = browser.evaluate(
         "(() => { const range = document.createRange(), text = document.querySelector('.target').firstChild;"
         "range.setStart(text, 0); range.setEnd(text, 3); getSelection().removeAllRanges();"
-        "getSelection().addRange(range); const box = range.getBoundingClientRect(); return [box.left, box.right, box.top + box.height / 2] })()"
+        "getSelection().addRange(range); const box = range.getBoundingClientRect();"
+        "return [box.left, box.right, box.top + box.height / 2] })()"
     )
     x = (left + right) / 2
     browser.move_mouse(x, y)

@@ -21,7 +21,7 @@ from transduce.files import open_binary, write_json
 if TYPE_CHECKING:
     from transduce.inference.translation.document_translation import DocumentOptions
 
-__all__ = ["AUTO", "LINES", "document_format", "output_file", "translate_document"]
+__all__ = ["AUTO", "LINES", "document_format", "output_file", "require_ending", "translate_document"]
 
 AUTO, LINES = "auto", "text"  # what --format may be besides the names of formats
 
@@ -44,6 +44,14 @@ def document_format(format: str, source: Path | None) -> str:
     if format not in known:
         raise ConfigError(f"--format should be {AUTO}, {LINES}, {', '.join(known)}, got {format!r}")
     return format
+
+
+def require_ending(out: Path | None, format: str, source: Path | None) -> None:
+    """Raise ConfigError for an output whose name ends as another document format does than what is written."""
+    if out is not None and out != STANDARD:
+        from transduce.inference.translation import document_files
+
+        document_files.require_ending(out, format, source)
 
 
 def output_file(source: Path | None, out: Path | None) -> Path | None:

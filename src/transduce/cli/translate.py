@@ -12,7 +12,7 @@ from typer import Option
 from transduce.cli import options
 from transduce.cli.bulk import is_pattern, translate_pattern
 from transduce.cli.decoding import decoding_options, flags_of
-from transduce.cli.documents import AUTO, document_format, output_file, translate_document
+from transduce.cli.documents import AUTO, document_format, output_file, require_ending, translate_document
 from transduce.cli.line_review import LineReview, require_review_file
 from transduce.cli.line_warnings import LineWarnings
 from transduce.cli.list_counts import ListCounts
@@ -282,6 +282,7 @@ def translate(
         raise ConfigError("--prefix cannot be used with --draft; leave one of them out")
     if source is not None and source != STANDARD:
         open_binary(source).close()  # checked before the model is loaded
+    require_ending(out, document, source)
     require_writable("--out", out)
     require_not_read(out, source)
     require_review_file(review, source=source, out=out)

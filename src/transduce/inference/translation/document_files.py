@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from transduce.inference.translation.translator import Translator
 
 __all__ = [
-    "document_name", "format_of_file", "output_path", "read_bytes", "translate_document", "translate_file",
-    "write_bytes",
+    "document_name", "format_of_file", "output_path", "read_bytes", "require_ending", "translate_document",
+    "translate_file", "write_bytes",
 ]  # fmt: skip
 
 LINES = "txt"  # the format that is translated line by line
@@ -106,6 +106,7 @@ def translate_file(
         raise ConfigError(f"{target} would overwrite the document itself; name another file")
     ending = PurePath(name).suffix.lower()
     is_text = format == LINES or (not format and ending in format_named(LINES).endings)
+    require_ending(target, format or (LINES if is_text else format_of_file(source)), source)
     if not is_text:
         with open_binary(source) as stream:
             data = read_bytes(stream, str(source))
@@ -204,6 +205,22 @@ def format_of_file(path: Path) -> str:
 def output_path(source: Path, out: Path) -> Path:
     """Return the file that is written for ``source``: in the folder ``out``, or ``out`` itself."""
     return out / source.name if out.is_dir() else out
+
+
+def require_ending(out: Path, format: str, source: PurePath | None) -> None:
+    """Raise ConfigError for an output whose name ends as another document format does than what is written.
+
+    Lines of text, whose format is "", may have any name but that of an office document or a book.
+    """
+    ending, of_source = (PurePath(document_name(each)).suffix.lower() for each in (out, source or PurePath()))
+    known = next((each for each in all_formats() if ending in each.endings), None)
+    if known is None or known.name == format or ending == of_source:
+        return
+    if format:
+        wanted = format_named(format).endings[0]
+        raise ConfigError(f"{out} is named as {known.name}, but {format} is written; name a file that ends in {wanted}")
+    if known.media_type.startswith(("application/vnd.", "application/epub")):
+        raise ConfigError(f"{out} is named as {known.name}, but lines of text are written; name a file such as out.txt")
 
 
 def read_bytes(stream: IO[bytes], name: str) -> bytes:
