@@ -33,6 +33,15 @@ def test_terms_in_a_text() -> None:
     assert targets(terms, "") == []
 
 
+def test_quotes_and_hyphens_have_many_forms() -> None:
+    terms = Terms((Term("user's guide", "l'aide"), Term("e\u2011mail", "e-mail")), ("d’un", "re-do"))
+    assert targets(terms, "The user’s guide, the user's guide, e-mail, e\u2010mail") == ["l'aide"] * 2 + ["e-mail"] * 2
+    assert not terms.lost("The user’s guide by e-mail", "l’aide par e\u2011mail")
+    assert len(terms.lost("The user’s guide by e-mail", "guide")) == 2
+    assert terms.said("d'un re\u2011do") == ["d’un", "re-do"]
+    assert "’s" in terms.hinted("The user’s guide")  # the text stays as it was
+
+
 def test_the_longest_and_then_the_first_counts() -> None:
     terms = Terms((Term("a", "1"), Term("a b", "2"), Term("a", "3"), Term("b c", "4")))
     assert targets(terms, "a b c a") == ["2", "1"]

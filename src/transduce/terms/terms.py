@@ -10,11 +10,13 @@ from functools import cached_property
 from transduce.patterns import compiled_on_use
 from transduce.text import normalise
 from transduce.text.characters import SPACELESS
+from transduce.text.quotes import plain_quotes
 from transduce.text.term_marks import with_hints
 from transduce.text.verbatim import placeholder_spans
 
 __all__ = ["Term", "Terms", "occurrences", "words_of"]
 
+_PLAIN_HYPHENS = str.maketrans("\u2010\u2011", "--")
 _WORD = compiled_on_use(rf"[{SPACELESS}]|[^\W_{SPACELESS}]+|[^\w\s]|_")
 
 
@@ -143,12 +145,15 @@ def words_of(text: str) -> list[str]:
 
 
 def _hidden(text: str) -> str:
-    """Return a text, as long as before, with one sign in place of each placeholder, tag, URL or address."""
+    """Return a text, as long as before, with one sign in place of each placeholder, tag, URL or address.
+
+    Its quotation marks, apostrophes and hyphens are plain, so that "user’s" is the same word as "user's".
+    """
     pieces, position = list[str](), 0
     for start, end in placeholder_spans(text):
         pieces += [text[position:start], "\ufffc".ljust(end - start)]
         position = end
-    return "".join([*pieces, text[position:]])
+    return plain_quotes("".join([*pieces, text[position:]])).translate(_PLAIN_HYPHENS)
 
 
 def _spans(hidden: str) -> list[tuple[int, int]]:
