@@ -1,6 +1,7 @@
 """Where a full stop ends no sentence, beyond what sentencex knows: abbreviations, ordinal numbers, quoted signs.
 
-The rules are by language; those of "" hold in every language. Words are without their last full stop, in lower case.
+The rules are by language; those of "" hold in every language. Words are without their last full stop. Those in lower case
+stand for all cases; "M" is no "m", which is metres.
 """
 
 from __future__ import annotations
@@ -16,18 +17,18 @@ __all__ = ["LOOKS_AT", "abbreviations", "continues"]
 # Titles, and other words that stand before the word they belong to, also before one with a capital letter.
 _BEFORE_ANYTHING = {
     "": "dr prof mr mrs ms mme mmes mlle mlles mgr messrs dra profa sra srta sres sras sig sigg dott avv mevr dhr inż",
-    "en": "gov sen rep rev hon gen col capt lt sgt cpl cmdr adm maj supt insp vs",
-    "de": "hr hrn frl fa st evtl ggf inkl exkl zzgl abzgl einschl bzw sog vgl lt bspw insb insbes mind z.b d.h i.d.r",
-    "fr": "st ste pr me av bd boul sté éts",
-    "es": "d dña sto sta excmo excma av avda ud uds gral",
+    "en": "gov sen rep rev hon gen col capt lt sgt cpl cmdr adm maj supt insp vs amb atty Eq Eqs Eqn Eqns Thm",
+    "de": "hr hrn frl fa st evtl ggf inkl exkl zzgl abzgl einschl bzw sog vgl lt bspw insb insbes mind z.b d.h i.d.r dipl ing hl",
+    "fr": "st ste pr me av bd boul sté éts M MM gén cdt vve",
+    "es": "d dña sto sta excmo excma av avda ud uds gral pdte",
     "it": "on rag geom sen arch ing egr gent spett",
-    "pt": "av sto sta exmo exma eng",
-    "nl": "mr drs ir ds st",
-    "pl": "ks mgr ul al św płk gen",
+    "pt": "av sto sta exmo exma eng pe",
+    "nl": "mr drs ir ds st mw",
+    "pl": "ks mgr ul al św płk gen p pp red mec hab kpt bp abp",
     "ru": "г ул д кв проф акад им гр",
     "uk": "м вул буд кв проф акад ім",
-    "cs": "mudr judr ing mgr bc sv ul",
-    "sv": "hr fr",
+    "cs": "mudr judr ing mgr bc sv ul pí plk",
+    "sv": "hr fr jfr",
     "da": "hr fr",
     "tr": "sn av doç alb",
 }
@@ -39,8 +40,9 @@ _BEFORE_MORE = {
     " vs cf jan feb mar apr jun jul aug sep sept oct okt nov dec dez mon tue tues wed thu thur thurs fri sat sun"
     " kg km cm mm hr hrs sec min std str dept univ ave blvd rd ln ft lb lbs oz gal op cit ibid viz resp misc alt eq eqs"
     " abbr",
+    "en": "eqn eqns ref refs prop thm lem def cor alg",
     "fr": "janv févr avr juil déc env réf av apr boul chap al cf ex éd p.ex j.-c av.j.-c",
-    "es": "ej p.ej aprox núms ene abr ago dic c d.c a.c s.a",
+    "es": "ej p.ej aprox núms ene abr ago dic c d.c a.c s.a ec ecs",
     "it": "pagg gen mag giu lug ago set ott dic p.es es n tav",
     "pt": "p.ex ex fev abr mai ago set out dez",
     "nl": "blz bijv d.w.z enz nl m.b.t t.a.v o.a m.i.v zgn resp ong evt",
@@ -49,9 +51,9 @@ _BEFORE_MORE = {
     "sk": "napr tj atď č obr kap resp tzv",
     "da": "f.eks bl.a m.v osv ca nr jf evt pga",
     "nb": "f.eks bl.a m.m osv ca nr jf evt pga",
-    "sv": "t.ex bl.a m.m osv ca nr s.k d.v.s resp",
+    "sv": "ekv t.ex bl.a m.m osv ca nr s.k d.v.s resp",
     "fi": "esim mm ym ks n nro s klo",
-    "ru": "т т.е т.д т.п рис стр гл см табл напр др пр руб коп тыс млн млрд г гг в вв н н.э",
+    "ru": "т т.е т.д т.п рис стр гл см табл напр др пр руб коп тыс млн млрд г гг в вв н н.э ур",
     "uk": "т т.д т.п рис стор див табл напр ін ст",
     "tr": "vb vs örn bkz s yy",
     "hu": "pl kb stb ill old sz",
@@ -80,6 +82,7 @@ _LAST_WORD = compiled_on_use(r"(?<![\w.])([^\W\d_][\w.-]{0,11})\.\s*$")
 _ORDINAL = compiled_on_use(r"(?:([^\W\d_]+)\s+|(?<!\S)|[(\"„])(\d{1,4})\.\s*$")
 _QUOTED_END = compiled_on_use(r"[.!?…][\"'’”“»)]+\s*$")
 _ROMAN = compiled_on_use(r"(?:[IVXLC]{2,}|[VX])\b")  # not "I"
+_BRACKET = compiled_on_use(r"^[(\[](?=\d)")  # eq. (7)
 _FIRST_WORD = compiled_on_use(r"\W{0,3}(\w+)")
 LOOKS_AT = 40  # characters before and after a full stop
 
@@ -94,8 +97,9 @@ def continues(before: str, after: str, language: str) -> bool:
     language = language.partition("-")[0].lower()
     if match := _LAST_WORD.search(before):
         word = match[1].casefold()
-        if word in _of(language)[0]:
+        if not _of(language)[0].isdisjoint((word, match[1])):
             return True
+        after = _BRACKET.sub("", after)
         if not after[:1].isalnum() or (after[:1].isupper() and not _ROMAN.match(after)):
             return False
         return word in _of(language)[1] or (len(word) == 1 and after[0].islower())
