@@ -142,6 +142,10 @@ def test_mistakes_are_one_line(transduce: CommandLine, micro_model: Path, reward
         ((*best, "--beam", 3), ("--best-of", "--beam")),
         ((*best, "--workers", 2, "--draft", micro_model), ("--draft", "--workers")),
         (("translate", micro_model, "--temperature", 0.5), ("--temperature", "--sample", "--best-of")),
+        (("translate", micro_model, "--rerank-weight", 2), ("--rerank-weight without --rerank",)),
+        (("translate", micro_model, "--draft-tokens", 2), ("--draft-tokens without --draft",)),
+        (("translate", micro_model, "--draft-probability", 0.2), ("--draft-probability without --draft",)),
+        (("evaluate", micro_model, "--src", src, "--ref", ref, "--rerank-weight", 2), ("--rerank-weight without",)),
         (("translate", micro_model, "--best-of", 2, "--reward-model", micro_model), ("translation", "reward")),
     ):
         outcome = transduce(*arguments, stdin=b"The dog.\n")

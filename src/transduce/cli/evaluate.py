@@ -126,6 +126,7 @@ def evaluate(
         require_not_read(out, path, option="--ref")
     require_stdin_once({"--src": src, **named_references(ref)})
     require_model_folders(folders, rerank, text_usage="--src {}")
+    options.require_beside("--rerank", rerank, {"--rerank-weight": rerank_weight != options.DEFAULT_RERANK_WEIGHT})
     if calibration and (rerank or len(folders) > 1):
         raise ConfigError("--calibration is of one model, without --rerank")
     texts = None if src is None else aligned_lines(src, *ref)  # checked before the model is loaded

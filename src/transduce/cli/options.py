@@ -43,6 +43,7 @@ __all__ = [
     "check_minutes",
     "requested_bleus",
     "require_alone",
+    "require_beside",
     "require_best_of",
     "set_once",
     "treebank_settings",
@@ -68,6 +69,13 @@ def require_alone(reason: str, others: Mapping[str, object]) -> None:
     given = [option for option, value in others.items() if value]
     if given:
         raise ConfigError(f"{reason}; leave out {' and '.join(given)}")
+
+
+def require_beside(option: str, value: object, others: Mapping[str, object]) -> None:
+    """Raise ConfigError if one of the ``others`` is set without the option that it belongs to."""
+    given = [other for other, each in others.items() if each]
+    if given and value is None:
+        raise ConfigError(f"{' and '.join(given)} without {option} has no effect; add {option}, or leave it out")
 
 
 def treebank_settings(treebank: Path | None) -> list[str]:

@@ -242,6 +242,9 @@ def translate(
         decoding = decoding.changed(kind="sampling")
     if "temperature" in decoding.changes and decoding.changes.get("kind") != "sampling":
         raise ConfigError("--temperature is for --sample and --best-of")
+    options.require_beside("--rerank", rerank, {"--rerank-weight": rerank_weight != options.DEFAULT_RERANK_WEIGHT})
+    has_length, has_bound = draft_tokens != N_DRAFTED, draft_probability != MIN_DRAFT_PROBABILITY
+    options.require_beside("--draft", draft, {"--draft-tokens": has_length, "--draft-probability": has_bound})
     is_n_best = "n_best" in decoding.changes
     loading = LoadingOptions(
         folders, device, precision, shortlist, draft, draft_tokens, draft_probability, rerank, rerank_weight, best_of,
