@@ -1,7 +1,7 @@
 """Where a full stop ends no sentence, beyond what sentencex knows: abbreviations, ordinal numbers, quoted signs.
 
-The rules are by language; those of "" hold in every language. Words are without their last full stop. Those in lower case
-stand for all cases; "M" is no "m", which is metres.
+The rules are by language; those of "" hold in every language. Words are without their last full stop. Those in
+lower case stand for all cases; "M" is no "m", which is metres.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ __all__ = ["LOOKS_AT", "abbreviations", "continues"]
 _BEFORE_ANYTHING = {
     "": "dr prof mr mrs ms mme mmes mlle mlles mgr messrs dra profa sra srta sres sras sig sigg dott avv mevr dhr inż",
     "en": "gov sen rep rev hon gen col capt lt sgt cpl cmdr adm maj supt insp vs amb atty Eq Eqs Eqn Eqns Thm",
-    "de": "hr hrn frl fa st evtl ggf inkl exkl zzgl abzgl einschl bzw sog vgl lt bspw insb insbes mind z.b d.h i.d.r dipl ing hl",
+    "de": "hr hrn frl fa st evtl ggf inkl exkl zzgl abzgl einschl bzw sog vgl lt bspw insb insbes mind z.b d.h i.d.r"
+    " dipl ing hl",
     "fr": "st ste pr me av bd boul sté éts M MM gén cdt vve",
     "es": "d dña sto sta excmo excma av avda ud uds gral pdte",
     "it": "on rag geom sen arch ing egr gent spett",
