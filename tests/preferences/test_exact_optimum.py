@@ -54,6 +54,8 @@ class Prefixes(list[list[int]]):
 class Table(nn.Module):
     """A policy and value function with a row for each prefix of a response."""
 
+    window = None
+
     def __init__(self, seed: int) -> None:
         super().__init__()
         prefixes = [prefix for n in range(MAX_STEPS) for prefix in product(CHOICES, repeat=n)]

@@ -4,7 +4,7 @@ Vocabularies: ``source.spm`` and ``target.spm`` with a ``*.yml`` that numbers th
 or ``*.spm`` alone, whose own numbers Marian then uses. Of two files, ``model.npz.decoder.yml`` or the names tell which
 is the source's.
 
-Shapes: D d_model, F d_ff, V vocabulary, I inputs and O outputs of a projection, which Marian stores as (I, O).
+Shapes: D d_model, F d_ff, V vocabulary, O outputs of a projection, I its inputs; Marian has (I, O).
 """
 
 from __future__ import annotations
