@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from transduce.config import GreedySearchConfig
-from transduce.files import remove
+from transduce.errors import CheckpointError
+from transduce.files import UnverifiedFile, remove
 from transduce.inference.engine import Engine, Request
 from transduce.inference.engines import make_engine
 from transduce.inference.folder import read_model_folder
@@ -87,6 +91,46 @@ def test_a_process_that_is_killed_leaves_nothing_that_is_believed(micro_model: P
     [file] = cache.iterdir()  # what was left is removed
     assert file.suffix == packed_files.ENDING
     assert output(loaded(micro_model)) == expected
+
+
+def test_damaged_weights_leave_no_file(micro_model: Path, cache: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(micro_model, tmp_path / "copy"))
+    weights = copy / "model.safetensors"
+    whole = weights.read_bytes()
+    weights.write_bytes(whole[:-1] + bytes([whole[-1] ^ 64]))
+    with pytest.raises(CheckpointError, match="checksum"):
+        loaded(copy)
+    assert not cache.exists()
+    weights.write_bytes(whole)
+    expected = output(loaded(micro_model))
+    assert output(loaded(copy)) == expected
+
+
+def test_an_interruption_at_the_end_of_the_checksum_leaves_no_file(
+    micro_model: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(self: UnverifiedFile, *_: object) -> Iterator[None]:
+        yield
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(UnverifiedFile, "verified_while_read", contextmanager(interrupted))
+    with pytest.raises(KeyboardInterrupt):
+        loaded(micro_model)
+    assert not cache.exists()
+
+
+def test_files_of_versions_that_did_not_wait_for_the_checksum_are_written_again(
+    micro_model: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded(micro_model)
+    [file] = cache.iterdir()
+    good = file.read_bytes()
+    with monkeypatch.context() as patched:
+        patched.setattr(packed_files, "KEY", "{}")
+        loaded(micro_model)
+    assert file.read_bytes() != good
+    loaded(micro_model)
+    assert file.read_bytes() == good
 
 
 def test_it_works_where_nothing_can_be_written(micro_model: Path, cache: Path) -> None:

@@ -42,14 +42,13 @@ def make(models: Sequence[Any], settings: EngineSettings) -> Engine | None:
     if not isinstance(model, StoredModel):
         return NativeEngine(packed(model, settings.precision), settings, instead)
     assert isinstance(model.config, PlainConfig)
-    file = model.weights_file
-    with file.verified_while_read():
-        if reads_media(model.config):
+    if reads_media(model.config):
+        with model.weights_file.verified_while_read():
             return NativeEngine(packed(model, settings.precision), settings, instead)
-        made = packed_once(
-            model.config, settings.precision, file, begins_word=_begins_word(model),
-            pack=lambda: packed(model, settings.precision),
-        )  # fmt: skip
+    made = packed_once(
+        model.config, settings.precision, model.weights_file, begins_word=_begins_word(model),
+        pack=lambda: packed(model, settings.precision),
+    )  # fmt: skip
     return NativeEngine(made, settings, instead)
 
 

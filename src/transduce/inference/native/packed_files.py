@@ -25,6 +25,7 @@ __all__ = ["packed_once"]
 MIN_BYTES = 8_000_000  # of weights: fewer are packed in a few milliseconds
 N_KEPT = 8  # files, the last ones written
 ENDING = ".packed"
+KEY = "of verified weights: {}"  # files with the checksum alone may have been made of damaged weights
 
 
 def packed_once(
@@ -37,23 +38,29 @@ def packed_once(
 ) -> NativeModel:
     """Return a model from its file in the cache, else ``pack`` it and write the file.
 
-    ``weights``: their file, whose entry in the manifest has the size and the checksum.
+    ``weights``: their file, whose entry in the manifest has the size and the checksum. It is verified before a file is
+    written: one that was made of damaged weights would be believed when they are whole again.
     """
     sha256 = str(weights.entry.get("sha256"))
     if weights.entry["bytes"] < MIN_BYTES or not sha256.isalnum():
-        return pack()
-    path = cache_folder() / f"{sha256[:32]}-{precision}{ENDING}"
-    found = NativeModel.mapped(config, path, sha256, precision, begins_word=begins_word)
-    if found is not None:
-        return found
-    model = pack()
+        with weights.verified_while_read():
+            return pack()
+    path, key = cache_folder() / f"{sha256[:32]}-{precision}{ENDING}", KEY.format(sha256)
+    with weights.verified_while_read():
+        found = NativeModel.mapped(config, path, key, precision, begins_word=begins_word)
+        model = found or pack()
+    if found is None:
+        _save(model, path, key)
+    return model
+
+
+def _save(model: NativeModel, path: Path, key: str) -> None:
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         remove_leftovers(path)  # of a process that was killed
         with replacement(path) as stream:
-            model.save(Path(stream.name), sha256)
+            model.save(Path(stream.name), key)
         _remove_old(path.parent)
-    return model
 
 
 def cache_folder() -> Path:
