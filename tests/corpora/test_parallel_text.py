@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 
 from said import naming
+from transduce.cli.history import line_history
 from transduce.config import DataConfig
 from transduce.corpora import (
     CATALOGUE,
     CleaningReport,
     ParallelText,
+    cache_folder,
     corpus_named,
     data_folders,
     read_aligned_files,
@@ -139,6 +141,21 @@ def test_a_data_folder_that_is_not_there_is_an_error(tmp_path: Path, monkeypatch
     monkeypatch.setenv("TRANSDUCE_DATA", str(tmp_path / "file"))
     with pytest.raises(ConfigError, match=naming("TRANSDUCE_DATA", tmp_path / "file")):
         data_folders(tmp_path)
+
+
+def test_a_user_without_a_home_folder_has_no_cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr(Path, "home", unknown)
+    assert data_folders(tmp_path) == (tmp_path,)
+    with pytest.raises(ConfigError, match=naming("HOME", "XDG_CACHE_HOME")):
+        cache_folder()
+    with line_history("test"):
+        pass
+    with pytest.raises(DataError, match="no folder: set HOME"):
+        list(ParallelText(DataConfig(corpus="multi30k")).train_pairs("multi30k"))
 
 
 def test_a_folder_of_ones_own_in_other_languages_is_told(tmp_path: Path) -> None:

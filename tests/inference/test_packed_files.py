@@ -49,7 +49,9 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of packed weights, of models of any size."""
     monkeypatch.setattr(packed_files, "MIN_BYTES", 0)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return packed_files.cache_folder()
+    folder = packed_files.cache_folder()
+    assert folder is not None
+    return folder
 
 
 def loaded(model: Path) -> Engine:
@@ -137,6 +139,19 @@ def test_it_works_where_nothing_can_be_written(micro_model: Path, cache: Path) -
     expected = output(loaded(micro_model))
     remove(cache)
     cache.write_bytes(b"no folder")
+    assert output(loaded(micro_model)) == expected
+
+
+def test_it_works_for_a_user_without_a_home_folder(
+    micro_model: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unknown() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    expected = output(loaded(micro_model))
+    remove(cache)
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr(Path, "home", unknown)
     assert output(loaded(micro_model)) == expected
 
 

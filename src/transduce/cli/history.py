@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from transduce.errors import ConfigError
+
 try:
     import readline
 except ImportError:  # not on Windows
@@ -34,14 +36,18 @@ def line_history(name: str) -> Iterator[None]:
     if readline is None:
         yield
         return
-    path = history_file(name)
     readline.clear_history()
+    try:
+        path = history_file(name)
+    except ConfigError:  # there is no home folder
+        yield
+        return
     with suppress(OSError, UnicodeError):
         readline.read_history_file(path)
     try:
         yield
     finally:
-        with suppress(OSError, RuntimeError):  # RuntimeError: there is no home folder
+        with suppress(OSError):
             _write(path)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from transduce.config import split_direction
@@ -25,15 +26,24 @@ COMPRESSIONS = ("", ".gz", ".xz")
 
 
 def cache_folder() -> Path:
-    """Return the folder of downloaded corpora: ``transduce`` in the user's cache folder."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "transduce"
+    """Return the folder of downloaded corpora: ``transduce`` in the user's cache folder.
+
+    Raises ConfigError for a user without a home folder.
+    """
+    try:
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "transduce"
+    except RuntimeError as error:
+        raise ConfigError(
+            "this user has no home folder, and so no cache folder for corpora; set HOME or XDG_CACHE_HOME, or name a"
+            " folder of corpora"
+        ) from error
 
 
 def data_folders(given: Path | None = None, of_recipe: str | None = None) -> tuple[Path, ...]:
     """Return the folders that are searched for a corpus, in order.
 
     They are ``given``, that of the recipe, ``TRANSDUCE_DATA``, and the cache folder. Raises ConfigError if one of the
-    first three is set but not a folder; the cache folder need not exist.
+    first three is set but not a folder; the cache folder need not exist, and a user without a home folder has none.
     """
     variable = os.environ.get(DATA_VARIABLE)
     named = {
@@ -44,7 +54,10 @@ def data_folders(given: Path | None = None, of_recipe: str | None = None) -> tup
     for origin, folder in named.items():
         if folder is not None and not folder.is_dir():
             raise ConfigError(f"{origin} is {folder}, which is not a folder; expected a folder of corpora")
-    return (*(folder for folder in named.values() if folder is not None), cache_folder())
+    folders = [folder for folder in named.values() if folder is not None]
+    with suppress(ConfigError):
+        folders.append(cache_folder())
+    return tuple(folders)
 
 
 def find_text(text: Text, src_language: str, tgt_language: str, folders: Sequence[Path]) -> tuple[Path, Path] | None:

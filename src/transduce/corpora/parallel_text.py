@@ -138,7 +138,7 @@ class ParallelText(Source[Pair]):
             return self._find(corpus.train)
         missing = next(text for text in corpus.train if text.is_in(src, tgt) and not self._find((text,)))
         stem = f"{missing.folder}/{missing.stem}"
-        folders = ", ".join(map(str, self._folders))
+        folders = ", ".join(map(str, self._folders)) or "no folder: set HOME, or name one with --data"
         not_found = f"there is no {stem}.{src} with {stem}.{tgt} (plain, .gz or .xz) in {folders}"
         if name in CATALOGUE:
             raise DataError(f"{name}: {not_found}; {corpus.how_to_get}; or set its --data folder")

@@ -151,7 +151,10 @@ class TreebankText(Source[Pair]):
             raise DataError(
                 f"wsj: --treebank must be the folder with the sections 00 to 24 of *.mrg files, got {where}"
             )
-        folders = ", ".join(str(folder / FOLDER / _folder_of(name)) for folder in self._folders)
+        folders = (
+            ", ".join(str(folder / FOLDER / _folder_of(name)) for folder in self._folders)
+            or "no folder: set HOME, or name one with --data"
+        )
         known = ", ".join((*TREEBANKS, WSJ, BUILT_IN, OWN_FILES))
         raise DataError(f"{name}: there is no train.ptb (plain, .gz or .xz) in {folders}; known treebanks: {known}")
 

@@ -1,7 +1,7 @@
 """Packed weights in the user's cache folder: a large model that was used before is mapped, and not packed again.
 
 A file is named after the checksum of the weights, and checked when it is mapped, so that one which is damaged, or of
-another version, is written again. Where the folder cannot be written to, models are packed each time.
+another version, is written again. Where the folder cannot be written to, or is unknown, models are packed each time.
 """
 
 from __future__ import annotations
@@ -42,10 +42,11 @@ def packed_once(
     written: one that was made of damaged weights would be believed when they are whole again.
     """
     sha256 = str(weights.entry.get("sha256"))
-    if weights.entry["bytes"] < MIN_BYTES or not sha256.isalnum():
+    folder = cache_folder()
+    if folder is None or weights.entry["bytes"] < MIN_BYTES or not sha256.isalnum():
         with weights.verified_while_read():
             return pack()
-    path, key = cache_folder() / f"{sha256[:32]}-{precision}{ENDING}", KEY.format(sha256)
+    path, key = folder / f"{sha256[:32]}-{precision}{ENDING}", KEY.format(sha256)
     with weights.verified_while_read():
         found = NativeModel.mapped(config, path, key, precision, begins_word=begins_word)
         model = found or pack()
@@ -63,10 +64,13 @@ def _save(model: NativeModel, path: Path, key: str) -> None:
         _remove_old(path.parent)
 
 
-def cache_folder() -> Path:
-    """Return the folder of packed weights, within the user's cache folder."""
+def cache_folder() -> Path | None:
+    """Return the folder of packed weights, within the user's cache folder; None for a user without a home folder."""
     base = os.environ.get("LOCALAPPDATA" if os.name == "nt" else "XDG_CACHE_HOME")
-    return Path(base or Path.home() / ".cache") / "transduce" / "packed"
+    try:
+        return Path(base or Path.home() / ".cache") / "transduce" / "packed"
+    except RuntimeError:  # no HOME, and a user whom the system does not know
+        return None
 
 
 def _remove_old(folder: Path) -> None:
