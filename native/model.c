@@ -229,7 +229,7 @@ static int encode_some(const td_model *m, struct room *room, const int32_t *ids,
 
 int encode(const td_model *m, struct room *room, const int32_t *ids, const float *states, const int32_t *offsets,
            int n_sentences, struct sentence *sentences) {
-    for (int first = 0, next; first < n_sentences; first = next) {
+    for (int first = 0, next; first < n_sentences && !(room->stop && *room->stop); first = next) {
         next = first + 1;
         while (next < n_sentences && offsets[next + 1] - offsets[first] <= ENCODER_ROWS) next++;
         if (!encode_some(m, room, ids, states, offsets + first, next - first, sentences + first)) return 0;

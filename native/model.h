@@ -68,6 +68,7 @@ struct room {
     size_t n_scores;
     void *inputs;                                  /* of products */
     void *memory;
+    const volatile int32_t *stop;                  /* of a search */
     int attention_layer;                           /* whose cross-attention is recorded */
     float *attention;                              /* where to, or NULL */
 };
@@ -80,7 +81,7 @@ void sinusoid(float *to, int position, int d_model);
 int reserve(const td_model *, struct room *, size_t n_rows, size_t n_positions);
 void free_room(struct room *);
 
-/* Encode sentences, and keep the keys and values of cross-attention in each. */
+/* Encode sentences, and keep the keys and values of cross-attention in each; not of all if the search is stopped. */
 int encode(const td_model *, struct room *, const int32_t *ids, const float *states, const int32_t *offsets,
            int n_sentences, struct sentence *);
 /* The decoder's states of new tokens, in room->x. Positions count from 0; n_words of each token includes it. */

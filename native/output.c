@@ -120,6 +120,17 @@ static double log_sum(const float *logits, const int32_t *ids, int n, const uint
     return highest + log(sum);
 }
 
+/* Ask Python which ids may follow; how many, or a status as a negative number. */
+static int ask_allowed(struct search *s, const struct row *row) {
+    const int n_tokens = s->model->config.tgt_vocab_size, index = row->beams->index;
+    const int n = s->request->allowed(index, row->written, row->n_written, s->allowed);
+    if (n < 0) return -STOPPED;
+    s->where = index;
+    for (int i = 0; i < n && n <= n_tokens; i++)
+        if (s->allowed[i] < 0 || s->allowed[i] >= n_tokens) return s->bad_id = s->allowed[i], -BAD_IDS;
+    return n <= n_tokens ? n : (s->bad_id = n, -BAD_IDS);
+}
+
 /* Among pooled ids, the allowed ones share the probability of all. */
 int best_allowed(struct search *s, int n_rows) {
     const struct td_search *r = s->request;
@@ -132,8 +143,8 @@ int best_allowed(struct search *s, int n_rows) {
         int32_t *top_ids = s->top_ids + i * s->k;
         s->model->kernels->add_to_softmax(logits, stride, s->model->kernels->largest(logits, stride), &maximum, &sum);
         const float shift = maximum + logf(sum);
-        const int n = r->allowed(row->beams->index, row->written, row->n_written, s->allowed);
-        if (n < 0) return 0;
+        const int n = ask_allowed(s, row);
+        if (n < 0) return -n;
         if (r->n_pooled) /* is_pooled leaves out what is suppressed */
             share = (float)(log_sum(logits, r->pooled, r->n_pooled, s->is_pooled) - log_sum(logits, s->allowed, n, s->is_pooled));
         for (int j = 0; j < s->k; j++) top[j] = shift == shift ? -INFINITY : NAN, top_ids[j] = -1;
@@ -144,7 +155,7 @@ int best_allowed(struct search *s, int n_rows) {
             if (log_prob > top[s->k - 1] && may_follow(s, row, id)) insert(s, log_prob, id, top, top_ids);
         }
     }
-    return 1;
+    return 0;
 }
 
 /* ---- shortlists, after Jean et al. (2015), section 3.3 ---- */

@@ -77,7 +77,7 @@ static int choose(struct search *s, int n_rows) {
     int status = 0;
     if (r->is_sampled) status = draw_tokens(s, n_rows);
     else if (!r->allowed) best_tokens(s, n_rows, r->beam_size || r->is_scored);
-    else if (!best_allowed(s, n_rows)) return STOPPED;
+    else status = best_allowed(s, n_rows);
     for (int row = 0, n; row < n_rows && !status; row += n) {
         struct beams *b = s->rows[row].beams;
         const int first = row * s->k;
@@ -87,13 +87,15 @@ static int choose(struct search *s, int n_rows) {
     return status;
 }
 
+static int is_stopped(const struct td_search *r) { return r->stop && *r->stop; }
+
 static int run(struct search *s, struct search *drafter) {
     const struct td_search *r = s->request;
     if (r->is_sampled && !r->draw && !begin_draws(s)) return NO_MEMORY;
     if (!encode_sources(s) || (drafter && !encode_sources(drafter))) return NO_MEMORY;
     int status = 0;
     while (s->n_open && !status) {
-        if (r->on_step && r->on_step()) return STOPPED;
+        if (is_stopped(r) || (r->on_step && r->on_step())) return STOPPED;
         if (drafter && (status = draft(drafter, s))) return status;
         const int n_rows = read_texts(s);
         status = n_rows < 0 ? NO_MEMORY : choose(s, n_rows);
@@ -169,7 +171,7 @@ static int begin(struct search *s, const td_model *model, struct td_search *requ
     const struct td_search *r = request;
     const int width = r->beam_size > 1 ? r->beam_size : 1, n_tokens = model->config.tgt_vocab_size;
     *s = (struct search){.model = model, .request = request, .width = width, .output = model->output, .has_room = 1,
-                         .n_open = r->n_sentences};
+                         .room.stop = request->stop, .n_open = r->n_sentences};
     s->k = !r->beam_size ? 1 : 2 * width < n_tokens ? 2 * width : n_tokens;
     size_t n_ids = 0, longest = 0;
     for (int i = 0; i < r->n_sentences; i++) {
@@ -223,6 +225,7 @@ int32_t td_run(const td_model *model, struct td_search *request, char *error, in
     for (int i = 0; status == STOPPED && i < request->n_sentences; i++)
         if (!s.beams[i].is_done) write_results(&s, &s.beams[i]);
     if (status == NO_HYPOTHESIS) snprintf(error, (size_t)error_size, "%d %d", s.where, s.n_written + 1);
+    if (status == BAD_IDS) snprintf(error, (size_t)error_size, "%d %d", s.where, s.bad_id);
     end(&s);
     return status;
 }

@@ -55,6 +55,7 @@ struct search {
     int k;                /* tokens that are found for each row */
     int n_open;           /* sentences that are not done */
     int where, n_written; /* the sentence of an error, and its tokens */
+    int bad_id;           /* what Python allowed outside the vocabulary */
     struct matrix output; /* the model's, or that of a shortlist */
     int32_t *token_of;    /* the ids of a shortlist's outputs; NULL: all, in order */
     uint8_t *is_listed;   /* (sentences, outputs): which of them a sentence may have */
@@ -74,7 +75,7 @@ struct search {
     int n_tables, has_room;
 };
 
-enum { STOPPED = 1, NO_HYPOTHESIS = 2, NO_MEMORY = 3 }; /* what td_run returns, and 0 */
+enum { STOPPED = 1, NO_HYPOTHESIS = 2, NO_MEMORY = 3, BAD_IDS = 4 }; /* what td_run returns, and 0 */
 
 /* search.c */
 void *table(struct search *, size_t n, size_t size);
@@ -83,7 +84,7 @@ int read_texts(struct search *);
 /* output.c: the k best tokens of rows of states, in s->top and s->top_ids, as log-probabilities, or as logits if not
    `is_scored`; NaN if a logit is. */
 void best_tokens(struct search *, int n_rows, int is_scored);
-int best_allowed(struct search *, int n_rows); /* of the ids that Python allows; 0: it gave up */
+int best_allowed(struct search *, int n_rows); /* of the ids that Python allows. A status. */
 void all_logits(struct search *, int n_rows, float *logits);
 int may_follow(const struct search *, const struct row *, int32_t id);
 int make_shortlist(struct search *);

@@ -12,7 +12,7 @@
 #define EXPORT __attribute__((visibility("default")))
 #endif
 
-enum { TD_ABI = 5 }; /* changes with every change of this file */
+enum { TD_ABI = 6 }; /* changes with every change of this file */
 
 /* The architecture, as `config.json` has it. */
 struct td_config {
@@ -89,6 +89,7 @@ struct td_search {
     int64_t *counts;                            /* added to, or NULL */
     td_on_ids on_ids;                           /* or NULL */
     td_on_step on_step;                         /* or NULL */
+    const volatile int32_t *stop;               /* give up when it is not 0: another thread sets it; or NULL */
     /* Results: sentence b has results b n_best to (b + 1) n_best - 1, the best first. */
     int32_t max_length;                         /* the largest of max_lengths: the room of a result */
     int32_t *ids, *lengths;                     /* length -1: no more hypotheses */
@@ -116,7 +117,7 @@ EXPORT td_model *td_map(const struct td_config *, int32_t precision, const char 
 td_model *td_read(void *bytes, size_t n_bytes, char *error, int32_t error_size);
 #endif
 /* 0; 1 if stopped, with results as far as they are; 2 if a logit is NaN or all tokens have probability 0 (error says
-   where); 3 without memory. */
+   where); 3 without memory; 4 if an id that `allowed` gave, or how many, is outside the vocabulary (error says where). */
 EXPORT int32_t td_run(const td_model *, struct td_search *, char *error, int32_t error_size);
 /* The next two read the sources and prompts of a search, and search for nothing. 0, or 3 without memory. */
 /* The log-probability of a target after each id of the prompts. `attention`, if not NULL, gets how much each place attends

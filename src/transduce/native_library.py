@@ -13,7 +13,7 @@ from transduce.errors import ConfigError
 
 __all__ = ["FOLDER", "Attention", "CrossEntropy", "compute", "computes", "native_library"]
 
-ABI = 5  # TD_ABI of transduce.h
+ABI = 6  # TD_ABI of transduce.h
 NAMES = ("libtransduce.so", "libtransduce.dylib", "transduce.dll")
 FOLDER = Path(__file__).parent / "inference" / "native"  # where build.py puts it
 PARTS_OF_A_THREAD = 4  # sentences are of different lengths

@@ -70,6 +70,7 @@ class Search(ctypes.Structure):
         ("pooled", c_void_p), ("n_pooled", c_int32), ("listed_ids", c_void_p), ("listed_offsets", c_void_p),
         ("draft", c_void_p), ("n_drafted", c_int32),
         ("min_draft_probability", c_double), ("counts", c_void_p), ("on_ids", ON_IDS), ("on_step", ON_STEP),
+        ("stop", c_void_p),
         ("max_length", c_int32), ("ids", c_void_p), ("lengths", c_void_p), ("log_probs", c_void_p),
         ("scores", c_void_p), ("is_finished", c_void_p),
     ]  # fmt: skip

@@ -131,6 +131,10 @@ class Call(Texts):
         if is_continued and run.draws is not None:
             self._set_function("draw", native.DRAW, draw)
 
+    def stop_with(self, stop: array[int]) -> None:
+        """Let another thread stop the search, when ``stop[0]`` becomes 1."""
+        self._set("stop", stop)
+
     def set_draft(self, draft: NativeModel, length: DraftLength) -> None:
         """Let a smaller model draft tokens."""
         self.search.draft, self.search.n_drafted = draft.handle, length.n_tokens

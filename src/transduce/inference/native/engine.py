@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 import ctypes
+from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -38,6 +39,7 @@ from transduce.inference.engine import (
 )
 from transduce.inference.native import binding as native
 from transduce.inference.native.call import Call, Texts, marked, require_ids, unknown_settings
+from transduce.inference.native.interrupts import interruptibly
 from transduce.inference.native.model import NativeModel
 from transduce.inference.threads import n_usable_threads
 from transduce.search import PassCounts
@@ -52,8 +54,9 @@ if TYPE_CHECKING:
 __all__ = ["NativeEngine"]
 
 UNLIMITED = 2**31 - 1
-NO_HYPOTHESIS, NO_MEMORY = 2, 3  # what the library returns
+NO_HYPOTHESIS, NO_MEMORY, BAD_IDS = 2, 3, 4  # what the library returns
 PROMPTS_PER_BATCH = 32
+MAX_SHORT = 128  # tokens
 
 
 class NativeEngine:
@@ -131,31 +134,46 @@ class NativeEngine:
     def _search(
         self, batch: Sequence[tuple[int, Request]], search: SearchConfig, run: Run
     ) -> list[tuple[Hypothesis, ...]]:
-        """Search for the outputs of a batch, each thread for those of some of it; this one calls ``on_step``."""
+        """Search for the outputs of a batch, each thread for those of some of it; one calls ``on_step``."""
         n_threads = 1 if self._is_lm and not run.is_silent else min(n_usable_threads(), len(batch))
-        if n_threads == 1:
-            return self._search_part(batch, search, run, self.on_step)
-        from concurrent.futures import ThreadPoolExecutor
+        stop = array("i", [0])
 
-        with ThreadPoolExecutor(n_threads - 1) as pool:
-            others = [pool.submit(self._search_part, batch[n::n_threads], search, run) for n in range(1, n_threads)]
-            own = self._search_part(batch[::n_threads], search, run, self.on_step)
-            found = [own, *(each.result() for each in others)]
+        def search_part(first: int) -> list[tuple[Hypothesis, ...]]:
+            return self._search_part(batch[first::n_threads], search, run, stop, None if first else self.on_step)
+
+        def search_all() -> list[list[tuple[Hypothesis, ...]]]:
+            if n_threads == 1:
+                return [search_part(0)]
+            from concurrent.futures import ThreadPoolExecutor
+
+            with ThreadPoolExecutor(n_threads - 1) as pool:
+                others = [pool.submit(search_part, first) for first in range(1, n_threads)]
+                return [search_part(0), *(each.result() for each in others)]
+
+        found = search_all() if self._is_short(batch) else interruptibly(search_all, stop)
         results: list[tuple[Hypothesis, ...]] = [()] * len(batch)
         for start, of_part in enumerate(found):
             results[start::n_threads] = of_part
         return results
+
+    def _is_short(self, batch: Sequence[tuple[int, Request]]) -> bool:
+        """Whether a search is over soon and calls nothing: an interruption waits, and no thread need be started."""
+        if self._is_lm or self.on_step is not None or any(each.constraints.allowed for _, each in batch):
+            return False
+        return sum(each.max_length for _, each in batch) <= MAX_SHORT
 
     def _search_part(
         self,
         part: Sequence[tuple[int, Request]],
         search: SearchConfig,
         run: Run,
-        on_step: Callable[[], object] | None = None,
+        stop: array[int],
+        on_step: Callable[[], object] | None,
     ) -> list[tuple[Hypothesis, ...]]:
         numbers, requests = zip(*part, strict=True)
         call = Call(self._model, self._settings, requests, search)
         call.listen(run, numbers, on_step)
+        call.stop_with(stop)
         draft = self._draft_for(requests, search)
         if draft is not None:
             drafter, length = draft
@@ -170,6 +188,13 @@ class NativeEngine:
         if status == NO_HYPOTHESIS:
             sentence, n_tokens = map(int, error.value.split())
             raise no_hypothesis_error(sentence, n_tokens=n_tokens)
+        if status == BAD_IDS:
+            sentence, got = map(int, error.value.split())
+            n = self._model.config.vocab_sizes[1]
+            raise IndexError(
+                f"the ids that are allowed should be at most {n}, from 0 to {n - 1}, got {got} for sentence"
+                f" {numbers[sentence]}"
+            )
         _require_memory(status)
         found = call.hypotheses()
         if call.search.is_sampled or draft is not None:
