@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from threading import get_ident
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from transduce.inference.engines import make_engine
 from transduce.inference.engines.native import make as native_engine
 from transduce.inference.native.binding import library
 from transduce.inference.native.call import KNOWN as KNOWN_OF_SEARCHES
+from transduce.inference.native.engine import NativeEngine
 from transduce.inference.native.model import KNOWN, reason_against_config
 from transduce.inference.torch_engine import torch_engine
 from transduce.model import Transformer, TransformerLM, make_model
@@ -346,3 +348,14 @@ def test_searches_that_it_does_not_know_are_left_to_pytorch(monkeypatch: pytest.
     by_name = make_engine(model, settings=EngineSettings(engine="native"))
     with pytest.raises(ConfigError, match=naming("the engine in C", "no_repeat_ngram = 2", "auto")):
         by_name.hypotheses(asked, search)
+
+
+def test_one_thread_counts_what_several_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("transduce.inference.native.engine.n_usable_threads", lambda: 4)
+    engine, counted_in = native(random_model()), list[int]()
+    count = NativeEngine._count
+    monkeypatch.setattr(
+        NativeEngine, "_count", lambda self, *numbers: (counted_in.append(get_ident()), count(self, *numbers))[1]
+    )
+    engine.hypotheses([Request(9, [5, 6, EOS_ID])] * 8, SampledSearchConfig())
+    assert (counted_in, engine.counts.sentences) == ([get_ident()] * 4, 8)

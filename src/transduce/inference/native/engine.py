@@ -138,10 +138,10 @@ class NativeEngine:
         n_threads = 1 if self._is_lm and not run.is_silent else min(n_usable_threads(), len(batch))
         stop = array("i", [0])
 
-        def search_part(first: int) -> list[tuple[Hypothesis, ...]]:
+        def search_part(first: int) -> tuple[list[tuple[Hypothesis, ...]], list[int]]:
             return self._search_part(batch[first::n_threads], search, run, stop, None if first else self.on_step)
 
-        def search_all() -> list[list[tuple[Hypothesis, ...]]]:
+        def search_all() -> list[tuple[list[tuple[Hypothesis, ...]], list[int]]]:
             if n_threads == 1:
                 return [search_part(0)]
             from concurrent.futures import ThreadPoolExecutor
@@ -152,8 +152,10 @@ class NativeEngine:
 
         found = search_all() if self._is_short(batch) else interruptibly(search_all, stop)
         results: list[tuple[Hypothesis, ...]] = [()] * len(batch)
-        for start, of_part in enumerate(found):
+        for start, (of_part, numbers) in enumerate(found):
             results[start::n_threads] = of_part
+            if numbers:
+                self._count(len(of_part), numbers)
         return results
 
     def _is_short(self, batch: Sequence[tuple[int, Request]]) -> bool:
@@ -169,7 +171,8 @@ class NativeEngine:
         run: Run,
         stop: array[int],
         on_step: Callable[[], object] | None,
-    ) -> list[tuple[Hypothesis, ...]]:
+    ) -> tuple[list[tuple[Hypothesis, ...]], list[int]]:
+        """Return the outputs of some requests, and numbers of passes where drafts or draws were made."""
         numbers, requests = zip(*part, strict=True)
         call = Call(self._model, self._settings, requests, search)
         call.listen(run, numbers, on_step)
@@ -197,9 +200,7 @@ class NativeEngine:
             )
         _require_memory(status)
         found = call.hypotheses()
-        if call.search.is_sampled or draft is not None:
-            self._count(len(found), call.n_passes.tolist())
-        return found
+        return found, call.n_passes.tolist() if call.search.is_sampled or draft is not None else []
 
     def _draft_for(self, requests: Sequence[Request], search: SearchConfig) -> tuple[NativeEngine, DraftLength] | None:
         """Return what drafts; None without one, or where outputs have phrases or may not repeat themselves.
@@ -214,7 +215,7 @@ class NativeEngine:
         return self._draft if longest <= self._draft[0].max_positions else None
 
     def _count(self, n_sentences: int, numbers: Sequence[int]) -> None:
-        """Count passes where drafts or draws were made."""
+        """Add numbers of passes; not in several threads of a search, which would lose some."""
         counts, (passes, tokens, drafted, accepted) = self.counts, numbers
         counts.sentences, counts.passes, counts.tokens = (
             counts.sentences + n_sentences, counts.passes + passes, counts.tokens + tokens
