@@ -8,7 +8,7 @@ A data folder contains one folder per corpus, with the aligned files of its text
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from transduce.errors import ConfigError
 
 __all__ = [
     "COMPRESSIONS", "DATA_VARIABLE", "available_directions", "cache_folder", "data_folders", "existing_file",
-    "find_text", "has_training_text", "stems",
+    "find_text", "has_training_text", "listed", "stems",
 ]  # fmt: skip
 
 DATA_VARIABLE = "TRANSDUCE_DATA"
@@ -58,6 +58,11 @@ def data_folders(given: Path | None = None, of_recipe: str | None = None) -> tup
     with suppress(ConfigError):
         folders.append(cache_folder())
     return tuple(folders)
+
+
+def listed(folders: Iterable[Path]) -> str:
+    """Return folders that were searched, for a message."""
+    return ", ".join(map(str, folders)) or "no folder: set HOME, or name one with --data"
 
 
 def find_text(text: Text, src_language: str, tgt_language: str, folders: Sequence[Path]) -> tuple[Path, Path] | None:

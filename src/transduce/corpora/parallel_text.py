@@ -16,7 +16,7 @@ from transduce.corpora.detokenising import detokenised
 from transduce.corpora.formats import foreign_format
 from transduce.corpora.generated import GENERATED
 from transduce.corpora.grammar import GrammarPair, generate_pairs
-from transduce.corpora.layout import data_folders, find_text, has_training_text
+from transduce.corpora.layout import data_folders, find_text, has_training_text, listed
 from transduce.corpora.parallel_files import read_aligned_files, read_tab_separated, read_uncleaned_columns
 from transduce.corpora.source import Pair, Source
 from transduce.errors import ConfigError, DataError
@@ -138,8 +138,7 @@ class ParallelText(Source[Pair]):
             return self._find(corpus.train)
         missing = next(text for text in corpus.train if text.is_in(src, tgt) and not self._find((text,)))
         stem = f"{missing.folder}/{missing.stem}"
-        folders = ", ".join(map(str, self._folders)) or "no folder: set HOME, or name one with --data"
-        not_found = f"there is no {stem}.{src} with {stem}.{tgt} (plain, .gz or .xz) in {folders}"
+        not_found = f"there is no {stem}.{src} with {stem}.{tgt} (plain, .gz or .xz) in {listed(self._folders)}"
         if name in CATALOGUE:
             raise DataError(f"{name}: {not_found}; {corpus.how_to_get}; or set its --data folder")
         own_folders = [folder / missing.folder for folder in self._folders if (folder / missing.folder).is_dir()]

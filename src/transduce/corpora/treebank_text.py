@@ -15,7 +15,7 @@ from pathlib import Path
 from transduce.config import DataConfig, Split, TreesData
 from transduce.corpora.catalogue import BUILT_IN, OWN_FILES
 from transduce.corpora.cleaning import CleaningReport, CleaningRules, clean
-from transduce.corpora.layout import COMPRESSIONS, data_folders
+from transduce.corpora.layout import COMPRESSIONS, data_folders, listed
 from transduce.corpora.parallel_text import grammar_pairs
 from transduce.corpora.source import Pair, Source
 from transduce.corpora.subtree_substitution import substitute_subtrees
@@ -151,10 +151,7 @@ class TreebankText(Source[Pair]):
             raise DataError(
                 f"wsj: --treebank must be the folder with the sections 00 to 24 of *.mrg files, got {where}"
             )
-        folders = (
-            ", ".join(str(folder / FOLDER / _folder_of(name)) for folder in self._folders)
-            or "no folder: set HOME, or name one with --data"
-        )
+        folders = listed(folder / FOLDER / _folder_of(name) for folder in self._folders)
         known = ", ".join((*TREEBANKS, WSJ, BUILT_IN, OWN_FILES))
         raise DataError(f"{name}: there is no train.ptb (plain, .gz or .xz) in {folders}; known treebanks: {known}")
 

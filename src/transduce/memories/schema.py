@@ -16,18 +16,9 @@ from transduce.memories.similarity import compared_words
 from transduce.text import normalise
 
 __all__ = [
-    "APPLICATION_ID",
-    "FORMAT",
-    "NOTHING",
-    "SCHEMA",
-    "Pair",
-    "Row",
-    "hash_of",
-    "neighbour_of",
-    "packed",
-    "unpacked",
+    "APPLICATION_ID", "FORMAT", "NOTHING", "SCHEMA", "Pair", "Row", "hash_of", "neighbour_of", "packed", "unpacked",
     "word_hashes",
-]
+]  # fmt: skip
 
 Pair = tuple[str, str]  # source, target
 Row = tuple[str, str, int, int]  # and the hashes of the sources before and after
