@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence, Set
 from itertools import chain
 from pathlib import Path
@@ -208,14 +208,14 @@ def _on_less_text(experiments: Experiments, rows: Rows) -> list[str | Table]:
 
 
 def _sizes(rows: Rows) -> str:
-    """Describe the paper's and our model and text of each row."""
-    sizes = (
-        f"Row {name}: paper {size_description(row_at_scale(name, 'paper'))}; ours {size_description(runs[0].config)}."
-        for name, runs in rows.items()
-    )
+    """Describe the paper's and our model and text of each row; rows of the same sizes together."""
+    names_of = defaultdict[str, list[str]](list)
+    for name, runs in rows.items():
+        paper, ours = size_description(row_at_scale(name, "paper")), size_description(runs[0].config)
+        names_of[f"paper {paper}; ours {ours}."].append(name)
     return " ".join(
         (
-            *sizes,
+            *(f"{'Row' if len(names) == 1 else 'Rows'} {', '.join(names)}: {sizes}" for sizes, names in names_of.items()),
             "Every row changes the model as the paper does, in the same ratio. Numbers of the two sizes cannot be",
             "compared with each other, only their differences from base.",
         )
