@@ -307,6 +307,17 @@ def test_nothing_is_written_through_a_temporary_name(tmp_path: Path, write: Call
     assert "new" in (tmp_path / "out").read_text()
 
 
+@pytest.mark.parametrize("write", [write_text, lambda path, text: write_json(path, {"a": text})])
+@pytest.mark.parametrize("mode", [0o600, 0o664, 0o444])
+def test_a_replaced_file_keeps_its_permissions(tmp_path: Path, write: Callable[[Path, str], None], mode: int) -> None:
+    path = tmp_path / "private"
+    path.write_text("old")
+    path.chmod(mode)
+    write(path, "new")
+    assert "new" in path.read_text()
+    assert path.stat().st_mode & 0o777 == mode
+
+
 def test_json_takes_the_place_of_a_link_or_a_pipe(tmp_path: Path) -> None:
     (tmp_path / "target").write_text("precious")
     for make in (lambda path: path.symlink_to(tmp_path / "target"), os.mkfifo):

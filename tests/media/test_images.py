@@ -207,3 +207,12 @@ def test_wide_images_are_too_long_for_training() -> None:
     columns = reader.features(np.asarray(page()))
     assert "40" in (reader.too_long(columns) or "")
     assert reader_of("image", width=32, max_columns=40).too_long(columns) is None
+
+
+def test_a_flat_image_is_refused_before_it_is_scaled_to_gigabytes(tmp_path: Path) -> None:
+    path = tmp_path / "rule.png"
+    stripes = np.zeros((1, 3_000_000), np.uint8)
+    stripes[:, ::2] = 255
+    Image.fromarray(stripes).save(path)
+    with pytest.raises(DataError, match=r"rule\.png is 3,000,000 pixels wide and only 1 high; cut"):
+        reader_of("image", width=32).read(path)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -50,18 +51,30 @@ def descriptor_named(path: Path) -> int | None:
 
 @contextmanager
 def replacement(path: Path) -> Iterator[IO[bytes]]:
-    """Yield a stream to a new file beside ``path``, which replaces it when the block ends without an error."""
+    """Yield a stream to a new file beside ``path``, which replaces it when the block ends without an error.
+
+    Who may read and write a file stays as it was.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     with named_in_errors(path), created_folder(path.parent):
         remove(temporary)
         try:
             with temporary.open("xb") as stream:  # "x": do not write through an existing link of that name
+                _copy_permissions(path, temporary)
                 yield stream
                 stream.flush()
                 os.fsync(stream.fileno())
             temporary.replace(path)
         finally:
             remove(temporary)
+
+
+def _copy_permissions(path: Path, temporary: Path) -> None:
+    """Give a new file the permissions of the regular file it will replace; another user's may not be copied."""
+    with suppress(OSError):
+        mode = path.stat(follow_symlinks=False).st_mode
+        if stat.S_ISREG(mode):
+            temporary.chmod(stat.S_IMODE(mode))
 
 
 def write_text(path: Path, text: str) -> None:

@@ -23,7 +23,7 @@ __all__ = ["FORMATS", "MAX_PIXELS", "PIXEL_SCALE", "Pixels", "columns_of_image",
 Pixels = NDArray[np.uint8]
 PIXEL_SCALE = 4 / 255  # in a model: most pixels are paper, so that values up to 4 have a variance of about 1
 
-MAX_PIXELS = 64 << 20  # of an image as it is
+MAX_PIXELS = 64 << 20  # of an image as it is, and of a scaled one
 MIN_CONTRAST = 4  # between the darkest and the lightest pixel, of 255: below it, an image is blank
 LOW_CONTRAST = 32  # of 255: below it, another ground or a single colour may show more
 # Decoders that start no other program and read no other file, unlike that of EPS and what embeds it.
@@ -141,13 +141,16 @@ def is_blank(grey_IJ: Pixels, *, min_contrast: int = MIN_CONTRAST) -> bool:
 def columns_of_image(grey_IJ: Pixels, *, height: int) -> Pixels:
     """Return the columns (Z, X) of an image, scaled to ``height`` pixels: 0 is paper, 255 is ink.
 
-    The contrast is stretched, and light text on a dark ground is inverted. Raises DataError if the image is blank.
+    The contrast is stretched, and light text on a dark ground is inverted. Raises DataError if the image is blank, or
+    so flat that its scaled pixels would be too many.
     """
     if is_blank(grey_IJ):
         raise DataError("is blank")
     image_module = library("PIL.Image", needed_for="reading images")
     n_rows, n_columns = grey_IJ.shape
     width = max(1, round(n_columns * height / n_rows))
+    if width * height > MAX_PIXELS:
+        raise DataError(f"is {n_columns:,} pixels wide and only {n_rows:,} high; cut it into shorter lines")
     scaled = image_module.fromarray(grey_IJ).resize((width, height), image_module.Resampling.BILINEAR)
     grey_XZ = np.asarray(scaled, np.float32)
     low, high = float(grey_XZ.min()), float(grey_XZ.max())
