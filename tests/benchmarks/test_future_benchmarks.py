@@ -16,6 +16,7 @@ pytestmark = pytest.mark.skipif(not BENCHMARKS.exists(), reason="an installed pa
 LINES = ["The dog sleeps.", "The woman sees the old cat.", "A child hears the river."]
 
 
+@pytest.mark.merge
 def test_identity_is_counted(micro_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(BENCHMARKS)
     import identity

@@ -76,6 +76,7 @@ def test_a_model_alone_has_no_old_text(transduce: CommandLine, own_model: Path, 
     assert peak == pytest.approx(gentle_rate(32), rel=0.01)
 
 
+@pytest.mark.merge
 def test_text_to_mix_is_named(transduce: CommandLine, own_model: Path, memory: Path) -> None:
     pairs = [(pair.en, pair.de, "") for pair in generate_pairs("train", n_pairs=100, seed=8)]
     Path("other.tmx").write_text("\n".join(tmx_lines(pairs, "en", "de")), encoding="utf-8")
@@ -211,6 +212,7 @@ def test_a_rate_that_overwrites_is_told(transduce: CommandLine, micro_recipe: Pa
     assert all(of_widths)  # the paper's own rate, at any width
 
 
+@pytest.mark.merge
 def test_a_model_of_another_size_is_told(transduce: CommandLine, micro_recipe: Path, micro_model: Path) -> None:
     settings = ("--set", "training.max_updates=1", "--set", "model.d_model=16")
     outcome = transduce("train", micro_recipe, "--from", micro_model, "--out", micro_recipe.parent / "other", *settings)

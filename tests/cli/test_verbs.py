@@ -205,9 +205,8 @@ def test_a_reverse_model_chooses(transduce: CommandLine, micro_model: Path, own_
     assert says(refused.err, "en-de", "en-de", "de-en")
 
 
-@pytest.mark.parametrize(
-    ("n_workers", "buffer"), [(2, 3), *(pytest.param(*each, marks=pytest.mark.merge) for each in ((3, 1), (2, 250)))]
-)
+@pytest.mark.merge
+@pytest.mark.parametrize(("n_workers", "buffer"), [(2, 3), (3, 1), (2, 250)])
 def test_translate_with_workers_writes_what_one_process_writes(
     transduce: CommandLine, micro_model: Path, n_workers: int, buffer: int
 ) -> None:

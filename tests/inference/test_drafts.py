@@ -100,6 +100,7 @@ def test_a_shortlist_of_the_draft_changes_no_text(translator: Translator) -> Non
         short.with_draft(translator)
 
 
+@pytest.mark.merge
 def test_a_draft_has_the_engine_of_its_translator() -> None:
     one, two, small = (random_translator(seed, torch.float32) for seed in (4, 5, 6))
     ensemble = Translator(one.model, one.tokenizers, GREEDY, direction="en-de", others=[two.model])

@@ -31,6 +31,7 @@ assert not {"transduce.tasks", "transduce.training", "transduce.runs"} & sys.mod
 """
 
 
+@pytest.mark.merge
 def test_every_model_folder_is_loaded_without_its_task(small_runs: SmallRuns) -> None:
     arguments = [str(each) for task in SMALL_TASKS for each in (small_runs[task.name].model, task.kind)]
     command = [sys.executable, "-c", PROGRAM, *arguments]

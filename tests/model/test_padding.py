@@ -146,6 +146,7 @@ class ProductShapes(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
+@pytest.mark.merge
 def test_an_epoch_has_few_shapes_of_products() -> None:
     """150 batches of different sizes soon have no new shape of a product."""
     random = np.random.default_rng(1)

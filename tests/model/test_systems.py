@@ -222,6 +222,7 @@ def test_translations_depend_on_the_sentence_alone(name: str) -> None:
     assert [each.score for each in together] == pytest.approx([each.score for each in alone], abs=1e-9)
 
 
+@pytest.mark.merge
 @pytest.mark.parametrize("name", ["recurrent", "mixture of experts"])
 def test_other_systems_are_trained_and_kept_as_the_transformer_is(
     name: str, micro_recipe: Path, tmp_path: Path

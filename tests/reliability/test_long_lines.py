@@ -107,6 +107,7 @@ def test_the_n_best_of_many_segments() -> None:
     assert {best.text for best in found[0]} == {"a"}
 
 
+@pytest.mark.merge
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_megabyte_of_anything_takes_seconds(micro_model: Path, kind: str) -> None:
     translator = Translator.load(micro_model)

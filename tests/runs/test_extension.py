@@ -61,6 +61,7 @@ def test_an_extension_resumes_with_the_same_bits(finished: Path, tmp_path: Path)
     assert extended_run(whole, 1, lambda line: None).training.extended_at == (8, 14)
 
 
+@pytest.mark.merge
 @pytest.mark.parametrize("decay", ["inverse_sqrt", "linear"])
 def test_an_extension_resumes_by_the_recipe(micro_recipe: Path, tmp_path: Path, decay: str) -> None:
     run = tmp_path / "run"

@@ -195,6 +195,7 @@ def test_minutes_are_fixed_where_the_learning_rate_falls_by_them(recipe: Path, t
     assert read_run_config(run).training.max_minutes == (50 if decay == "linear" else None)
 
 
+@pytest.mark.merge
 def test_validation_bleu_is_that_of_evaluate(tmp_path: Path) -> None:
     """Validation and evaluation use the same functions: a single averaged checkpoint has its validation BLEU.
 

@@ -183,6 +183,7 @@ def test_a_document_that_takes_too_long(translator_folder: Path) -> None:
         assert client.post(f"{path}/result", json=key).status_code == 404
 
 
+@pytest.mark.merge
 def test_a_long_document_waits_for_room_in_the_queue(translator_folder: Path) -> None:
     lines = "".join(f"the dog {n} sleeps\n" for n in range(300)).encode()
     with serving(translator_folder, capacity=70, max_batch=32) as client:

@@ -138,6 +138,7 @@ def test_in_bulk(folder: Path, expected: list[Translation], tmp_path: Path) -> N
     assert result.truncated_lines == sum(each.is_truncated for each in expected) == 1
 
 
+@pytest.mark.merge
 def test_documents_in_bulk_and_as_a_stream(folder: Path, transduce: Callable[..., Any], tmp_path: Path) -> None:
     documents = {
         "a.html": "<p>a <b>dog</b></p>\r\n<br>",
@@ -159,6 +160,7 @@ def test_documents_in_bulk_and_as_a_stream(folder: Path, transduce: Callable[...
     }  # fmt: skip
 
 
+@pytest.mark.merge
 def test_a_folder_of_documents_and_texts(folder: Path, transduce: Callable[..., Any], tmp_path: Path) -> None:
     files = {
         "a.html": b"<p>the <b>dog</b> sleeps</p>", "bad.xml": b"<p>the dog", "c.txt": b"the dog\r\n",

@@ -179,6 +179,7 @@ def test_it_passes_the_suite(small_runs: SmallRuns, tmp_path: Path) -> None:
         check(run, tmp_path / name, small_runs["translation"])
 
 
+@pytest.mark.merge
 def test_it_learns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "recipe.toml").write_text(RECIPE, encoding="utf-8")
     register(Backwards())

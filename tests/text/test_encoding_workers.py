@@ -59,6 +59,7 @@ CONFIGS = {
 }  # fmt: skip
 
 
+@pytest.mark.merge
 @pytest.mark.parametrize("name", CONFIGS)
 def test_every_number_of_workers_writes_the_same_files(tmp_path: Path, name: str) -> None:
     values = {"corpus": "files", "vocab_size": 400, **CONFIGS[name], "max_dropped_share": 1.0}

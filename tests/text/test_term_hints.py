@@ -78,6 +78,7 @@ def test_a_table_knows_the_words_of_a_text() -> None:
     assert learn_word_table([]).scores == learn_word_table([("", "a")]).scores == {}
 
 
+@pytest.mark.merge
 @pytest.mark.parametrize("p_drop", [0.0, 0.2])
 def test_rows_are_the_same_for_every_number_of_workers(tmp_path: Path, p_drop: float) -> None:
     tokenizer = train_bpe([text for pair in PAIRS for text in pair], vocab_size=500, term_marks=True)
