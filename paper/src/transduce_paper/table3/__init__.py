@@ -215,7 +215,10 @@ def _sizes(rows: Rows) -> str:
         names_of[f"paper {paper}; ours {ours}."].append(name)
     return " ".join(
         (
-            *(f"{'Row' if len(names) == 1 else 'Rows'} {', '.join(names)}: {sizes}" for sizes, names in names_of.items()),
+            *(
+                f"{'Row' if len(names) == 1 else 'Rows'} {', '.join(names)}: {sizes}"
+                for sizes, names in names_of.items()
+            ),
             "Every row changes the model as the paper does, in the same ratio. Numbers of the two sizes cannot be",
             "compared with each other, only their differences from base.",
         )
