@@ -39,7 +39,7 @@ N_SEEDS: Mapping[Scale, Mapping[str, int]] = {
 # A model that overfits has its best checkpoint while the rate is high. With fewer updates the rate is zero by then; of
 # the runs of a seed the best counts.
 SHORTER: Mapping[Scale, Mapping[str, Sequence[int]]] = {
-    "hours": {"D-drop0": (3_000, 6_000), "D-smooth0": (12_000,)},
+    "hours": {"C-d1024": (12_000,), "D-drop0": (3_000, 6_000), "D-smooth0": (12_000,)},
 }
 N_FIRST_SEEDS = 3  # of several runs at once, those of other seeds of base come last
 UPDATES_AT_CPU_SCALE, UPDATES_AT_GPU_SCALE = 1_500, 1_500
