@@ -7,13 +7,11 @@ import threading
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from transduce.errors import DataError
 from transduce.memories import Memory, write_memory
 from transduce.memories.abstraction import abstract, adapted
-from transduce.memories.similarity import edit_distance, similarity
+from transduce.memories.similarity import similarity
 
 PAIRS = [
     ("The dog sleeps.", "Der Hund schläft."),
@@ -99,23 +97,6 @@ def test_a_number_that_the_translation_has_elsewhere_is_not_replaced() -> None:
     known, wanted = abstract("3 dogs", languages), abstract("4 dogs", languages)
     assert adapted(known, "3 Hunde (alle 3)", wanted, languages) is None
     assert adapted(known, "Drei Hunde", wanted, languages) is None
-
-
-words = st.lists(st.sampled_from("abc"), max_size=70)
-
-
-def table_distance(a: list[str], b: list[str]) -> int:
-    row = list(range(len(b) + 1))
-    for i, x in enumerate(a, start=1):
-        last, row[0] = row[0], i
-        for j, y in enumerate(b, start=1):
-            last, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, last + (x != y))
-    return row[-1]
-
-
-@given(words, words)
-def test_the_distance_is_that_of_the_table(a: list[str], b: list[str]) -> None:
-    assert edit_distance(a, b) == table_distance(a, b)
 
 
 def test_all_similar_texts_are_found(tmp_path: Path) -> None:
