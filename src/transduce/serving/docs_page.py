@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Iterator, Mapping
 from html import escape
 from typing import Any
+
+from transduce.pages import content_hash
 
 __all__ = ["docs_html"]
 
@@ -22,7 +22,6 @@ th, td { text-align: left; vertical-align: top; padding: 0.15rem 1rem 0.15rem 0;
 
 def docs_html(openapi: Mapping[str, Any]) -> str:
     """Return the page. Its content security policy allows its own style and nothing else."""
-    digest = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
     routes: dict[str, list[str]] = {}
     for path, methods in openapi["paths"].items():
         for method, operation in methods.items():
@@ -34,7 +33,8 @@ def docs_html(openapi: Mapping[str, Any]) -> str:
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'sha256-{digest}'; img-src data:">
+<meta http-equiv="Content-Security-Policy"
+      content="default-src 'none'; style-src '{content_hash(STYLE)}'; img-src data:">
 <link rel="icon" href="data:,">
 <title>{escape(info["title"])}</title>
 <style>{STYLE}</style>
