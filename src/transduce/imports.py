@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from transduce.errors import ConfigError
 
-__all__ = ["INSTALL_TORCH", "imported_on_use", "needing_train_extra", "numpy", "without_collection"]
+__all__ = ["INSTALL_TORCH", "imported_on_use", "library", "needing_train_extra", "numpy", "without_collection"]
 
 
 INSTALL_TRAIN = "pip install 'transduce[train]'"
@@ -26,6 +26,8 @@ INSTALL_TORCH = (
 )
 # The packages of the extra, by the names of their modules.
 TRAIN_EXTRA = {"torch": "PyTorch", "sacrebleu": "sacrebleu", "sacremoses": "sacremoses", "py3langid": "py3langid"}
+# Packages of other extras that are not called like their modules.
+PACKAGES = {"PIL": "Pillow", "python_multipart": "python-multipart", "sklearn": "scikit-learn"}
 
 
 class _Package(ModuleType):
@@ -89,6 +91,22 @@ def imported_on_use(package: str) -> None:
     ('transduce.search.beam', True)
     """
     sys.modules[package].__class__ = _Package
+
+
+def library(module: str, *, needed_for: str, extra: str) -> Any:
+    """Import a module of an extra. Raises ConfigError, with the command that installs it, if it is missing.
+
+    >>> library("no_such_module", needed_for="a picture", extra="media")
+    Traceback (most recent call last):
+    transduce.errors.ConfigError: a picture needs no_such_module (No module named 'no_such_module'); pip install ...
+    """
+    try:
+        return import_module(module)
+    except ImportError as error:
+        name = module.partition(".")[0]
+        raise ConfigError(
+            f"{needed_for} needs {PACKAGES.get(name, name)} ({error}); pip install 'transduce[{extra}]'"
+        ) from error
 
 
 @contextmanager

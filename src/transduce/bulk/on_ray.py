@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from transduce.bulk.driver import Executor, ExecutorDied
 from transduce.bulk.job import THREADS, Shard, TranslationJob
 from transduce.errors import ConfigError, TransduceError
+from transduce.imports import library
 from transduce.worker_pool import described, rebuilt
 
 __all__ = ["connect"]
@@ -22,12 +22,7 @@ def connect(address: str, n_local: int | None) -> tuple[int, Callable[[Translati
 
     ``n_local``: processors of a ``local`` cluster. Raises ConfigError if Ray is not installed, or does not answer.
     """
-    try:
-        ray = _ray()
-    except ImportError as error:
-        raise ConfigError(
-            'translate --ray needs ray, which is not installed; install the extra: pip install "transduce[bulk]"'
-        ) from error
+    ray = _ray()
     try:
         if address == LOCAL:
             ray.init(num_cpus=n_local, include_dashboard=False, log_to_driver=False, logging_level="error")
@@ -40,7 +35,7 @@ def connect(address: str, n_local: int | None) -> tuple[int, Callable[[Translati
 
 def _ray() -> Any:
     """Import Ray, which is optional and large."""
-    return importlib.import_module("ray")
+    return library("ray", needed_for="translate --ray", extra="bulk")
 
 
 class _Actor:

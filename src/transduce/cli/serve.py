@@ -19,6 +19,7 @@ from transduce.cli.output import echo, print_line
 from transduce.cli.signals import HANGUP, heeded_signals
 from transduce.config.decoding import NO_CHANGES, DecodingOptions
 from transduce.errors import ConfigError
+from transduce.imports import library
 
 __all__ = ["serve"]
 
@@ -142,17 +143,9 @@ def serve(
         transduce serve runs/en-de/model runs/de-en/model --port 8080
     """
     require_model_folders(folders)
-    try:
-        with command_imports():
-            import prometheus_client  # noqa: F401
-            import python_multipart  # noqa: F401  (for forms)
-            import starlette  # noqa: F401
-            import uvicorn  # noqa: F401
-    except ImportError as error:
-        raise ConfigError(
-            f'serve needs {error.name}, which is not installed; install the extra: pip install "transduce[serve]"'
-        ) from error
     with command_imports():
+        for module in ("prometheus_client", "python_multipart", "starlette", "uvicorn"):
+            library(module, needed_for="serve", extra="serve")
         from transduce.serving.access import Access, read_access
         from transduce.serving.app import make_app
         from transduce.serving.compute_threads import ComputeThreads

@@ -16,6 +16,7 @@ from transduce.config import DataConfig, FirstItems, Split
 from transduce.corpora.plain_text import Document
 from transduce.corpora.source import Source
 from transduce.errors import ConfigError, DataError
+from transduce.media.libraries import library
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,13 +41,7 @@ def digit_images(split: Split) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
 
     Raises ConfigError without scikit-learn.
     """
-    try:
-        from sklearn.datasets import load_digits
-    except ImportError:
-        raise ConfigError(
-            "the digits are part of scikit-learn, which is not installed; install transduce[media]"
-        ) from None
-    found = load_digits()
+    found = library("sklearn.datasets", needed_for="corpus = 'digits'").load_digits()
     images, classes = found.images.astype("uint8"), found.target.astype("uint8")
     end = len(images) - N_HELD_OUT
     part = {"train": slice(0, end - N_HELD_OUT), "dev": slice(end - N_HELD_OUT, end), "test": slice(end, None)}[split]

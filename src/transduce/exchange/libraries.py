@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
-from transduce.errors import ConfigError
+from transduce import imports
 
 __all__ = ["EXTRA", "is_installed", "library", "quiet_transformers"]
 
 EXTRA = "exchange"
-
-
-def library(name: str, *, needed_for: str) -> Any:
-    """Import a library. Raises ConfigError, with the command that installs it, if it is missing."""
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise ConfigError(
-            f"{needed_for} needs {name.partition('.')[0]} ({error}); pip install 'transduce[{EXTRA}]'"
-        ) from error
+library = partial(imports.library, extra=EXTRA)
 
 
 def is_installed(name: str) -> bool:

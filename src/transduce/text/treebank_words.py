@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from transduce.errors import ConfigError
+from transduce.imports import library
 
 __all__ = ["treebank_words"]
 
@@ -24,8 +24,5 @@ def treebank_words(sentence: str) -> list[str]:
 
 @cache
 def _tokenizer() -> Any:
-    try:
-        from nltk.tokenize.destructive import NLTKWordTokenizer
-    except ImportError as error:
-        raise ConfigError("tokenizing raw text needs nltk, which is not installed; install transduce[raw]") from error
-    return NLTKWordTokenizer()
+    nltk = library("nltk.tokenize.destructive", needed_for="tokenizing raw text", extra="raw")
+    return nltk.NLTKWordTokenizer()
