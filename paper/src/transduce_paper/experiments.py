@@ -20,9 +20,9 @@ from typing import Any, Literal, Protocol, TypeVar, get_args
 
 import torch
 
-from transduce.config import DataConfig, Precision, RunConfig
-from transduce.corpora import data_folders
-from transduce.errors import TrainingError
+from transduce.config import DataConfig, Precision, RunConfig, Split
+from transduce.corpora import Pair, ParallelText, data_folders
+from transduce.errors import DataError, TrainingError
 from transduce.files import atomic_folder, sha256_of_file, write_json
 from transduce.inference import WEIGHTS_FILE
 from transduce.metrics import TOKENISED_BLEUS
@@ -230,6 +230,16 @@ class Experiments:
         key["weights_sha256"] = self.run(experiment).weights_sha256  # the model may have just been retrained
         write(key, measured)
         return measured
+
+    def pairs(self, experiment: Experiment, split: Split) -> Iterator[Pair]:
+        """Yield the pairs of a text of a translator: those it is trained on, or all of dev or test."""
+        if split == "train":
+            text = ParallelText(experiment.config.data, self.data_folder)
+            return (pair for corpus in text.corpora for pair in text.train(corpus))
+        sides = open_prepared(self.store(experiment.config.data)).text(split)
+        if sides is None:
+            raise DataError(f"{experiment.name} has no {split} text")
+        return zip(*sides, strict=True)
 
     def flops(self, precision: Precision) -> float:
         """Return the FLOP/s of large matrix products on the device, measured once."""

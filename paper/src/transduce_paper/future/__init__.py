@@ -22,7 +22,6 @@ from transduce_paper.future.systems import (
     shortlist_folder,
     student_experiment,
     teacher_experiment,
-    tested_text,
 )
 from transduce_paper.machine import machine_description
 from transduce_paper.report import Claim, Report, Section, Table, agreement, how_to_reproduce
@@ -130,7 +129,7 @@ def _measured(
     n_rounds: int,
 ) -> list[dict[str, Any]]:
     """Load all models and measure them."""
-    sources, references = tested_text(experiments, teacher)
+    sources, references = zip(*experiments.pairs(teacher, "test"), strict=True)
     if experiments.scale == "test":
         sources, references = sources[:3], references[:3]
     students = {name: student_experiment(experiments, name, needs_text=True) for name in STUDENTS}

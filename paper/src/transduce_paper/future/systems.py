@@ -12,13 +12,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from transduce.config import RunConfig
-from transduce.corpora import ParallelText
-from transduce.errors import DataError
-from transduce.files import atomic_write
+from transduce.config import RunConfig, Split
+from transduce.files import write_lines
 from transduce.inference import DistilledCounts, Translator, distilled_pairs, greedy_unless_sampled
 from transduce.recipes import base, with_settings
-from transduce.tasks import Prepared, open_prepared, write_shortlist
+from transduce.tasks import open_prepared, write_shortlist
 from transduce.text import normalise
 from transduce_paper.experiments import Experiments
 from transduce_paper.run_records import Experiment
@@ -32,7 +30,6 @@ __all__ = [
     "student_config",
     "student_experiment",
     "teacher_experiment",
-    "tested_text",
 ]
 
 SHARED = (
@@ -150,32 +147,22 @@ def student_experiment(experiments: Experiments, name: str, *, needs_text: bool 
     return replace(experiment, config=with_settings(config, named))
 
 
-def tested_text(experiments: Experiments, teacher: Experiment) -> tuple[list[str], list[str]]:
-    """Return the sources and references that all systems translate."""
-    text = _prepared(experiments, teacher).text("test")
-    if text is None:
-        raise DataError(f"{teacher.name} has no test text")
-    return text
-
-
 def shortlist_folder(experiments: Experiments, teacher: Experiment) -> Path:
     """Return the folder of the shortlist that is learned from the teacher's training text."""
     folder = experiments.work / "shortlists" / teacher.name
     if not folder.exists():
         experiments.log(f"{teacher.name}: learning a shortlist")
-        write_shortlist(_prepared(experiments, teacher), folder)
+        write_shortlist(open_prepared(experiments.store(teacher.config.data)), folder)
     return folder
 
 
-def _prepared(experiments: Experiments, teacher: Experiment) -> Prepared:
-    return open_prepared(experiments.store(teacher.config.data))
-
-
-def _distilled_text(experiments: Experiments, teacher: Experiment, search: str) -> dict[str, Path]:
+def _distilled_text(experiments: Experiments, teacher: Experiment, search: str) -> dict[Split, Path]:
     """Return the files of training, dev and test pairs; the targets of training are the teacher's."""
     weights = experiments.run(teacher).weights_sha256[:12]
     folder = experiments.work / "distilled" / f"{teacher.name}-{weights}"
-    paths = {"train": folder / f"train-{search}.tsv", "dev": folder / "dev.tsv", "test": folder / "test.tsv"}
+    paths: dict[Split, Path] = {
+        "train": folder / f"train-{search}.tsv", "dev": folder / "dev.tsv", "test": folder / "test.tsv"
+    }  # fmt: skip
     for split, path in paths.items():
         if path.exists():
             continue
@@ -183,35 +170,21 @@ def _distilled_text(experiments: Experiments, teacher: Experiment, search: str) 
         pairs = (
             _translated(experiments, teacher, search)
             if split == "train"
-            else ((normalise(src), normalise(tgt)) for src, tgt in _evaluation_pairs(experiments, teacher, split))
+            else ((normalise(src), normalise(tgt)) for src, tgt in experiments.pairs(teacher, split))
         )
-        _write_pairs(path, pairs)
+        write_lines(path, (f"{src}\t{tgt}" for src, tgt in pairs))
     return paths
-
-
-def _evaluation_pairs(experiments: Experiments, teacher: Experiment, split: str) -> Iterator[tuple[str, str]]:
-    text = _prepared(experiments, teacher).text("dev" if split == "dev" else "test")
-    if text is None:
-        raise DataError(f"{teacher.name} has no {split} text")
-    return zip(*text, strict=True)
 
 
 def _translated(experiments: Experiments, teacher: Experiment, search: str) -> Iterator[tuple[str, str]]:
     """Translate the training sources of the teacher, as ``transduce distil`` does."""
     translator = Translator.load(experiments.model_folder(teacher), device=experiments.device)
-    text = ParallelText(teacher.config.data, experiments.data_folder)
-    sources = (src for corpus in text.corpora for src, _ in text.train(corpus))
+    sources = (src for src, _ in experiments.pairs(teacher, "train"))
     experiments.log(f"{teacher.name}: translating its training text, {search} search")
     beam = translator.search.model_copy(update={"beam_size": min(DISTILLED_BEAM, translator.search.beam_size)})
     config = greedy_unless_sampled(translator.search) if search == "greedy" else beam
     translations = translator.translate_lines(sources, search=config, split=False, is_scored=False)
     return distilled_pairs(translations, DistilledCounts())
-
-
-def _write_pairs(path: Path, pairs: Iterator[tuple[str, str]]) -> None:
-    with atomic_write(path) as stream:
-        for src, tgt in pairs:
-            stream.write(f"{src}\t{tgt}\n".encode())
 
 
 def student_config(name: str) -> RunConfig:

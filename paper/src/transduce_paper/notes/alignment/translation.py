@@ -22,7 +22,6 @@ from transduce_paper.experiments import Experiments
 from transduce_paper.notes.alignment.translation_runs import (
     N_RANKED,
     TEMPERATURES,
-    pairs_of,
     reader_experiment,
     reward_experiment,
     translator_experiment,
@@ -143,7 +142,7 @@ def _n_words(texts: Sequence[str]) -> int:
 def _measured(experiments: Experiments, sizes: Sequence[int]) -> list[dict[str, Any]]:
     """Translate the test sources in all ways."""
     run = translator_experiment(experiments)
-    pairs = list(pairs_of(experiments, run, "test"))[: experiments.pick(None, test=4)]
+    pairs = list(experiments.pairs(run, "test"))[: experiments.pick(None, test=4)]
     sources, references = [source for source, _ in pairs], [reference for _, reference in pairs]
     translator = Translator.load(experiments.model_folder(run), device=experiments.device)
     of_rewards = reward_experiment(experiments, needs_text=True)

@@ -13,12 +13,10 @@ from itertools import islice
 from pathlib import Path
 
 from transduce.config import Split
-from transduce.corpora import ParallelText, Ranking
-from transduce.errors import DataError
+from transduce.corpora import Ranking
 from transduce.files import write_lines
 from transduce.inference import RankedCounts, Translator, ranked_translations, sampling_like
 from transduce.recipes import preset, with_settings
-from transduce.tasks import open_prepared
 from transduce.text import normalise
 from transduce_paper.experiments import Experiments
 from transduce_paper.notes.alignment.pipeline import MODEL, TEST
@@ -26,7 +24,7 @@ from transduce_paper.notes.pretraining import translation as pretraining
 from transduce_paper.run_records import Experiment
 
 __all__ = [
-    "N_RANKED", "READER", "REWARD", "TEMPERATURES", "pairs_of", "reader_experiment", "reward_experiment",
+    "N_RANKED", "READER", "REWARD", "TEMPERATURES", "reader_experiment", "reward_experiment",
     "translator_experiment",
 ]  # fmt: skip
 
@@ -66,7 +64,7 @@ def reader_experiment(experiments: Experiments, *, needs_text: bool = False) -> 
     paths = {split: folder / f"{split}-pairs.tsv" for split in SPLITS}
     for split, path in paths.items():
         if not path.exists():
-            pairs = pairs_of(experiments, translator, split)
+            pairs = experiments.pairs(translator, split)
             _write(path, (f"{normalise(src)}\t{normalise(tgt)}" for src, tgt in pairs))
     return _reading(experiment, paths)
 
@@ -85,22 +83,9 @@ def reward_experiment(experiments: Experiments, *, needs_text: bool = False) -> 
     paths = {split: folder / f"{split}.jsonl" for split in SPLITS}
     for split, path in paths.items():
         if not path.exists():
-            rankings = _ranked(
-                experiments, translator, list(islice(pairs_of(experiments, translator, split), N_RANKED))
-            )
+            rankings = _ranked(experiments, translator, list(islice(experiments.pairs(translator, split), N_RANKED)))
             _write(path, (json.dumps({"prompt": each.prompt, "responses": each.responses}) for each in rankings))
     return _reading(experiment, paths)
-
-
-def pairs_of(experiments: Experiments, translator: Experiment, split: Split) -> Iterator[tuple[str, str]]:
-    """Yield the pairs of a text of the translator."""
-    if split == "train":
-        text = ParallelText(translator.config.data, experiments.data_folder)
-        return (pair for corpus in text.corpora for pair in text.train(corpus))
-    sides = open_prepared(experiments.store(translator.config.data)).text(split)
-    if sides is None:
-        raise DataError(f"{translator.name} has no {split} text")
-    return zip(*sides, strict=True)
 
 
 def _ranked(experiments: Experiments, translator: Experiment, pairs: Sequence[tuple[str, str]]) -> Iterator[Ranking]:
