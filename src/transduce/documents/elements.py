@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from transduce.documents.encodings import decoded
+from transduce.documents.encodings import xml_text
 from transduce.errors import DataError, quoted
 from transduce.patterns import compiled_on_use
 from transduce.text.markup_reading import Token, decoder, escaped, read_tokens, xml_rules
@@ -14,7 +13,6 @@ from transduce.text.markup_reading import Token, decoder, escaped, read_tokens, 
 __all__ = ["Element", "attributes_of", "decoded_xml", "local_name", "read_elements", "with_attribute"]
 
 MAX_DEPTH = 500
-_ENCODING = re.compile(rb"""\s*<\?xml[^>]{0,200}?encoding\s*=\s*["']([\w.-]+)""")
 _ATTRIBUTE = compiled_on_use(r"""([^\s"'<>/=]++)\s*+=\s*+(?:"([^"]*+)"|'([^']*+)')""")
 
 
@@ -82,8 +80,7 @@ def decoded_xml(data: bytes) -> tuple[str, str]:
 
     Raises DataError for one with entities of its own.
     """
-    found = _ENCODING.match(data[:1000].removeprefix(b"\xef\xbb\xbf"))
-    text, encoding = decoded(data, found[1].decode() if found else None)
+    text, encoding = xml_text(data)
     if "<!ENTITY" in text:
         raise DataError("it declares entities of its own; save it with these replaced by their texts")
     return text, encoding

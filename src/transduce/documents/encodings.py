@@ -5,13 +5,15 @@ from __future__ import annotations
 import codecs
 
 from transduce.errors import DataError
+from transduce.patterns import compiled_on_use
 
-__all__ = ["decoded", "encoded"]
+__all__ = ["decoded", "encoded", "xml_text"]
 
 _MARKS = (  # the longer first
     (codecs.BOM_UTF32_LE, "utf-32-le"), (codecs.BOM_UTF32_BE, "utf-32-be"), (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"),
 )  # fmt: skip
+_DECLARED = compiled_on_use(r"""\s*<\?xml\s[^>]{0,200}?\bencoding\s*=\s*["']([\w.:-]+)["']""")  # by XML
 
 
 def decoded(data: bytes, declared: str | None = None) -> tuple[str, str]:
@@ -30,6 +32,12 @@ def decoded(data: bytes, declared: str | None = None) -> tuple[str, str]:
     if not is_kept:
         raise DataError(f"it would not be the same bytes when written again in {encoding}; save it as UTF-8")
     return text, encoding
+
+
+def xml_text(data: bytes) -> tuple[str, str]:
+    """Return an XML document as text, and its encoding, as ``decoded``."""
+    declared = _DECLARED.match(data[:1000].decode("latin-1"))
+    return decoded(data, declared and declared[1])
 
 
 def encoded(text: str, encoding: str, *, errors: str = "strict") -> bytes:

@@ -7,13 +7,14 @@ from urllib.parse import quote, unquote
 
 from transduce.documents import html
 from transduce.documents.document import Document, Format, Reading
+from transduce.documents.encodings import xml_text
 from transduce.documents.html import with_language
 from transduce.documents.languages import naming
 from transduce.documents.office_xml import add_values
 from transduce.documents.package import Package, has_type
 from transduce.documents.package_document import PackageDocument, PartKind, read_part
 from transduce.documents.spliced import SplicedText, with_words
-from transduce.documents.xml_tree import Element, find_elements, xml_text
+from transduce.documents.xml_tree import Element, find_elements
 from transduce.errors import DataError, shown
 from transduce.patterns import compiled_on_use
 from transduce.text.markup import divide, xml_rules

@@ -9,12 +9,13 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from transduce.documents.document import Document, Format, Reading, Segment
+from transduce.documents.encodings import xml_text
 from transduce.documents.languages import script_of, with_language
 from transduce.documents.office_xml import add_values, canonical
 from transduce.documents.package import Package, has_type
 from transduce.documents.package_document import PackageDocument, PartKind, marked_part, read_part
 from transduce.documents.runs import NOTHING_OPEN, Group, MarkedPart, Marker, Piece, Style, Tags
-from transduce.documents.xml_tree import Element, Text, xml_text
+from transduce.documents.xml_tree import Element, Text
 from transduce.errors import DataError
 from transduce.patterns import compiled_on_use
 

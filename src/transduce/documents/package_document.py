@@ -6,10 +6,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from transduce.documents.document import MAX_TEXT_BYTES, Document, Reading, Segment
+from transduce.documents.encodings import xml_text
 from transduce.documents.languages import NamingLanguage
 from transduce.documents.package import Package
 from transduce.documents.runs import MarkedPart, Marker
-from transduce.documents.xml_tree import Element, find_elements, xml_text
+from transduce.documents.xml_tree import Element, find_elements
 from transduce.errors import DataError, shown
 
 __all__ = ["PackageDocument", "PartKind", "marked_part", "read_part"]

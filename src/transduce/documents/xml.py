@@ -8,7 +8,7 @@ from xml.parsers import expat
 
 from transduce.documents.android_strings import android_parts, is_android
 from transduce.documents.document import Document, Format, Reading
-from transduce.documents.encodings import decoded
+from transduce.documents.encodings import xml_text
 from transduce.documents.html import with_language
 from transduce.documents.placeholders import ANY
 from transduce.documents.spliced import Embedded, Part, SplicedText, with_words
@@ -21,7 +21,6 @@ from transduce.text.markup import divide, xml_rules
 __all__ = ["FORMATS", "decoded_xml"]
 
 _RULES = xml_rules(ignored=("script", "style", "code", "programlisting", "screen", "resheader"))
-_ENCODING = compiled_on_use(r"""<\?xml[^>]{0,200}?\bencoding\s*=\s*["']([\w.:-]+)["']""")
 _PROLOG = compiled_on_use(
     r"\ufeff?(?:\s+|<\?.*?\?>|<!--.*?-->)*+(<!DOCTYPE\b(?:[^\[\]>\"']|\"[^\"]*\"|'[^']*')*+)(\[)?", re.DOTALL
 )
@@ -51,8 +50,7 @@ def read(data: bytes, reading: Reading) -> Document:
 
 def decoded_xml(data: bytes) -> tuple[str, str]:
     """Return the text of an XML document and its encoding. Raises DataError if it is not well-formed."""
-    match = _ENCODING.match(data[:1024].decode("latin-1"))
-    text, encoding = decoded(data, match[1] if match else None)
+    text, encoding = xml_text(data)
     parser = expat.ParserCreate("utf-8")  # whatever it declares
     try:
         parser.Parse(text.removeprefix("\ufeff").encode("utf-8", "surrogatepass"), True)

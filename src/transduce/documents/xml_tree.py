@@ -9,14 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from transduce.documents.encodings import decoded
 from transduce.errors import DataError
-from transduce.patterns import compiled_on_use
 
-__all__ = ["MAX_DEPTH", "Element", "Text", "find_elements", "xml_text"]
+__all__ = ["MAX_DEPTH", "Element", "Text", "find_elements"]
 
 MAX_DEPTH = 250  # of elements in each other
-_DECLARED = compiled_on_use(r"""<\?xml\s[^>]*?encoding\s*=\s*["']([\w.:-]+)["']""")
 
 
 @dataclass(slots=True, eq=False)
@@ -61,12 +58,6 @@ class Element:
     def text(self) -> str:
         """All characters inside it."""
         return "".join(child.value if isinstance(child, Text) else child.text for child in self.children)
-
-
-def xml_text(data: bytes) -> tuple[str, str]:
-    """Return an XML document as text, and its encoding."""
-    declared = _DECLARED.match(data[:200].decode("latin-1"))
-    return decoded(data, declared and declared[1])
 
 
 def find_elements(
