@@ -14,7 +14,7 @@ from transduce.documents.office_xml import add_values
 from transduce.documents.package import Package, has_type
 from transduce.documents.package_document import PackageDocument, PartKind, read_part
 from transduce.documents.spliced import SplicedText, with_words
-from transduce.documents.xml_tree import Element, find_elements
+from transduce.documents.xml_tree import find_elements
 from transduce.errors import DataError, shown
 from transduce.patterns import compiled_on_use
 from transduce.text.markup import divide, xml_rules
@@ -68,12 +68,8 @@ def _book(package: Package) -> str:
     """Return the name of the member that lists the others."""
     found = list[str]()
     if _CONTAINER in package:
-        find_elements(
-            package.read(_CONTAINER),
-            ("container:rootfile",),
-            _NAMESPACES,
-            lambda element: found.append(element.attributes.get("full-path", "")),
-        )
+        books = find_elements(package.read(_CONTAINER), ("container:rootfile",), _NAMESPACES)
+        found = [each.attributes.get("full-path", "") for each in books]
     if not found or found[0] not in package:
         raise DataError(f"it has no {_CONTAINER} that names its book, so it is no EPUB; save it anew")
     return found[0]
@@ -82,16 +78,13 @@ def _book(package: Package) -> str:
 def _members(package: Package, book: str) -> dict[str, str]:
     """Return the members with text and their media types, in the order of reading."""
     items, order = dict[str, tuple[str, str]](), list[str]()
-
-    def add(element: Element) -> None:
+    for element in find_elements(package.read(book), ("opf:item", "opf:itemref"), _NAMESPACES):
         values = element.attributes
         if element.name == "opf:itemref":
             order.append(values.get("idref", ""))
         else:
             path = posixpath.join(posixpath.dirname(book), unquote(values.get("href", "")))
             items[values.get("id", "")] = posixpath.normpath(path), values.get("media-type", "")
-
-    find_elements(package.read(book), ("opf:item", "opf:itemref"), _NAMESPACES, add)
     ordered = [items[name] for name in [*order, *items] if name in items]
     return {name: kind for name, kind in ordered if name in package and kind in _READERS}
 

@@ -99,13 +99,10 @@ def content_types(package: Package, mains: tuple[str, str]) -> dict[str, str]:
     if _CONTENT_TYPES not in package:
         raise DataError(f"it lacks {_CONTENT_TYPES}, so it is no document of Office Open XML; save it anew")
     names, types = {name.lower(): name for name in package.names}, dict[str, str]()
-
-    def add(element: Element) -> None:
+    for element in find_elements(package.read(_CONTENT_TYPES), ("ct:Override",), NAMESPACES):
         name = names.get(element.attributes.get("PartName", "").lstrip("/").lower())
         if name is not None:
             types[name] = element.attributes.get("ContentType", "")
-
-    find_elements(package.read(_CONTENT_TYPES), ("ct:Override",), NAMESPACES, add)
     if not any(each.endswith("main+xml") and main in each for main in mains for each in types.values()):
         raise DataError(f"it has no part of the type {mains[0]}, so it is a document of another format")
     return types

@@ -58,7 +58,8 @@ def marked_part(
         raise DataError(f"it has {len(data):,} bytes, of which {MAX_TEXT_BYTES:,} are read at once; divide it")
     text, encoding = xml_text(data)
     marker = Marker(data, text, encoding, reading.is_protected, kind.place, language)
-    find_elements(marker.utf8, kind.names, namespaces, lambda element: kind.add(element, marker))
+    for element in find_elements(marker.utf8, kind.names, namespaces):
+        kind.add(element, marker)
     return marker.part()
 
 

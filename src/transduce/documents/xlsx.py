@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from transduce.documents.document import Document, Format, Reading, Segment
@@ -164,21 +164,14 @@ def _fixed_names(package: Package, types: Mapping[str, str]) -> set[str]:
     for part, kind in types.items():
         for ending, element, found in ((_TABLE, "s:tableColumn", names), (_PIVOT, "s:cacheField", fixed)):
             if kind.endswith(ending):
-                add = _adder(found)
-                find_elements(package.read(part), (element,), NAMESPACES, add)
+                for each in find_elements(package.read(part), (element,), NAMESPACES):
+                    found.add(_ESCAPED_END.sub("\n", each.attributes.get("name", "")))
     if names:
         fixed |= {name for name in names if not _NOT_IN_NAMES.isdisjoint(name)}
         for part in (part for part, kind in types.items() if kind.endswith(_WITH_FORMULAS)):
             formulas = package.read(part)
             fixed |= {name for name in names if f"{escaped(name)}]".encode() in formulas}
     return fixed
-
-
-def _adder(names: set[str]) -> Callable[[Element], None]:
-    def add(element: Element) -> None:
-        names.add(_ESCAPED_END.sub("\n", element.attributes.get("name", "")))
-
-    return add
 
 
 def read(data: bytes, reading: Reading) -> Document:

@@ -6,7 +6,7 @@ those of XML, and nothing is fetched.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from transduce.errors import DataError
@@ -14,6 +14,7 @@ from transduce.errors import DataError
 __all__ = ["MAX_DEPTH", "Element", "Text", "find_elements"]
 
 MAX_DEPTH = 250  # of elements in each other
+READ_AT_ONCE = 1 << 16  # bytes
 
 
 @dataclass(slots=True, eq=False)
@@ -60,27 +61,23 @@ class Element:
         return "".join(child.value if isinstance(child, Text) else child.text for child in self.children)
 
 
-def find_elements(
-    utf8: bytes, names: Collection[str], namespaces: Mapping[str, str], found: Callable[[Element], object]
-) -> None:
-    """Call ``found`` with the outermost elements of some names, in order.
+def find_elements(utf8: bytes, names: Collection[str], namespaces: Mapping[str, str]) -> Iterator[Element]:
+    """Yield the outermost elements of some names, in order.
 
     ``namespaces`` has the prefix of each namespace that counts; elements and attributes of others have ``?`` before
     their name. Raises DataError for what is not well-formed.
     """
-    reader = _Reader(names, namespaces, found)
-    reader.read(utf8)
+    return _Reader(names, namespaces).read(utf8)
 
 
 class _Reader:
     """The handlers of expat."""
 
-    def __init__(
-        self, names: Collection[str], namespaces: Mapping[str, str], found: Callable[[Element], object]
-    ) -> None:
+    def __init__(self, names: Collection[str], namespaces: Mapping[str, str]) -> None:
         from xml.parsers import expat
 
-        self._names, self._namespaces, self._found = names, namespaces, found
+        self._names, self._namespaces = names, namespaces
+        self._found: list[Element] = []  # that are not yielded yet
         self._short: dict[str, str] = {}  # names as ``Element`` has them
         self._stack: list[Element] = []  # the open elements from the outermost one that is wanted
         self._started: Element | None = None  # its start tag may be longer than what was read
@@ -97,10 +94,14 @@ class _Reader:
         parser.ProcessingInstructionHandler = self._not_text
         self._error = expat.ExpatError
 
-    def read(self, utf8: bytes) -> None:
+    def read(self, utf8: bytes) -> Iterator[Element]:
+        self._utf8 = utf8
         try:
-            self._utf8 = utf8
-            self._parser.Parse(utf8, True)
+            for start in range(0, len(utf8) + 1, READ_AT_ONCE):
+                end = start + READ_AT_ONCE
+                self._parser.Parse(utf8[start:end], end > len(utf8))
+                found, self._found = self._found, []
+                yield from found
         except self._error as error:
             raise DataError(f"it is not well-formed XML: {str(error).replace(': line', ' in line')}") from None
 
@@ -138,7 +139,7 @@ class _Reader:
             is_empty = element.inner == position and self._utf8[position - 2 : position] == b"/>"
             element.end = position if is_empty else self._utf8.index(b">", position) + 1
             if not self._stack:
-                self._found(element)
+                self._found.append(element)
 
     def _characters(self, value: str) -> None:
         if not self._stack:
