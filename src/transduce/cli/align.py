@@ -55,7 +55,7 @@ def align(
         transduce align runs/my/model --src test.en --tgt test.de
     """
     require_stdin_once({"--src": src, "--tgt": tgt})
-    require_model_folders([folder], text_usage="--src {}")
+    require_model_folders(folder, text_usage="--src {}")
     require_writable("--out", out)
     for option, path in (("--src", src), ("--tgt", tgt)):
         require_not_read(out, path, option=option)

@@ -10,7 +10,7 @@ from typer import Option
 from transduce.cli import options
 from transduce.cli.imports import command_imports
 from transduce.cli.machine import chosen_device
-from transduce.cli.model_folders import require_model_folder
+from transduce.cli.model_folders import require_model_folders
 from transduce.cli.output import STANDARD, echo
 from transduce.cli.paths import require_writable
 from transduce.errors import ConfigError
@@ -43,7 +43,7 @@ def attention(
         from transduce.view import attention_of_media, attention_of_text, attention_of_translation, write_attention_page
         from transduce.view.attention_page import attention_page
 
-    require_model_folder(folder)
+    require_model_folders(folder)
     require_writable("--out", out)
     match load(folder, device=chosen_device(device)):
         case LanguageModel() as model:

@@ -61,7 +61,7 @@ def distil(
         transduce distil runs/my/model --beam 1 --src train.en --out distilled.tsv
         transduce distil runs/de-en/model --back --src more.de --out more.tsv
     """
-    require_model_folders(folders, text_usage="--src {}")
+    require_model_folders(*folders, text_usage="--src {}")
     if out == STANDARD:
         raise ConfigError("--out should be a file: stdout has the counts")
     if src != STANDARD:

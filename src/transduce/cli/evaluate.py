@@ -125,7 +125,7 @@ def evaluate(
     for path in ref:
         require_not_read(out, path, option="--ref")
     require_stdin_once({"--src": src, **named_references(ref)})
-    require_model_folders(folders, rerank, text_usage="--src {}")
+    require_model_folders(*folders, rerank, text_usage="--src {}")
     options.require_beside("--rerank", rerank, {"--rerank-weight": rerank_weight != options.DEFAULT_RERANK_WEIGHT})
     if calibration and (rerank or len(folders) > 1):
         raise ConfigError("--calibration is of one model, without --rerank")
@@ -187,7 +187,7 @@ def _evaluate_media(
         raise ConfigError(f"--media takes one model, and scores the error rates of its texts{without}")
     require_writable("--out", out)
     require_not_read(out, media, option="--media")
-    require_model_folders(folders, text_usage="--media {}")
+    require_model_folders(*folders, text_usage="--media {}")
     listed = list(listed_media(media))  # checked before the model is loaded
     if not listed:
         raise DataError(f"{media} has no lines; each should be a file name TAB its text")

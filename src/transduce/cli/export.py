@@ -10,7 +10,7 @@ from typer import Option
 
 from transduce.cli import options
 from transduce.cli.imports import command_imports
-from transduce.cli.model_folders import require_model_folder
+from transduce.cli.model_folders import require_model_folders
 from transduce.cli.output import echo, print_json, print_line
 from transduce.cli.paths import require_folder, require_utf8_name
 from transduce.config import InferencePrecision
@@ -50,7 +50,7 @@ def export(
         transduce export runs/my/model --to ct2 --out my-ct2
         transduce export runs/my/model --to wasm --out my-page
     """
-    require_model_folder(folder)
+    require_model_folders(folder)
     require_folder("--out", out)
     require_utf8_name("--out", out)
     if to == "wasm":

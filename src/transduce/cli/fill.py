@@ -10,7 +10,7 @@ from typer import Option
 from transduce.cli import options
 from transduce.cli.imports import command_imports
 from transduce.cli.machine import chosen_device
-from transduce.cli.model_folders import require_model_folder
+from transduce.cli.model_folders import require_model_folders
 from transduce.cli.output import STANDARD, print_json
 from transduce.cli.paths import require_writable
 from transduce.cli.stdin import is_interactive, piped_lines, typed_lines
@@ -39,7 +39,7 @@ def fill(
         from transduce.inference import LanguageModel
 
     require_writable("stdout", STANDARD)
-    require_model_folder(folder, text_usage="transduce fill MODEL < {}")
+    require_model_folders(folder, text_usage="transduce fill MODEL < {}")
     model = LanguageModel.load(folder, device=chosen_device(device), engine=engine)
     lines = typed_lines("text", history="fill") if is_interactive() else piped_lines()
     for number, line in enumerate(lines, start=1):

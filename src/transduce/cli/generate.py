@@ -63,7 +63,7 @@ def generate(
     sampling = Sampling(given.get("temperature", 1.0), given.get("top_k"), given.get("top_p"))
     beam, seed = given.get("beam_size"), given["seed"]
     options.require_best_of(best_of, reward_model, {"--beam": beam, "--samples": samples > 1})
-    require_model_folders([folder], reward_model, text_usage="transduce generate MODEL < {}")
+    require_model_folders(folder, reward_model, text_usage="transduce generate MODEL < {}")
     model = LanguageModel.load(folder, device=chosen_device(device), engine=engine)
     responds = isinstance(model, ResponseModel)
     rater = None if reward_model is None else RewardModel.load(reward_model, device=chosen_device(device))

@@ -12,7 +12,7 @@ from typer import Option
 from transduce.cli import options
 from transduce.cli.fine_tuning import Mix
 from transduce.cli.machine import chosen_device
-from transduce.cli.model_folders import require_model_folder
+from transduce.cli.model_folders import require_model_folders
 from transduce.cli.next_commands import uses_of
 from transduce.cli.output import echo, print_json, print_line
 from transduce.cli.pair_files import Given, Po, Tmx, Xliff, given_files, written_pairs
@@ -149,7 +149,7 @@ def _direction_of(model: Path, direction: str | None) -> str:
     """Return the direction of a translator. Raises ConfigError if another one is asked for."""
     from transduce.runs.fine_tuning import direction_of
 
-    require_model_folder(model)
+    require_model_folders(model)
     own = "-".join(direction_of(model))
     if direction is not None and canonical_direction(direction) != own:
         raise ConfigError(f"{model} translates {own}, got --direction {quoted(direction)}; leave it out with --from")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 from transduce.cli import options
-from transduce.cli.model_folders import require_model_folder
+from transduce.cli.model_folders import require_model_folders
 from transduce.cli.output import echo, print_json
 from transduce.config import MAX_VOCABULARY_SIZE
 from transduce.recipes import PRESETS, built_in_recipes, preset, read_recipe
@@ -75,6 +75,6 @@ def _config(name: str) -> ModelConfig:
             )
         return task_of(run).model_config(run.model, run.data.vocab_size, run.data.vocab_size)
     if path.is_dir() and name not in PRESETS:
-        require_model_folder(path)
+        require_model_folders(path)
         return read_model_config(path).config
     return preset(name).model

@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 
 from transduce.errors import CheckpointError
 
-__all__ = ["require_model_folder", "require_model_folders"]
+__all__ = ["require_model_folders"]
 
 MODEL_FILES = ("config.json", "model.safetensors")
 
 
-def require_model_folder(path: Path, *, text_usage: str = "") -> None:
-    """Raise CheckpointError, saying what to use instead, if ``path`` is clearly not a model folder.
+def require_model_folders(*paths: Path | None, text_usage: str = "") -> None:
+    """Raise CheckpointError, saying what to use instead, if a path is clearly not a model folder; None is skipped.
 
     Problems inside a model folder are left to its reader. ``text_usage`` shows how the command takes a text file, such
     as ``"--in {}"``.
     """
-    message = _describe_file(path, text_usage) if path.is_file() else _describe_folder(path)
-    if message is not None:
-        raise CheckpointError(message)
-
-
-def require_model_folders(paths: Iterable[Path], *others: Path | None, text_usage: str = "") -> None:
-    """Apply ``require_model_folder`` to several paths; None is skipped."""
-    for path in (*paths, *others):
-        if path is not None:
-            require_model_folder(path, text_usage=text_usage)
+    for path in filter(None, paths):
+        message = _describe_file(path, text_usage) if path.is_file() else _describe_folder(path)
+        if message is not None:
+            raise CheckpointError(message)
 
 
 def _describe_file(path: Path, text_usage: str) -> str:

@@ -13,7 +13,7 @@ from transduce.cli import options
 from transduce.cli.decoding import decoding_options
 from transduce.cli.imports import command_imports
 from transduce.cli.machine import chosen_device, chosen_precision
-from transduce.cli.model_folders import require_model_folder
+from transduce.cli.model_folders import require_model_folders
 from transduce.cli.output import STANDARD, echo, print_json
 from transduce.cli.paths import require_writable
 from transduce.cli.stdin import is_interactive, piped_lines, plain_trees, typed_lines
@@ -86,7 +86,7 @@ def parse(
     require_writable("stdout", STANDARD)
     if trees is not None and trees != STANDARD:
         open_binary(trees).close()  # checked before the model is loaded
-    require_model_folder(folder, text_usage="transduce parse MODEL < {}")
+    require_model_folders(folder, text_usage="transduce parse MODEL < {}")
     device = chosen_device(device)
     precision = chosen_precision(precision, device)
     parser = Parser.load(folder, device=device, precision=precision, engine=engine, is_constrained=not unconstrained)

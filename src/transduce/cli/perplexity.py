@@ -10,7 +10,7 @@ from typer import Argument, Option
 from transduce.cli import options
 from transduce.cli.imports import command_imports
 from transduce.cli.machine import chosen_device
-from transduce.cli.model_folders import require_model_folder
+from transduce.cli.model_folders import require_model_folders
 from transduce.cli.output import STANDARD, print_json
 from transduce.cli.stdin import lines_of
 from transduce.files import open_binary
@@ -44,7 +44,7 @@ def perplexity(
 
     if file != STANDARD:
         open_binary(file).close()  # checked before the model is loaded
-    require_model_folder(folder)
+    require_model_folders(folder)
     model = LanguageModel.load(folder, device=chosen_device(device), engine=engine)
     score = model.score(documents_of(lines_of(file)), stride=stride)
     if json:

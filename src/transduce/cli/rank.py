@@ -68,7 +68,7 @@ def rank(
         from transduce.corpora import read_aligned_files
         from transduce.corpora.responses import is_json_lines
 
-    require_model_folders(folders, text_usage="--src {}")
+    require_model_folders(*folders, text_usage="--src {}")
     if out == STANDARD or not is_json_lines(out):
         raise ConfigError(f"--out should be a file of JSON Lines, as in rankings.jsonl, got {out}")
     if beam is not None and "temperature" in decoding.changes:

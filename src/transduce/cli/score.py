@@ -132,7 +132,7 @@ def _print_forced_scores(
 ) -> None:
     """Print the log-probability of each translation."""
     require_stdin_once({"HYP": hypotheses, "--src": src})
-    require_model_folders([model], text_usage="--src {}")
+    require_model_folders(model, text_usage="--src {}")
     pairs = list(zip(*aligned_lines(src, hypotheses), strict=True))
     with command_imports():
         from transduce.inference import Translator, forced_scores

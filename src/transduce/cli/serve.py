@@ -142,7 +142,7 @@ def serve(
         transduce serve runs/my/model
         transduce serve runs/en-de/model runs/de-en/model --port 8080
     """
-    require_model_folders(folders)
+    require_model_folders(*folders)
     with command_imports():
         for module in ("prometheus_client", "python_multipart", "starlette", "uvicorn"):
             library(module, needed_for="serve", extra="serve")

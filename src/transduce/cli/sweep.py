@@ -78,7 +78,7 @@ def sweep(
         from transduce.metrics import paired_bootstrap
 
     require_stdin_once({"--src": src, "--ref": ref})
-    require_model_folders(folders, None, text_usage="--src {}")
+    require_model_folders(*folders, text_usage="--src {}")
     sources, references = aligned_lines(src, ref)
     sizes, exponents = _numbers(beam, int), _numbers(alpha, float)
     translator = load_translator(LoadingOptions(folders, device, chosen_precision(precision, device), engine=engine))

@@ -15,7 +15,7 @@ from typer import Argument, Option
 from transduce.cli import options
 from transduce.cli.fine_tuning import FineTuning, Mix, changes_of
 from transduce.cli.machine import chosen_device
-from transduce.cli.model_folders import require_model_folder
+from transduce.cli.model_folders import require_model_folders
 from transduce.cli.next_commands import uses_of_trained
 from transduce.cli.output import echo, echo_stopped, print_json, print_line, print_scores
 from transduce.cli.pair_files import Po, Tmx, Xliff, given_files
@@ -249,7 +249,7 @@ def _starting_settings(model: Path | None) -> list[str]:
     """Return ``--from`` as settings. Raises CheckpointError if it is no model folder."""
     if model is None:
         return []
-    require_model_folder(model)
+    require_model_folders(model)
     require_utf8_name("--from", model.resolve())
     path = json_text(str(model.resolve()))
     return [f"training.init_from={path}", f"data.tokenizer_from={path}"]

@@ -231,7 +231,7 @@ def translate(
         transduce translate runs/my/model --in new.en --out new.de
         transduce translate runs/my/model --in report.docx --out report.de.docx
     """
-    require_model_folders(folders, rerank, draft, reward_model, text_usage="--in {}")
+    require_model_folders(*folders, rerank, draft, reward_model, text_usage="--in {}")
     options.require_best_of(
         best_of,
         reward_model,
