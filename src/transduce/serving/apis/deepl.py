@@ -33,12 +33,26 @@ VARIETIES = {
 SPLITTINGS: dict[str, Splitting] = {"1": "lines", "0": "lines", "nonewlines": "sentences"}
 
 
-class TranslateFields(Fields):
-    """The fields of /v2/translate. Those without effect are checked: clients send them with every request."""
+class TranslationFields(Fields):
+    """The fields of any translation. Those without effect are checked: clients send them with every request."""
 
-    text: Texts = field()
     target_lang: str = field(description="Language code", low=1)
     source_lang: str = field("", "Language code; recognised if absent")
+    glossary_id: str = field("", "A glossary, whose terms must be kept; source_lang is needed then")
+    glossary_ids: Names = field("", "Up to five instead")
+    formality: Literal["default", "prefer_more", "prefer_less"] = field(
+        "default", "Without effect: models have no tones. more and less are refused"
+    )
+    enable_beta_languages: bool = field(False, "Without effect")
+    style_id: None = field(None, "Refused")
+    translation_memory_id: None = field(None, "Refused")
+    translation_memory_threshold: None = field(None, "Refused")
+
+
+class TranslateFields(TranslationFields):
+    """The fields of /v2/translate."""
+
+    text: Texts = field()
     tag_handling: Literal["", "xml", "html"] = field("", "How tags are read; absent for plain text")
     ignore_tags: Names = field("", "Elements that are not translated")
     splitting_tags: Names = field("", "Elements that divide sentences")
@@ -47,9 +61,6 @@ class TranslateFields(Fields):
     split_sentences: Literal["0", "1", "nonewlines"] = field(
         "1", "Where texts are divided: nowhere, at line ends and sentences, at sentences"
     )
-    formality: Literal["default", "prefer_more", "prefer_less"] = field(
-        "default", "Without effect: models have no tones. more and less are refused"
-    )
     model_type: Literal["latency_optimized", "quality_optimized", "prefer_quality_optimized"] = field(
         "latency_optimized", "Without effect: there is one model"
     )
@@ -57,13 +68,7 @@ class TranslateFields(Fields):
     preserve_formatting: bool = field(False, "Without effect")
     show_billed_characters: bool = field(False, "Without effect: they are always shown")
     tag_handling_version: Literal["v1", "v2"] = field("v1", "Without effect")
-    enable_beta_languages: bool = field(False, "Without effect")
-    glossary_id: str = field("", "A glossary, whose terms must be kept; source_lang is needed then")
-    glossary_ids: Names = field("", "Up to five instead")
-    style_id: None = field(None, "Refused")
     custom_instructions: None = field(None, "Refused")
-    translation_memory_id: None = field(None, "Refused")
-    translation_memory_threshold: None = field(None, "Refused")
 
 
 class LanguagesFields(Fields):
@@ -72,23 +77,12 @@ class LanguagesFields(Fields):
     type: Literal["source", "target"] = field("source")
 
 
-class DocumentFields(Fields):
-    """The fields of /v2/document. Those without effect are checked: clients send them with every request."""
+class DocumentFields(TranslationFields):
+    """The fields of /v2/document."""
 
     file: Upload = field(description="The document")
     filename: str = field("", "Its name, if the file has none")
-    target_lang: str = field(description="Language code", low=1)
-    source_lang: str = field("", "Language code; recognised if absent")
     output_format: str = field("", "The ending of its name: documents keep their format")
-    formality: Literal["default", "prefer_more", "prefer_less"] = field(
-        "default", "Without effect: models have no tones. more and less are refused"
-    )
-    enable_beta_languages: bool = field(False, "Without effect")
-    glossary_id: str = field("", "A glossary, whose terms must be kept; source_lang is needed then")
-    glossary_ids: Names = field("", "Up to five instead")
-    style_id: None = field(None, "Refused")
-    translation_memory_id: None = field(None, "Refused")
-    translation_memory_threshold: None = field(None, "Refused")
 
 
 class HandleFields(Fields):
