@@ -19,10 +19,7 @@ from transduce.text.chunks import chunks
 __all__ = ["N_SAMPLES", "rank_samples"]
 
 N_SAMPLES = 4  # responses to each prompt
-TEMPERATURES = (
-    1.0,
-    0.7,
-)  # each draws as many of them; the lower one is more like a policy that has learnt from rewards
+TEMPERATURES = (1.0, 0.7)  # each draws as many; the lower one is more like a policy that has learnt from rewards
 NOISE = 0.05  # standard deviation of what the ranker adds to the quality of a response
 PROMPTS_PER_BATCH = 512
 MAX_TOKENS = 64

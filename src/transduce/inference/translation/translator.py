@@ -141,16 +141,12 @@ class Translator(SegmentTranslator):
         Raises TypeError, naming the item, for anything but a list of strings, ConfigError for an invalid search or
         another number of prefixes than texts, DataError for a prefix that is longer than the model reads.
         """
+        translator = self
         if draft is not None:
             if prefix:
                 raise ConfigError("a prefix cannot be used with a draft; leave one of them out")
             search = greedy_unless_sampled(search or self.search)
-            drafted = self.with_draft(draft)
-            if n_best is None:
-                return drafted.translate(texts, search=search, split=split, format=format, progress=progress, **options)
-            return drafted.translate(
-                texts, n_best=n_best, search=search, split=split, format=format, progress=progress, **options
-            )
+            translator = self.with_draft(draft)
         require_sequence(texts, "translate takes a list of texts", "for one text, translate([text])[0]")
         texts = list(texts)
         for _ in _strings(texts):  # check all before the first is translated
@@ -162,7 +158,7 @@ class Translator(SegmentTranslator):
         chunk_lines = CHUNK_LINES_WITH_PROGRESS if progress else CHUNK_LINES
         translations: list[Translation] = []
         with progress_callback(progress, len(texts)) as report:
-            for translation in self.translate_lines(
+            for translation in translator.translate_lines(
                 texts, search=overridden, chunk_lines=chunk_lines, split=split, format=format, is_scored=False,
                 prefixes=prefixes,
             ):  # fmt: skip
