@@ -105,12 +105,11 @@ class Experiments:
         test: Sequence[str] = (),
         starts_from: Experiment | None = None,
         tokenizer_of: Experiment | None = None,
-        rated_by: Experiment | None = None,
     ) -> Experiment:
         """Return a run under its name; at test scale it is shortened, with the settings ``test`` besides."""
         if self.scale == "test":
             config = with_settings(shortened(config, self.work / self.scale), test)
-        return Experiment(name, config, starts_from, tokenizer_of, rated_by)
+        return Experiment(name, config, starts_from, tokenizer_of)
 
     def pick(self, value: T, *, test: T) -> T:
         """Return a value, or at test scale the other one."""

@@ -37,17 +37,14 @@ def verify_manifest(
     error: type[TransduceError],
     required: Iterable[str] = (),
     only: Iterable[str] | None = None,
-    may_be_links: bool = False,
 ) -> None:
     """Check the files of ``folder``, all or ``only`` some, against its manifest.
 
     Raises ``error`` if the folder, the manifest, a listed or a ``required`` file is missing or not a regular file, if
-    the manifest has an unknown format, or if a size or checksum differs. ``may_be_links`` also accepts links to
-    regular files.
+    the manifest has an unknown format, or if a size or checksum differs.
     """
-    entries = _entries(folder, required, error=error, only=only, may_be_links=may_be_links)
-    for name, entry in entries.items():
-        _verify_file(folder / name, entry, error=error, may_be_link=may_be_links)
+    for name, entry in _entries(folder, required, error=error, only=only).items():
+        _verify_file(folder / name, entry, error=error, may_be_link=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +89,10 @@ class UnverifiedFile:
 def verified_except(
     folder: Path, *, large: str, error: type[TransduceError], required: Iterable[str] = (), may_be_links: bool = False
 ) -> UnverifiedFile:
-    """Check the files of ``folder`` except a large one, which is returned. Errors are those of ``verify_manifest``."""
+    """Check the files of ``folder`` except a large one, which is returned. Errors are those of ``verify_manifest``.
+
+    ``may_be_links`` also accepts links to regular files.
+    """
     entries = _entries(folder, [large, *required], error=error, may_be_links=may_be_links)
     file = UnverifiedFile(folder / large, entries.pop(large), error, may_be_links)
     for name, other in entries.items():
