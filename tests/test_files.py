@@ -8,7 +8,7 @@ import lzma
 import os
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -17,12 +17,13 @@ import pytest
 from said import naming
 from transduce.errors import CheckpointError, DataError
 from transduce.files import (
+    UnverifiedFile,
     atomic_folder,
     descriptor_named,
     open_regular,
     read_json,
     read_lines,
-    verified_while_read,
+    verified_except,
     verify_manifest,
     write_json,
     write_lines,
@@ -172,6 +173,10 @@ def folder_with_large_file(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def large_file(folder: Path, *, required: Sequence[str] = ()) -> UnverifiedFile:
+    return verified_except(folder, large="large", error=CheckpointError, required=required)
+
+
 def damage(path: Path) -> None:
     content = path.read_bytes()
     path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
@@ -179,25 +184,25 @@ def damage(path: Path) -> None:
 
 def test_a_large_file_is_verified_while_it_is_read(folder_with_large_file: Path) -> None:
     folder, steps = folder_with_large_file, list[str]()
-    with verified_while_read(folder, large="large", error=CheckpointError, required=["small"]):
+    with large_file(folder, required=["small"]).verified_while_read():
         steps.append("read")
     with (
         pytest.raises(CheckpointError, match=naming("needed")),
-        verified_while_read(folder, large="large", error=CheckpointError),
+        large_file(folder).verified_while_read(),
     ):
         raise CheckpointError("a tensor that is needed")
     damage(folder / "large")
     with (
         pytest.raises(CheckpointError, match=naming(folder / "large", "checksum")),
-        verified_while_read(folder, large="large", error=CheckpointError),
+        large_file(folder).verified_while_read(),
     ):
         steps.append("read")
     with (
         pytest.raises(CheckpointError, match=naming(folder / "large", "checksum")),
-        verified_while_read(folder, large="large", error=CheckpointError),
+        large_file(folder).verified_while_read(),
     ):
         raise ValueError("of the damage")
-    with pytest.raises(KeyboardInterrupt), verified_while_read(folder, large="large", error=CheckpointError):
+    with pytest.raises(KeyboardInterrupt), large_file(folder).verified_while_read():
         raise KeyboardInterrupt
     assert steps == ["read", "read"]
 
@@ -208,7 +213,7 @@ def test_all_else_is_verified_before_a_large_file_is_read(folder_with_large_file
     def refused(*facts: object, required: tuple[str, ...] = ()) -> None:
         with (
             pytest.raises(CheckpointError, match=naming(*facts)),
-            verified_while_read(folder, large="large", error=CheckpointError, required=required),
+            large_file(folder, required=required).verified_while_read(),
         ):
             pytest.fail("read")
 

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
         MANIFEST_NAME,
         UnverifiedFile,
         verified_except,
-        verified_while_read,
         verify_manifest,
         write_manifest,
     )
@@ -45,7 +44,7 @@ __all__ = [
     "XzStreams", "atomic_folder", "atomic_write", "compressing", "created_folder", "cwd_note", "decoded_lines",
     "descriptor_named", "is_leftover", "is_running", "migrated", "named_in_errors", "open_binary", "open_in_place",
     "open_regular", "raw_lines", "read_json", "read_lines", "remove", "remove_leftovers", "renamed_beside",
-    "repaired_lines", "require_regular", "restore", "sha256_of_file", "verified_except", "verified_while_read",
+    "repaired_lines", "require_regular", "restore", "sha256_of_file", "verified_except",
     "verify_manifest", "write_json", "write_lines", "write_manifest", "write_text",
 ]  # fmt: skip
 

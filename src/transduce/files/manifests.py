@@ -15,7 +15,7 @@ from transduce.files.json_files import Migration, migrated, read_json, write_jso
 from transduce.files.regular import open_regular, sha256_of_file, sha256_of_stream
 
 __all__ = [
-    "MANIFEST_NAME", "UnverifiedFile", "verified_except", "verified_while_read", "verify_manifest", "write_manifest",
+    "MANIFEST_NAME", "UnverifiedFile", "verified_except", "verify_manifest", "write_manifest",
 ]  # fmt: skip
 
 MANIFEST_NAME = "manifest.json"
@@ -98,19 +98,6 @@ def verified_except(
     for name, other in entries.items():
         _verify_file(folder / name, other, error=error, may_be_link=may_be_links)
     return file
-
-
-@contextmanager
-def verified_while_read(
-    folder: Path, *, large: str, error: type[TransduceError], required: Iterable[str] = (), may_be_links: bool = False
-) -> Iterator[None]:
-    """A context that reads ``folder`` while the checksum of its one large file is computed in another thread.
-
-    Everything else is checked before. Errors are those of ``verify_manifest``.
-    """
-    file = verified_except(folder, large=large, error=error, required=required, may_be_links=may_be_links)
-    with file.verified_while_read():
-        yield
 
 
 def _entries(

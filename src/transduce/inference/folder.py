@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -24,12 +23,12 @@ from transduce.config import (
 from transduce.config.migrations import model_of_format_2, tables_of_format_1
 from transduce.errors import CheckpointError, quoted
 from transduce.files import (
+    UnverifiedFile,
     atomic_folder,
     migrated,
     read_json,
     sha256_of_file,
     verified_except,
-    verified_while_read,
     write_json,
     write_manifest,
     write_text,
@@ -149,9 +148,7 @@ def read_model_folder(folder: Path, *, device: str | torch.device) -> ModelFolde
     Raises CheckpointError if a file is missing, corrupt or from another version, if files do not fit together, or if
     there is too little memory. Reading the weights raises it if they are corrupt, or if one is NaN or Inf.
     """
-    _require_no_run(folder)
-    required = (CONFIG_FILE, *Tokenizers.files(folder))
-    weights = verified_except(folder, large=WEIGHTS_FILE, required=required, error=CheckpointError, may_be_links=True)
+    weights = _verified_except_weights(folder)
     path, (saved, values) = folder / CONFIG_FILE, _read_config(folder)
     config = saved.config
     direction = values.get("direction")
@@ -191,7 +188,7 @@ def read_saved_weights(folder: Path) -> SavedWeights:
     """Read and check the weights of a model folder. Raises CheckpointError as ``read_model_folder`` does."""
     from transduce.model.weights_file import finite_tensors
 
-    with _verified(folder):
+    with _verified_except_weights(folder).verified_while_read():
         saved, values = _read_config(folder)
         weights = finite_tensors(folder / WEIGHTS_FILE, may_be_link=True)
         before = ancestry_from_json(values, where=folder / CONFIG_FILE)
@@ -202,7 +199,7 @@ def read_saved_weights(folder: Path) -> SavedWeights:
 
 def read_tokenizers(folder: Path) -> Tokenizers:
     """Read and check the tokenizers of a model folder. Raises CheckpointError as ``read_model_folder`` does."""
-    with _verified(folder):
+    with _verified_except_weights(folder).verified_while_read():
         return Tokenizers.load(folder)
 
 
@@ -211,7 +208,7 @@ def read_model_config(folder: Path) -> SavedModel:
 
     Raises CheckpointError if a file is missing or the weights do not fit the architecture.
     """
-    with _verified(folder):
+    with _verified_except_weights(folder).verified_while_read():
         return _read_config(folder)[0]
 
 
@@ -230,11 +227,11 @@ def require_memory_to_search(model: ModelConfig, device: str | torch.device, *, 
         )
 
 
-def _verified(folder: Path) -> AbstractContextManager[None]:
-    """Return the context to read a folder in, ``verified_while_read``."""
+def _verified_except_weights(folder: Path) -> UnverifiedFile:
+    """Check the files of a folder except its weights, which are returned."""
     _require_no_run(folder)
     required = (CONFIG_FILE, *Tokenizers.files(folder))
-    return verified_while_read(folder, large=WEIGHTS_FILE, required=required, error=CheckpointError, may_be_links=True)
+    return verified_except(folder, large=WEIGHTS_FILE, required=required, error=CheckpointError, may_be_links=True)
 
 
 def _require_no_run(folder: Path) -> None:

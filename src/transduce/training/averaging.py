@@ -15,7 +15,7 @@ from pathlib import Path
 from torch import Tensor
 
 from transduce.errors import CheckpointError
-from transduce.files import remove, verified_while_read
+from transduce.files import remove, verified_except
 from transduce.model.weights_file import finite_tensors
 from transduce.training.checkpoint import MODEL_FILE, TrainState, checkpoint_folders, read_state, require_no_link
 
@@ -92,7 +92,7 @@ def average_weights(paths: Sequence[Path]) -> dict[str, Tensor]:
         raise CheckpointError("there is no checkpoint to average")
     total: dict[str, Tensor] = {}
     for path in paths:
-        with verified_while_read(path, large=MODEL_FILE, error=CheckpointError):
+        with verified_except(path, large=MODEL_FILE, error=CheckpointError).verified_while_read():
             weights = finite_tensors(path / MODEL_FILE)
         if total and weights.keys() != total.keys():
             raise CheckpointError(f"{path} holds other tensors than {paths[0]}; average checkpoints of one run")
