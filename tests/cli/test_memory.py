@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import pytest
+
 from said import says
 from transduce.files import open_binary
+from transduce.memories import Memory, write_memory
 
 CommandLine = Callable[..., Any]
 
@@ -46,3 +49,40 @@ def test_what_is_no_table(transduce: CommandLine, tmp_path: Path) -> None:
     assert not (tmp_path / "my.tm").exists()
     empty = transduce("memory", "search", table, "text")
     assert (empty.code, empty.err.count("\n")) == (1, 1)
+
+
+def test_a_text_that_no_source_is_like(transduce: CommandLine, tmp_path: Path) -> None:
+    memory = tmp_path / "my.tm"
+    write_memory(memory, [[("The cat sleeps.", "Die Katze schläft.")]], src_language="en", tgt_language="de")
+    found = transduce("memory", "search", memory, "Press the green button")
+    assert (found.code, found.out) == (0, "")
+    assert says(found.err, memory, "no pair")
+
+
+def test_codes_of_languages(transduce: CommandLine, tmp_path: Path) -> None:
+    table, memory = tmp_path / "pairs.tsv", tmp_path / "my.tm"
+    table.write_text("The cat sleeps.\tDie Katze schläft.\n", "utf-8")
+    assert transduce("memory", "build", table, "--out", memory, "--src", "EN", "--tgt", "de_at").code == 0
+    assert Memory(memory).languages == ("en", "de-AT")
+    refused = transduce("memory", "build", table, "--out", memory, "--src", "english", "--tgt", "de")
+    assert (refused.code, refused.err.count("\n")) == (1, 1)
+    assert says(refused.err, "--src", "'english'", "en or pt-BR")
+
+
+def test_files_without_a_pair_leave_a_memory_as_it_was(transduce: CommandLine, tmp_path: Path) -> None:
+    memory, table = tmp_path / "my.tm", tmp_path / "none.tsv"
+    write_memory(memory, [[("A dog.", "Ein Hund.")]], src_language="en", tgt_language="de")
+    table.write_text("")
+    refused = transduce("memory", "build", table, "--out", memory, "--src", "en", "--tgt", "de")
+    assert (refused.code, refused.out) == (1, "")
+    assert says(refused.err, "error: ", "no translation from en to de", memory)
+    assert [*Memory(memory).pairs()] == [("A dog.", "Ein Hund.")]
+
+
+@pytest.mark.parametrize("verb", [("search", "text"), ("export", "--out", "new.tmx")], ids=lambda verb: verb[0])
+def test_what_is_no_built_memory(verb: tuple[str, ...], transduce: CommandLine, tmp_path: Path) -> None:
+    (tmp_path / "my.tmx").write_text('<tmx version="1.4"/>\n' * 100)
+    words = [tmp_path / each if "." in each else each for each in verb[1:]]
+    refused = transduce("memory", verb[0], tmp_path / "my.tmx", *words)
+    assert (refused.code, refused.err.count("\n")) == (1, 1)
+    assert says(refused.err, tmp_path / "my.tmx", "no file of transduce memory build", "make one of it")

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from said import naming
 from transduce.errors import DataError
-from transduce.memories import Memory, write_memory
+from transduce.memories import Memory, building, write_memory
 from transduce.memories.abstraction import abstract, adapted
 from transduce.memories.similarity import similarity
 
@@ -144,3 +145,21 @@ def test_what_is_no_memory_is_refused_in_one_line(memory: Memory, damage: str, t
 def test_a_missing_memory(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="memory build"):
         Memory(tmp_path / "no.tm")
+
+
+def test_a_full_disk_leaves_the_memory_that_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "my.tm"
+    write_memory(path, [PAIRS], src_language="en", tgt_language="de")
+    before = path.read_bytes()
+    monkeypatch.setattr(building, "SCHEMA", (*building.SCHEMA, "PRAGMA max_page_count = 20"))
+    many = [(f"The dog {'sleeps ' * n}.", "Der Hund schläft.") for n in range(1, 500)]
+    with pytest.raises(DataError, match=naming(path, "cannot be written", "full")):
+        write_memory(path, [many], src_language="en", tgt_language="de")
+    assert path.read_bytes() == before
+    assert [*tmp_path.iterdir()] == [path]
+
+
+def test_texts_without_a_pair_write_no_memory(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=naming("no translation from en to de", tmp_path / "my.tm")):
+        write_memory(tmp_path / "my.tm", [[("12", "12")]], src_language="en", tgt_language="de")
+    assert not [*tmp_path.iterdir()]

@@ -14,7 +14,8 @@ from transduce.cli.help_text import VerbGroup
 from transduce.cli.output import echo, print_json, print_line, visible
 from transduce.cli.paths import Verb, require_writable
 from transduce.cli.text_output import line_writer
-from transduce.errors import ConfigError
+from transduce.config import canonical_code
+from transduce.errors import ConfigError, quoted
 
 __all__ = ["app"]
 
@@ -47,17 +48,24 @@ def build(
     """
     from transduce.memories import pairs_of_file, write_memory
 
+    src, tgt = _code("--src", src), _code("--tgt", tgt)
     require_writable("--out", out)
     if out.exists() and out not in files:
         echo(f"note: replacing {out}; to add to a memory, name it first among the files")
     n_pairs = write_memory(out, (pairs_of_file(each, src, tgt) for each in files), src_language=src, tgt_language=tgt)
-    if not n_pairs:
-        echo(f"warning: {out} has no pair; name files with translations from {src} to {tgt}")
     if json:
         print_json({"pairs": n_pairs, "memory": str(out)})
         return
     print_line(f"{out}: {n_pairs:,} pairs")
     echo(f"next: transduce translate MODEL --in FILE --out NEW --memory {quote(str(out))}")
+
+
+def _code(option: str, name: str) -> str:
+    """Return a language code with the usual capitals. Raises ConfigError if it is none."""
+    code = canonical_code(name)
+    if code is None:
+        raise ConfigError(f"{option} should be the code of a language, such as en or pt-BR, got {quoted(name)}")
+    return code
 
 
 @app.command("search", cls=Verb)
@@ -76,7 +84,10 @@ def search(
     """
     from transduce.memories import Memory
 
-    for each in Memory(memory).fuzzy(text, n=n):
+    found = Memory(memory).fuzzy(text, n=n)
+    if not found:
+        echo(f"{memory} has no pair whose source is like this text")
+    for each in found:
         if json:
             print_json({"similarity": each.similarity, "source": each.source, "target": each.target})
         else:

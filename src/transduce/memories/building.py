@@ -6,10 +6,11 @@ import sqlite3
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from itertools import chain
 from pathlib import Path
 
+from transduce.errors import DataError
 from transduce.files.writing import replacement
 from transduce.memories.abstraction import abstract
 from transduce.memories.schema import NOTHING, SCHEMA, Pair, Row, hash_of, neighbour_of, packed, word_hashes
@@ -17,19 +18,28 @@ from transduce.patterns import compiled_on_use
 from transduce.text import normalise
 from transduce.text.normalise import composed, without_surrogates
 
-__all__ = ["write_memory"]
+__all__ = ["NoPairsError", "write_memory"]
 
 _SPACE, _CONTROLS = compiled_on_use("[^\\S\u00a0\u2007\u202f\u3000]+"), compiled_on_use("[\0-\x08\x0e-\x1b\x7f\ufeff]")
+
+
+class NoPairsError(DataError):
+    """The texts of a memory have no pair."""
 
 
 def write_memory(path: Path, texts: Iterable[Iterable[Pair | Row]], *, src_language: str, tgt_language: str) -> int:
     """Write a memory of pairs, in the order of the texts that they are from; return their number, equal ones once.
 
     The neighbours of a pair, which a row has itself, are its context: of translations of a source between the same
-    neighbours, the last is kept. Pairs without a word in the source or the target are left out.
+    neighbours, the last is kept. Pairs without a word in the source or the target are left out. Raises
+    NoPairsError if none is left, and DataError if the disk is full; a file that was there then stays as it was.
     """
     languages = (src_language, tgt_language)
-    with replacement(path) as stream, closing(sqlite3.connect(stream.name, isolation_level=None)) as database:
+    with (
+        replacement(path) as stream,
+        _errors_named(path),
+        closing(sqlite3.connect(stream.name, isolation_level=None)) as database,
+    ):
         database.execute("PRAGMA journal_mode = OFF")
         database.execute("PRAGMA synchronous = OFF")
         for statement in SCHEMA:
@@ -37,9 +47,20 @@ def write_memory(path: Path, texts: Iterable[Iterable[Pair | Row]], *, src_langu
         database.execute("BEGIN")
         database.execute("INSERT INTO languages VALUES (?, ?)", languages)
         n_pairs = _write_pairs(database, chain.from_iterable(map(_in_context, texts)), languages)
+        if not n_pairs:
+            raise NoPairsError(f"there is no translation from {src_language} to {tgt_language}; {path} is not written")
         database.execute("CREATE INDEX by_key ON pairs (key)")
         database.execute("COMMIT")
     return n_pairs
+
+
+@contextmanager
+def _errors_named(path: Path) -> Iterator[None]:
+    """Name the file in errors of the database, such as a full disk."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise DataError(f"{path} cannot be written: {error}") from None
 
 
 def _in_context(pairs: Iterable[Pair | Row]) -> Iterator[Row]:

@@ -51,7 +51,7 @@ class Memory:
     def _checked(self) -> tuple[str, str]:
         with self._reading():
             if self._number("PRAGMA application_id") != APPLICATION_ID:
-                raise DataError(f"{self.path} is no translation memory; make one: transduce memory build")
+                raise self._foreign()
             if (version := self._number("PRAGMA user_version")) != FORMAT:
                 raise DataError(f"{self.path} has format {version}, known is {FORMAT}; build it again")
             src, tgt = self._database.execute("SELECT src, tgt FROM languages").fetchone()
@@ -64,7 +64,12 @@ class Memory:
             with self._lock:
                 yield
         except sqlite3.Error as error:
+            if error.sqlite_errorcode == sqlite3.SQLITE_NOTADB:
+                raise self._foreign() from None
             raise DataError(f"{self.path} cannot be read: {error}; build it again: transduce memory build") from None
+
+    def _foreign(self) -> DataError:
+        return DataError(f"{self.path} is no file of transduce memory build; make one of it: transduce memory build")
 
     def _number(self, query: str) -> int:
         return int(self._database.execute(query).fetchone()[0])

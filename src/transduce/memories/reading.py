@@ -9,7 +9,7 @@ from shutil import rmtree
 from tempfile import mkdtemp
 
 from transduce.errors import DataError
-from transduce.memories.building import write_memory
+from transduce.memories.building import NoPairsError, write_memory
 from transduce.memories.memory import Memory
 from transduce.memories.schema import Pair, Row, neighbour_of
 
@@ -37,10 +37,11 @@ def find_memory(path: Path, *, src_language: str, tgt_language: str) -> Memory |
     built = Path(folder, "built.tm")
     pairs = pairs_of_file(path, src_language, tgt_language)
     try:
-        if not write_memory(built, [pairs], src_language=src_language, tgt_language=tgt_language):
-            rmtree(folder, ignore_errors=True)
-            return None
+        write_memory(built, [pairs], src_language=src_language, tgt_language=tgt_language)
         memory = Memory(built)
+    except NoPairsError:
+        rmtree(folder, ignore_errors=True)
+        return None
     except BaseException:
         rmtree(folder, ignore_errors=True)
         raise
