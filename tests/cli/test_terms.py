@@ -45,6 +45,7 @@ def test_avoided_phrases_are_not_written(transduce: CommandLine, micro_model: Pa
     outcome = transduce("translate", micro_model, "--avoid", avoided, stdin=TEXT)
     assert outcome.code == 0
     assert word not in outcome.out.replace(".", "").split()
+    assert says(outcome.err, "terms: 0 phrases that were to be avoided")
 
 
 @pytest.mark.parametrize("engine", ["native", "torch"])

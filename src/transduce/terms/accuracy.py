@@ -19,6 +19,8 @@ class TermAccuracy:
     >>> accuracy.observe("A dog.", "Des Hundes.")
     >>> accuracy.n, accuracy.n_exact, accuracy.n_inflected, accuracy.n_avoided
     (3, 1, 1, 0)
+    >>> print(TermAccuracy(Terms(avoided=("very",))))
+    0 phrases that were to be avoided
     """
 
     terms: Terms
@@ -37,10 +39,12 @@ class TermAccuracy:
         self.n_avoided += len(self.terms.said(target))
 
     def __str__(self) -> str:
-        exact = f"{self.n_exact:,} of {self.n:,} terms as in the list ({self.n_exact / max(1, self.n):.1%})"
-        inflected = f", {self.n_inflected:,} in another form" if self.n_inflected else ""
-        avoided = f"; {self.n_avoided:,} phrases that were to be avoided" if self.n_avoided else ""
-        return exact + inflected + avoided
+        kept = f"{self.n_exact:,} of {self.n:,} terms as in the list ({self.n_exact / max(1, self.n):.1%})"
+        kept += f", {self.n_inflected:,} in another form" if self.n_inflected else ""
+        if not self.n:
+            kept = "no source has a term of the list" if self.terms.terms else ""
+        avoided = f"{self.n_avoided:,} phrases that were to be avoided" if self.n_avoided or not kept else ""
+        return "; ".join(filter(None, (kept, avoided)))
 
 
 def _is_inflected(phrase: list[str], words: list[str]) -> bool:
