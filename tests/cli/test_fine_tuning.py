@@ -145,6 +145,18 @@ def test_a_recipe_that_goes_on_from_a_model(
     assert (other.code, says(other.err, "en-de", "de-en")) == (1, True)
 
 
+def test_minutes_that_are_too_few_are_told(
+    transduce: CommandLine, micro_model: Path, memory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("transduce.runs.fine_tuning.seconds_per_update", lambda *_: 6.0)
+    outcome = transduce("init", "--from", micro_model, "--tmx", memory, "--minutes", 1, "--out", "new.toml", "--json")
+    assert outcome.code == 0, outcome.err
+    assert says(outcome.err, "warning: ", "--minutes 1 ", "9 updates", "fewer than 40", "--minutes 5")
+    told = json.loads(outcome.out)
+    assert (told["updates"], told["expected_minutes"] <= 1) == (9, True)
+    assert "about 1 minute, 9 updates" in Path("new.toml").read_text(encoding="utf-8")
+
+
 def test_old_text_is_that_of_the_run_wherever_it_is_read(
     transduce: CommandLine, micro_recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

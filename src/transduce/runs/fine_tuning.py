@@ -6,10 +6,10 @@ old text is mixed in if it is there, and the best checkpoint is that of the best
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -19,6 +19,7 @@ from transduce.config import RunConfig, TrainingConfig, split_direction
 from transduce.config.data import MAX_WEIGHT
 from transduce.errors import CheckpointError, ConfigError, DataError
 from transduce.files import atomic_folder
+from transduce.findings.finding import counted
 from transduce.inference import Translator, evaluate
 from transduce.inference.folder import ModelFolder, read_model_folder
 from transduce.model import fast_precision
@@ -110,16 +111,24 @@ def fine_tuning(
         prepared = prepare(config.data, Path(work_folder) / "prepared")
         seconds = None if minutes is None else seconds_per_update(planned(config, MIN_UPDATES), prepared, device)
         n_batches = task_of(config).batches(prepared.train, config, device).n_batches(0)
-    n_updates = N_EPOCHS * n_batches
+    n_updates, n_in_time = N_EPOCHS * n_batches, None
     if minutes is not None and seconds is not None:
-        n_updates = min(int(UPDATE_TIME_FRACTION * 60 * minutes / seconds), MAX_EPOCHS * n_batches)
+        n_in_time = max(1, int(UPDATE_TIME_FRACTION * 60 * minutes / seconds))
+        n_updates = min(n_in_time, MAX_EPOCHS * n_batches)
+        if n_in_time < MIN_UPDATES:
+            enough = math.ceil(MIN_UPDATES * seconds / 60 / UPDATE_TIME_FRACTION)
+            log(
+                f"warning: --minutes {minutes:g} is {counted(n_in_time, 'update')} on this machine, as busy as it is: "
+                f"a model learns little in fewer than {MIN_UPDATES}; they take about --minutes {enough}"
+            )
     n_updates = max(MIN_UPDATES, n_updates)
     config = planned(_run(model, saved, text, folder, numbers[0], n_old, device), n_updates)
     if minutes is not None:
         most = max(n_updates, min(int(HEADROOM * n_updates), MAX_EPOCHS * n_batches))
         by_clock = config.training.model_copy(update={"max_minutes": minutes, "max_updates": most})
         config = config.model_copy(update={"training": by_clock})
-    return FineTuningPlan(config, *numbers, n_updates, n_updates / n_batches, seconds)
+    n_expected = min(n_updates, n_in_time or n_updates)
+    return FineTuningPlan(config, *numbers, n_expected, n_expected / n_batches, seconds)
 
 
 def _write_old(
@@ -194,7 +203,7 @@ def planned(config: RunConfig, n_updates: int, times_gentle: float | None = None
         update={
             "max_updates": n_updates,
             "warmup_steps": warmup,
-            "lr_factor": round(rate * sqrt(d_model * warmup), 5),
+            "lr_factor": round(rate * math.sqrt(d_model * warmup), 5),
             "log_every_updates": max(1, min(50, n_updates // 20)),
             "validate_every_updates": interval,
             "checkpoint_every_updates": interval,

@@ -12,6 +12,7 @@ from transduce.config import RunConfig
 from transduce.config.record import Record
 from transduce.errors import ConfigError
 from transduce.files import write_text
+from transduce.findings.finding import counted
 from transduce.recipes import preset
 from transduce.runs.fine_tuning import fine_tuning
 from transduce.runs.new_recipe import NewRecipe
@@ -54,7 +55,8 @@ def _toml(recipe: NewRecipe, model: Path) -> str:
     head = [
         f"{model} learns from {recipe.n_train:,} sentence pairs more.",
         f"  {recipe.command}",
-        f"Expected on the machine where this was written: {recipe.minutes:.0f} minutes, {recipe.n_updates:,} updates",
+        f"Expected on the machine where this was written: about {counted(round(recipe.minutes), 'minute')}, "
+        f"{counted(recipe.n_updates, 'update')}",
         f"of {recipe.seconds_per_update:.2f} s, {recipe.n_epochs:.1f} epochs. The learning rate is at most {rate:.1e}: "
         "a higher one overwrites",
         "what the model knows. The weight of old text is how often an epoch reads each of its pairs.",
