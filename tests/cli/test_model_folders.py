@@ -112,3 +112,41 @@ def test_a_link_in_a_model_folder_that_leads_to_no_file_is_told(
     assert outcome.code == 1
     assert outcome.err.count("\n") == 1
     assert name in outcome.err
+
+
+@pytest.mark.parametrize(
+    "words", [("average",), ("train", "--resume", "--out"), ("train", "--more", "1", "--out")], ids=" ".join
+)
+def test_what_is_no_run(transduce: CommandLine, micro_run: Path, tmp_path: Path, words: tuple[str, ...]) -> None:
+    verb, *options = words
+
+    def said(place: Path) -> str:
+        outcome = transduce(verb, *options, place)
+        assert (outcome.code, outcome.err.count("\n")) == (1, 1)
+        return str(outcome.err)
+
+    newest = sorted((micro_run / "checkpoints").iterdir())[-1]
+    for part in (micro_run / "model", newest.parent, newest):
+        assert says(said(part), "holds no run", part, f"the run {micro_run.resolve()}")
+    (tmp_path / "file").write_text("a\n")
+    for taken in (tmp_path, tmp_path / "file"):
+        assert says(said(taken), "holds no run", taken, "name the folder of a run")
+    assert says(said(tmp_path / "new"), "holds no run", f"transduce train RECIPE --out {tmp_path / 'new'}")
+
+
+@pytest.mark.parametrize(
+    "words", [("shortlist", "{}", "--out", "new"), ("train", "{recipe}", "--store", "{}")], ids=" ".join
+)
+def test_what_is_no_prepared_text(
+    transduce: CommandLine, micro_run: Path, micro_recipe: Path, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    def said(place: Path) -> str:
+        known = {"{}": place, "{recipe}": micro_recipe, "new": tmp_path / "new"}
+        outcome = transduce(*(known.get(word, word) for word in words))
+        assert outcome.code == 1
+        return str(outcome.err.splitlines()[-1])
+
+    for place in (micro_run, micro_run / "model"):
+        assert says(said(place), re.compile("^error: "), place, "is not prepared text", micro_run / "store")
+    for place in (tmp_path / "none", micro_recipe):
+        assert says(said(place), re.compile("^error: "), place, "is not prepared text", "transduce prepare")

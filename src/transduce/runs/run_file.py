@@ -134,9 +134,18 @@ def require_run(folder: Path) -> None:
             f"{folder} has checkpoints, but {RUN_FILE} is missing, and no intact checkpoint has a copy of it; restore "
             f"{RUN_FILE} from a backup"
         )
-    raise TrainingError(
-        f"{folder} holds no run (there is no {RUN_FILE}); start one: transduce train RECIPE --out {folder}"
-    )
+    raise TrainingError(_without_run(folder))
+
+
+def _without_run(folder: Path) -> str:
+    """Say that a folder holds no run, and which one is meant, or how to start one there."""
+    missing = f"{folder} holds no run (there is no {RUN_FILE})"
+    around = next((each for each in folder.resolve().parents if (each / RUN_FILE).is_file()), None)
+    if around is not None:
+        return f"{missing}; it is a part of the run {around}: name that"
+    if os.path.lexists(folder) and not (folder.is_dir() and not any(folder.iterdir())):
+        return f"{missing}; name the folder of a run, as in runs/my"
+    return f"{missing}; start one: transduce train RECIPE --out {folder}"
 
 
 def read_run_file(folder: Path) -> RunSettings:
@@ -152,9 +161,7 @@ def read_run_file(folder: Path) -> RunSettings:
             raise CheckpointError(f"{error}{_recovery_hint(folder)}") from error
     copy = _newest_copy(folder)
     if copy is None:
-        raise CheckpointError(
-            f"{folder} holds no run (there is no {RUN_FILE}); start one with: transduce train RECIPE --out {folder}"
-        )
+        raise CheckpointError(_without_run(folder))
     return copy[1]
 
 

@@ -159,9 +159,18 @@ def _has_vocabulary_of(folder: Path, config: DataConfig, expected: DataConfig) -
     return Tokenizers.load(folder).src.fingerprint == theirs.src.fingerprint
 
 
+def _without_text(folder: Path) -> str:
+    """Say that a folder is not prepared text, and where that of a run is, or how to make it."""
+    missing = f"{folder} is not prepared text (there is no {PREPARED_FILE})"
+    beside = [each / "store" for each in (folder, folder.parent) if (each / "store" / PREPARED_FILE).is_file()]
+    return f"{missing}; that of the run is {beside[0]}" if beside else f"{missing}; transduce prepare makes it"
+
+
 def _read_description(folder: Path) -> tuple[DataConfig, dict[str, str], MaskStatistics | None]:
     """Return the contents of ``prepared.json``. Raises DataError if they are invalid."""
     path = folder / PREPARED_FILE
+    if not os.path.lexists(path):
+        raise DataError(_without_text(folder))
     stored = read_json(path)
     try:
         description = migrated(stored, MIGRATIONS, where=path)
