@@ -117,7 +117,11 @@ def test_evaluate_a_text_of_a_data_folder(
     assert json.loads(by_split.out).keys() == SCORE_KEYS | {"multi30k_bleu"}
     missing = transduce("evaluate", micro_model, "--text", "multi30k/val", *data)
     assert missing.code == 1
-    assert says(missing.err, "multi30k/val", "en", "de")
+    assert says(missing.err, "multi30k/val", "en", "de", "transduce corpus get multi30k")
+    unknown = transduce("evaluate", micro_model, "--text", "multi30k/tset", *data)
+    assert says(unknown.err, re.compile("^error: "), "multi30k/tset", "multi30k/test_2016_flickr")
+    generated = transduce("evaluate", micro_model, "--text", "grammar/test", *data)
+    assert says(generated.err, re.compile("^error: "), "transduce corpus get grammar --out FOLDER", "--src")
     neither = transduce("evaluate", micro_model)
     assert neither.code == 1
     assert says(neither.err, "--src", "--ref", "--text")

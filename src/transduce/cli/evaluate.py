@@ -100,7 +100,7 @@ def evaluate(
         transduce evaluate runs/my/model --text multi30k/test_2017_flickr
     """
     with command_imports():
-        from transduce.corpora import data_folders, find_text, text_named
+        from transduce.corpora import data_folders, find_text, how_to_get_text, text_named
         from transduce.inference import Translator, reliability_of_tokens
         from transduce.inference import evaluate as evaluate_translator
         from transduce.metrics import customary_bleus, require_bleu_tokenizer
@@ -137,11 +137,12 @@ def evaluate(
     also = options.requested_bleus(paper=paper_bleu, multi30k=multi30k_bleu)
     if text is not None:
         searched, languages = data_folders(data), (translator.src_language, translator.tgt_language)
-        files = find_text(text_named(text), *languages, searched)
-        if files is None:
-            raise DataError(f"no {text} in {' and '.join(languages)} found in {', '.join(map(str, searched))}")
-        texts, ref = aligned_lines(*files), [files[1]]
         known = text_named(text)
+        files = find_text(known, *languages, searched)
+        if files is None:
+            places = ", ".join(map(str, searched))
+            raise DataError(f"no {text} in {' and '.join(languages)} found in {places}{how_to_get_text(text)}")
+        texts, ref = aligned_lines(*files), [files[1]]
         also += [name for name in customary_bleus(f"{known.folder}/{known.stem}") if name not in also]
     assert texts is not None
     sources, *references = texts

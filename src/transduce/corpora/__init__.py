@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from transduce.imports import imported_on_use
 
 if TYPE_CHECKING:
-    from transduce.corpora.catalogue import BUILT_IN, CATALOGUE, OWN_FILES, corpus_named, text_named
+    from transduce.corpora.catalogue import BUILT_IN, CATALOGUE, OWN_FILES, corpus_named, how_to_get_text, text_named
     from transduce.corpora.cleaning import CleaningReport, CleaningRules, clean
     from transduce.corpora.corpus import Corpus, Text
     from transduce.corpora.digits import DIGIT_CLASSES, DIGIT_LEVELS, DIGIT_PIXELS, DIGIT_SIDE, digit_images
@@ -30,8 +30,8 @@ __all__ = [
     "TREEBANKS", "WSJ", "CleaningReport", "CleaningRules", "Corpus", "HeldOut", "Pair", "ParallelText", "PlainText",
     "Progress", "Ranking", "Report", "Source", "Text", "TreebankText", "available_directions", "cache_folder", "clean",
     "corpus_named", "data_folders", "digit_images", "find_text", "find_trees", "generate_pairs", "get_corpus",
-    "has_training_text", "hold_out", "read_aligned_files", "read_rankings", "read_tab_separated", "read_trees",
-    "text_named", "write_grammar_corpus",
+    "has_training_text", "hold_out", "how_to_get_text", "read_aligned_files", "read_rankings", "read_tab_separated",
+    "read_trees", "text_named", "write_grammar_corpus",
 ]  # fmt: skip
 
 imported_on_use(__name__)
