@@ -217,7 +217,9 @@ def test_a_memory_of_three_languages_needs_a_direction(transduce: CommandLine, t
 @pytest.mark.parametrize(
     ("arguments", "facts"),
     [
-        (["--src", "my.en"], ["--src", "--tgt", "--tsv"]),
+        (["--src", "my.en"], ["--src", "--tgt", "--tsv", "got only --src"]),
+        (["--src", "my.en", "--tgt", "my.de", "--tsv", "few.tsv"], ["got --src, --tgt, --tsv"]),
+        (["--src", "my.en", "--tgt", "my.de", "--out", "my.txt"], ["--out", ".toml", "'my.txt'"]),
         (["--src", "my.en", "--tgt", "gone.de"], ["gone.de", "No such file"]),
         (
             ["--src", "my.en", "--tgt", "my.de", "--direction", "english-german"],

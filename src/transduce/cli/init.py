@@ -97,6 +97,8 @@ def init(
     if terms is not None:
         read_terms(terms, src_language=languages[0], tgt_language=languages[1])  # only to see that they can be read
     require_writable("--out", out)
+    if out.suffix != ".toml":  # by which other verbs know a recipe
+        raise ConfigError(f"--out should end in .toml, got {quoted(str(out))}")
     import torch
 
     from transduce.runs import OwnText, new_recipe, tuning_recipe
@@ -161,7 +163,9 @@ def _checked_files(src: Path | None, tgt: Path | None, tsv: Path | None) -> list
         return [tsv]
     if tsv is None and src is not None and tgt is not None:
         return [src, tgt]
-    raise ConfigError("name the text: --src with --tgt, --tsv, or --tmx, --po and --xliff")
+    given = [option for option, path in (("--src", src), ("--tgt", tgt), ("--tsv", tsv)) if path is not None]
+    got = f"; got only {given[0]}" if len(given) == 1 else f"; got {', '.join(given)}" if given else ""
+    raise ConfigError(f"name the text: --src with --tgt, --tsv, or --tmx, --po and --xliff{got}")
 
 
 def _languages_of_pairs(
