@@ -7,6 +7,8 @@ import json
 import pickle
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -27,7 +29,8 @@ from transduce.exchange.hugging_face import sine_first
 from transduce.exchange.marian_npz import _pieces_of_yaml, _two_sides, read_marian_npz
 from transduce.exchange.opus_layout import differing_texts
 from transduce.exchange.probes import ODD_TEXTS
-from transduce.text import SentencePieceTokenizer, normalise
+from transduce.text import SentencePieceTokenizer, Tokenizers, normalise
+from transduce.text.encoding_workers import chunk_encoder
 from transduce.text.sentencepiece_tokenizer import sentencepiece_description
 
 from .conftest import LINES
@@ -143,6 +146,22 @@ def test_two_imports_are_one(imported: Path, tmp_path: Path) -> None:
     import_model(tmp_path / "back", tmp_path / "again")
     first, second = (load_file(folder / "model.safetensors") for folder in (imported, tmp_path / "again"))
     assert all(torch.equal(first[name], second[name]) for name in first)
+
+
+def test_its_tokenizers_are_read_by_a_new_process_and_by_workers(imported: Path) -> None:
+    """Neither has imported what reads SentencePiece models before it meets one."""
+    program = "import sys; from pathlib import Path; from transduce.text import Tokenizers"
+    program += "; print(Tokenizers.load(Path(sys.argv[1])).src.encode('a small dog'))"
+    done = subprocess.run([sys.executable, "-c", program, imported], capture_output=True, text=True, check=False)
+    tokenizers = Tokenizers.load(imported)
+    assert done.stdout == f"{tokenizers.src.encode('a small dog')}\n", done.stderr
+    chunks = [list(zip(LINES[:2], LINES[2:4], strict=True))]
+    rows = []
+    for n_workers in (1, 2):
+        with chunk_encoder(tokenizers, max_length=50, n_workers=n_workers) as encoder:
+            [encoded] = encoder.encode(chunks)
+        rows.append((encoded.src.ids_N.tolist(), encoded.tgt.ids_N.tolist()))
+    assert rows[0] == rows[1]
 
 
 def test_it_is_a_model(imported: Path, transduce: Any, tmp_path: Path) -> None:

@@ -16,12 +16,11 @@ from typing import Any
 from transduce.errors import CheckpointError, shown
 from transduce.patterns import compiled_on_use
 from transduce.text.encoded_texts import IdBytes, pack_ids
-from transduce.text.tokenizer import REPLACEMENT, WORD_START, Tokenizer, register_kind
+from transduce.text.tokenizer import REPLACEMENT, SENTENCEPIECE, WORD_START, Tokenizer
 from transduce.text.vocabulary import BOS_ID, SPECIAL_TOKENS, UNK_ID
 
-__all__ = ["KIND", "SentencePieceTokenizer", "sentencepiece_description"]
+__all__ = ["SentencePieceTokenizer", "sentencepiece_description"]
 
-KIND = "SentencePiece"
 _BYTE = compiled_on_use("<0x([0-9A-F]{2})>")  # a piece of a character that the vocabulary lacks
 LANGUAGE_CODE = compiled_on_use(">>.*?<<")  # at the start of a text: the language to translate into, as one token
 
@@ -46,7 +45,7 @@ def sentencepiece_description(
     ordinary = sorted((id, piece) for piece, id in vocabulary.items() if id not in specials)
     values = {
         "model": {
-            "type": KIND,
+            "type": SENTENCEPIECE,
             "proto": base64.b64encode(model).decode("ascii"),
             "pieces": [piece for _, piece in ordinary],
             "original_ids": [*specials, *(id for id, _ in ordinary)],
@@ -193,6 +192,3 @@ def _processor(proto: bytes) -> Any:
     except Exception as error:  # the library raises plain RuntimeError, TypeError
         raise CheckpointError(f"the SentencePiece model is damaged: {shown(' '.join(str(error).split()))}") from error
     return processor
-
-
-register_kind(KIND, SentencePieceTokenizer)

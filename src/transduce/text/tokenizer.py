@@ -31,8 +31,9 @@ from transduce.text.tokenizer_pipelines import CONTINUATION
 from transduce.text.vocabulary import LANGUAGE_MODEL_TOKENS, SPECIAL_TOKENS, UNK_ID
 from transduce.text.word_cache import WordCache, words_of
 
-__all__ = ["REPLACEMENT", "WORD_START", "Tokenizer", "load_tokenizer", "register_kind", "tokenizer_from"]
+__all__ = ["REPLACEMENT", "SENTENCEPIECE", "WORD_START", "Tokenizer", "load_tokenizer", "tokenizer_from"]
 
+SENTENCEPIECE = "SentencePiece"  # the type of model of ``sentencepiece_tokenizer.py``
 WORD_START = "▁"  # shown in place of the space before a word
 REPLACEMENT = "\ufffd"  # what libraries decode invalid bytes to
 TEXTS_PER_CHUNK, WORDS_PER_TEXT = 8192, 100
@@ -310,18 +311,20 @@ def _readable(token: str) -> str:
     return bytes_of(characters).decode("utf-8", "backslashreplace").replace(" ", WORD_START)
 
 
-_FURTHER_KINDS: dict[str, type[Tokenizer]] = {}  # by the type of their model: not of the ``tokenizers`` library
+def _further_kind(type_of_model: str) -> type[Tokenizer] | None:
+    """Return the kind of tokenizer whose model the ``tokenizers`` library does not know; it checks its description."""
+    if type_of_model != SENTENCEPIECE:
+        return None
+    from transduce.text.sentencepiece_tokenizer import SentencePieceTokenizer
 
-
-def register_kind(type_of_model: str, kind: type[Tokenizer]) -> None:
-    """Make a kind of tokenizer known to ``tokenizer_from`` and ``load_tokenizer``; it checks its description itself."""
-    _FURTHER_KINDS[type_of_model] = kind
+    return SentencePieceTokenizer
 
 
 def tokenizer_from(description: str, values: Mapping[str, Any] | None = None) -> Tokenizer:
     """Build a tokenizer of any kind from the JSON that ``save`` writes, unchecked."""
     values = json.loads(description) if values is None else values
-    return _FURTHER_KINDS.get(str(values["model"]["type"]), Tokenizer)(description, values)
+    kind = _further_kind(str(values["model"]["type"])) or Tokenizer
+    return kind(description, values)
 
 
 def load_tokenizer(path: Path) -> Tokenizer:
@@ -331,7 +334,7 @@ def load_tokenizer(path: Path) -> Tokenizer:
     """
     values = read_json(path, error=CheckpointError, may_be_link=True)
     model = values.get("model")
-    if isinstance(model, dict) and str(model.get("type")) in _FURTHER_KINDS:
+    if isinstance(model, dict) and _further_kind(str(model.get("type"))):
         try:
             return tokenizer_from(path.read_text(encoding="utf-8"), values)
         except CheckpointError as error:
