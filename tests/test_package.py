@@ -31,6 +31,12 @@ WITHOUT_TORCH = [
 ]
 
 
+def test_each_configuration_can_be_the_first_that_is_imported() -> None:
+    program = "from transduce.config import DataConfig; print(type(DataConfig()).__name__)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stdout == "ParallelData\n", done.stderr
+
+
 def test_torch_is_not_imported_without_need() -> None:
     program = f"import sys\nfor each in {WITHOUT_TORCH}:\n    exec(each)\n    assert 'torch' not in sys.modules, each"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)

@@ -56,7 +56,6 @@ class DataConfig(Chosen):
     """
 
     tag: ClassVar[str] = "task"
-    default: ClassVar[type[DataConfig]]  # the record of the default task
     files: ClassVar[str] = ""
     generated: ClassVar[tuple[str, ...]] = ()
 
@@ -92,7 +91,11 @@ class DataConfig(Chosen):
     def member(cls, values: Mapping[str, Any]) -> type[Self]:
         """Return the record of the task that ``values`` name. Raises ConfigError for an unknown one."""
         task = values.get(cls.tag, DEFAULT_TASK)
-        return cls.default if task == DEFAULT_TASK else task_settings(task).settings  # type: ignore[return-value]
+        if task == DEFAULT_TASK:  # which is not asked: tasks import torch
+            from transduce.config.pairs import ParallelData
+
+            return ParallelData  # type: ignore[return-value]
+        return task_settings(task).settings  # type: ignore[return-value]
 
     @classmethod
     def of(cls, config: DataConfig) -> Self:

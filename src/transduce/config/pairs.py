@@ -120,6 +120,3 @@ class TreesData(PairsData):
                 f"task = {self.task!r} needs shared_vocabulary = false: words and brackets share no tokens"
             )
         return self
-
-
-DataConfig.default = ParallelData
