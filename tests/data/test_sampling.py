@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from fractions import Fraction
 
 import numpy as np
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from transduce.data import epoch_rows, plan_batches, reversed_rows
@@ -33,8 +34,17 @@ def test_over_many_epochs_each_pair_is_read_by_its_weight(corpora: list[tuple[in
     for size, weight in corpora:
         reads = [counts[pair] for pair in range(begin, begin + size)]
         assert max(reads) - min(reads) <= 1  # no pair is read twice before all are read once
-        assert sum(reads) == math.floor(n_epochs * weight * size)
+        assert sum(reads) == math.floor(n_epochs * Fraction(str(weight)) * size)
         begin += size
+
+
+@example(100, 1, 28)  # 29 times 0.01 is a little less than 0.29
+@given(st.integers(1, 400), st.integers(1, 400), st.integers(0, 2000))
+def test_epochs_differ_by_one_pair_at_most_and_only_if_the_weight_is_no_whole_number_of_pairs(
+    size: int, hundredths: int, epoch: int
+) -> None:
+    n_rows = len(epoch_rows([size], [hundredths / 100], n_encodings=1, seed=1, epoch=epoch))
+    assert size * hundredths // 100 <= n_rows <= -(-size * hundredths // 100)
 
 
 def test_all_encodings_of_a_pair_have_their_turn() -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from math import floor
 from typing import Generic, NotRequired, TypedDict, TypeVar, Unpack
 
 import numpy as np
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from transduce.data.batching import BatchStatistics, batch_statistics, plan_batches, require_fit
 from transduce.data.collate import Batch, collate
 from transduce.data.pairs import PairStore
-from transduce.data.sampling import epoch_rows, reversed_rows
+from transduce.data.sampling import epoch_rows, n_reads, reversed_rows
 from transduce.data.store import Store
 from transduce.errors import ConfigError, DataError
 
@@ -75,7 +74,7 @@ class StoreBatches(Generic[BatchT]):
         n_pairs_of = store.summary.n_examples_of
         self._weights = [(weights or {}).get(corpus, 1.0) for corpus in n_pairs_of]
         self._planned: tuple[int, _Plan] | None = None
-        if not sum(floor(weight * n) for weight, n in zip(self._weights, n_pairs_of.values(), strict=True)):
+        if not any(n_reads(n, weight, 1) for weight, n in zip(self._weights, n_pairs_of.values(), strict=True)):
             raise ConfigError(f"data.corpus: some epochs would have no pair with the weights {weights}; raise them")
 
     def n_batches(self, epoch: int) -> int:
