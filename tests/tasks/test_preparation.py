@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,11 @@ from transduce.config import DataConfig
 from transduce.corpora import generate_pairs
 from transduce.errors import ConfigError, DataError
 from transduce.files import write_manifest
+from transduce.tasks import tokenizers
 from transduce.tasks.preparation import prepare
 from transduce.tasks.prepared import open_prepared
+from transduce.tasks.tokenizers import tokenizers_of_model
+from transduce.text import Tokenizer, Tokenizers, train_bpe, train_characters
 
 Pairs = list[tuple[str, str]]
 
@@ -168,3 +172,17 @@ def test_dev_text_without_its_store_is_refused(tmp_path: Path, micro_run: Path) 
     shutil.rmtree(tmp_path / "store" / "dev")
     with pytest.raises(DataError, match=naming(tmp_path / "store" / "dev")):
         open_prepared(tmp_path / "store")
+
+
+@pytest.mark.parametrize("train", [train_bpe, train_characters])
+def test_dropout_needs_a_vocabulary_that_merges_characters(
+    train: Callable[..., Tokenizer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokenizer = train(["süße töne"] * 3, vocab_size=300)
+    monkeypatch.setattr(tokenizers, "read_tokenizers", lambda folder: Tokenizers(tokenizer, tokenizer))
+    config = DataConfig(tokenizer_from="model", bpe_dropout=0.1)
+    if train is train_bpe:
+        assert tokenizers_of_model(config) is not None
+    else:
+        with pytest.raises(ConfigError, match="bpe_dropout needs a BPE tokenizer"):
+            tokenizers_of_model(config)

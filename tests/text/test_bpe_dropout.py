@@ -25,6 +25,17 @@ def test_with_all_merges_dropped_it_is_single_bytes(tokenizer: Tokenizer) -> Non
     assert none == []
 
 
+@pytest.mark.parametrize("masks", [False, True])
+def test_characters_of_the_alphabet_are_never_split(masks: bool) -> None:
+    tokenizer = train_bpe(["süße töne über 日本"] * 3, vocab_size=400, alphabet="characters", masks=masks)
+    assert len(tokenizer.encode("süße 日本")) == 2
+    [[ids]] = BpeDropout(tokenizer, p_drop=1, seed=1).sample(["süße 日本 ж"], 1)
+    assert tokenizer.pieces(ids) == ["▁", "s", "ü", "ß", "e", "▁", "日", "本", "▁", "\\xd0", "\\xb6"]
+    samples = BpeDropout(tokenizer, p_drop=0.3, seed=1).sample(["süße töne"], 20)
+    assert len({tuple(ids) for ids in samples[0]}) > 5
+    assert not any("\\x" in piece for ids in samples[0] for piece in tokenizer.pieces(ids))
+
+
 def test_samples_differ_and_lose_nothing(tokenizer: Tokenizer) -> None:
     for text, samples in zip(TEXTS, BpeDropout(tokenizer, p_drop=0.3, seed=1).sample(TEXTS, 20), strict=True):
         assert len(samples) == 20

@@ -11,6 +11,7 @@ from transduce.config import DataConfig, PairsData, ParallelData
 from transduce.errors import ConfigError
 from transduce.inference.folder import read_tokenizers
 from transduce.text import Tokenizer, Tokenizers, byte_tokenizer, train_bpe, train_characters, train_wordpiece
+from transduce.text.alphabet import n_character_merges
 
 __all__ = ["require_language_model", "tokenizer_trainer", "tokenizers_of_model"]
 
@@ -34,7 +35,8 @@ def tokenizers_of_model(config: DataConfig) -> Tokenizers | None:
             f"the tokenizer of {config.tokenizer_from} has {'' if tokenizers.src.has_term_marks else 'no '}term marks;"
             f" set data.terms = {str(tokenizers.src.has_term_marks).lower()}"
         )
-    if isinstance(config, PairsData) and config.bpe_dropout and not tokenizers.src.merges:
+    merges = tokenizers.src.merges or ()
+    if isinstance(config, PairsData) and config.bpe_dropout and n_character_merges(merges) == len(merges):
         raise ConfigError(f"data.bpe_dropout needs a BPE tokenizer; that of {config.tokenizer_from} merges nothing")
     return tokenizers
 

@@ -8,14 +8,14 @@ papers on byte-pair encoding and WordPiece. The bytes stay in the vocabulary, fo
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 from tokenizers import Tokenizer as LibraryTokenizer
 
-from transduce.text.byte_level import to_byte_level
+from transduce.text.byte_level import bytes_of, to_byte_level
 
-__all__ = ["Alphabet", "count_words", "frequent_characters", "merges_of"]
+__all__ = ["Alphabet", "count_words", "frequent_characters", "merges_of", "n_character_merges"]
 
 Alphabet = Literal["bytes", "characters"]
 
@@ -56,3 +56,21 @@ def merges_of(character: str) -> list[tuple[str, str]]:
     """
     utf8 = to_byte_level(character)
     return [(utf8[:n], utf8[n]) for n in range(1, len(utf8))]
+
+
+def n_character_merges(merges: Sequence[tuple[str, str]]) -> int:
+    """Return how many merges make characters, with an alphabet of these: the first ones, and no later one does.
+
+    >>> of_characters = [*merges_of("ü"), *merges_of("日")]
+    >>> n_character_merges([*of_characters, ("s", "Ã¼")]), n_character_merges([("l", "o"), *of_characters])
+    (3, 0)
+    """
+    is_within = [_is_within_character(bytes_of(left + right)) for left, right in merges]
+    n_first = next((n for n, each in enumerate(is_within) if not each), len(merges))
+    return 0 if any(is_within[n_first:]) else n_first
+
+
+def _is_within_character(merged: bytes) -> bool:
+    """Whether bytes are the first ones of a single character, or all of it."""
+    n_bytes = 2 + (merged[0] >= 0xE0) + (merged[0] >= 0xF0)
+    return merged[0] >= 0xC0 and len(merged) <= n_bytes and all(byte & 0xC0 == 0x80 for byte in merged[1:])

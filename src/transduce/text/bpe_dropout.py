@@ -19,6 +19,7 @@ from operator import getitem
 from typing import TypeVar
 
 from transduce.errors import ConfigError
+from transduce.text.alphabet import n_character_merges
 from transduce.text.byte_level import to_byte_level
 from transduce.text.encoded_texts import IdBytes, pack_ids, unpack_ids
 from transduce.text.masks import MASKS
@@ -38,6 +39,8 @@ ValueT = TypeVar("ValueT")
 
 class BpeDropout:
     """A sampler of segmentations by ``tokenizer``, with each merge dropped with probability ``p_drop``.
+
+    With an ``alphabet`` of characters these stay whole, as in the paper.
 
     Each word has a pool of 64 independent segmentations, and each occurrence picks one at random. An occurrence has the
     exact distribution of BPE-dropout, and a frequent word costs at most 64 segmentations.
@@ -147,17 +150,22 @@ class _Merges:
         self._ranks = {(ids[left], ids[right]): rank for rank, (left, right) in enumerate(merges)}
         self._merged = [ids[left + right] for left, right in merges]
         self._no_merge = len(merges)  # the rank of a pair without a merge
+        self._n_never_dropped = n_character_merges(merges)  # in the papers, characters are what words consist of
 
     def segment(self, word: str, *, p_drop: float, draws: Sequence[int]) -> IdBytes:
         """Segment ``word`` by algorithm 1 of Provilkov et al.: apply the best merge not dropped, until there is none.
 
-        In every step each possible merge is dropped independently with probability ``p_drop``. Ties in rank go to the
-        leftmost position. ``draws`` are random numbers below 2**64, one for each step.
+        In every step each possible merge is dropped independently with probability ``p_drop``, but for those that make
+        the characters of an alphabet of these. Ties in rank go to the leftmost position. ``draws`` are random numbers
+        below 2**64, one for each step.
         """
         ids = [self._ids[token] for token in word]
         ranks = [self._ranks.get(pair, self._no_merge) for pair in pairwise(ids)]
         for draw in draws:
-            position = _best_kept(ranks, p_drop, draw)
+            if self._n_never_dropped and (lowest := min(ranks, default=self._no_merge)) < self._n_never_dropped:
+                position: int | None = ranks.index(lowest)
+            else:
+                position = _best_kept(ranks, p_drop, draw)
             if position is None or ranks[position] == self._no_merge:
                 break
             merged = self._merged[ranks.pop(position)]
