@@ -186,3 +186,16 @@ def test_dropout_needs_a_vocabulary_that_merges_characters(
     else:
         with pytest.raises(ConfigError, match="bpe_dropout needs a BPE tokenizer"):
             tokenizers_of_model(config)
+
+
+@pytest.mark.parametrize(("kind", "vocab_size"), [("bpe", 300), ("wordpiece", 555)])
+def test_a_vocabulary_that_characters_fill_is_told(kind: str, vocab_size: int, tmp_path: Path) -> None:
+    """Not that no other pair occurs twice: every pair does."""
+    characters = "".join(map(chr, range(0x4E00, 0x4E40)))
+    pairs = [(f"{characters[:n]} {n}", f"{characters[n:]} {n}") for n in range(10, 30)]
+    said = "none is longer than a character"
+    config = config_of(
+        tmp_path, train=pairs, tokenizer=kind, alphabet="characters", vocab_size=vocab_size, max_length_ratio=99.0
+    )
+    assert said in "".join(logged(config, tmp_path / "small"))
+    assert said not in "".join(logged(config.model_copy(update={"vocab_size": 1000}), tmp_path / "large"))

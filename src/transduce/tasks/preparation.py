@@ -20,7 +20,8 @@ from transduce.inference.translation.mask_statistics import MaskCounts
 from transduce.tasks.prepared import EVALUATION_SPLITS, Prepared, new_prepared, open_prepared
 from transduce.tasks.registry import task_named
 from transduce.tasks.tokenizers import tokenizer_trainer, tokenizers_of_model
-from transduce.text import Tokenizers, normalise
+from transduce.text import Tokenizer, Tokenizers, normalise
+from transduce.text.alphabet import max_token_characters
 from transduce.text.documents import DocumentCodec
 
 if TYPE_CHECKING:
@@ -198,4 +199,13 @@ def _of_tokenizers(tokenizers: Tokenizers, config: DataConfig) -> str:
     is_small = config.tokenizer in ("bpe", "wordpiece") and min(learned, default=config.vocab_size) < config.vocab_size
     enough = "twice" if config.min_pair_count in (None, 2) else f"{config.min_pair_count:,} times"
     why = f" (not {config.vocab_size:,}: no other pair occurs {enough})" if is_small else ""
+    if config.alphabet == "characters" and any(_is_full_of_characters(each, config) for each in (src, tgt)):
+        why = f" (none is longer than a character: vocab_size = {config.vocab_size:,} has no room; raise it)"
     return f"tokenizer: {sizes} tokens{why}"
+
+
+def _is_full_of_characters(tokenizer: Tokenizer, config: DataConfig) -> bool:
+    """Whether the characters of the text take so much of a subword vocabulary that nothing could be merged."""
+    if config.tokenizer not in ("bpe", "wordpiece") or tokenizer.is_closed or tokenizer.size <= config.vocab_size - 3:
+        return False  # there was room: a character takes three merges at most
+    return max_token_characters(tokenizer.vocabulary) <= 1

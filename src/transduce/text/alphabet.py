@@ -14,8 +14,17 @@ from typing import Literal
 from tokenizers import Tokenizer as LibraryTokenizer
 
 from transduce.text.byte_level import bytes_of, to_byte_level
+from transduce.text.tokenizer_pipelines import CONTINUATION
+from transduce.text.vocabulary import LANGUAGE_MODEL_TOKENS, SPECIAL_TOKENS
 
-__all__ = ["Alphabet", "count_words", "frequent_characters", "merges_of", "n_character_merges"]
+__all__ = [
+    "Alphabet",
+    "count_words",
+    "frequent_characters",
+    "max_token_characters",
+    "merges_of",
+    "n_character_merges",
+]  # fmt: skip
 
 Alphabet = Literal["bytes", "characters"]
 
@@ -68,6 +77,17 @@ def n_character_merges(merges: Sequence[tuple[str, str]]) -> int:
     is_within = [_is_within_character(bytes_of(left + right)) for left, right in merges]
     n_first = next((n for n, each in enumerate(is_within) if not each), len(merges))
     return 0 if any(is_within[n_first:]) else n_first
+
+
+def max_token_characters(vocabulary: Iterable[str]) -> int:
+    """Return the number of characters of the longest token of text.
+
+    >>> max_token_characters(["</s>", "…Ã¼", "Ã¼be"])
+    3
+    """
+    tokens = set(vocabulary).difference(SPECIAL_TOKENS, LANGUAGE_MODEL_TOKENS)
+    texts = (bytes_of(token.removeprefix(CONTINUATION)).decode("utf-8", "ignore") for token in tokens)
+    return max(map(len, texts), default=0)
 
 
 def _is_within_character(merged: bytes) -> bool:
