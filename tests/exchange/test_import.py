@@ -148,6 +148,7 @@ def test_two_imports_are_one(imported: Path, tmp_path: Path) -> None:
     assert all(torch.equal(first[name], second[name]) for name in first)
 
 
+@pytest.mark.merge
 def test_its_tokenizers_are_read_by_a_new_process_and_by_workers(imported: Path) -> None:
     """Neither has imported what reads SentencePiece models before it meets one."""
     program = "import sys; from pathlib import Path; from transduce.text import Tokenizers"
