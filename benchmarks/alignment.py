@@ -28,6 +28,7 @@ from random import Random
 
 import numpy as np
 import torch
+from needed import need
 
 from transduce.files import read_lines
 from transduce.inference import Translator
@@ -55,6 +56,7 @@ def main() -> None:
     parser.add_argument("--heads", action="store_true")
     parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
+    need(parser, programs=["eflomal-align"], how="pip install eflomal")
     torch.set_num_threads(arguments.threads)
     test = [*islice(pairs_of(*arguments.test), arguments.pairs)]
     forward, reverse = reference([*test, *pairs_of(*arguments.train)], len(test))

@@ -19,12 +19,16 @@ import os
 import shutil
 import statistics
 import subprocess
+import sys
 import tempfile
 import threading
 import time
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlencode
+
+from machine import machine
+from needed import need
 
 from transduce import Translator
 from transduce.config import GreedySearchConfig, InferencePrecision
@@ -47,7 +51,14 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--browser", default="chromium")
     arguments = parser.parse_args()
+    need(parser, programs=[arguments.browser], how="name a Chromium with --browser")
+    for name in (LIBRARY, RUNTIME):
+        if not (arguments.node_modules / name).exists():
+            parser.error(f"{arguments.node_modules / name} does not exist: npm install @huggingface/transformers")
+    if arguments.site.exists():
+        parser.error(f"{arguments.site} already exists; --site should be a new folder")
     precision = PRECISIONS[arguments.dtype]
+    print(json.dumps(machine()), file=sys.stderr)
     build_site(arguments.model, arguments.node_modules, arguments.site, precision=precision)
     lines = arguments.text.read_text("utf-8").splitlines()
     for system, reference in (("transduce", precision), ("transformers.js", "fp32")):

@@ -27,6 +27,7 @@ On a machine that does other work, too, ``--cpu`` gives tokens per second of pro
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import os
 import sys
@@ -53,6 +54,7 @@ from decoders import (
     token_names,
 )
 from machine import machine, peak_memory_mb
+from needed import BENCH, need
 from rates import ratio, summary, table
 
 from transduce.config import InferencePrecision, TransformerConfig
@@ -147,12 +149,16 @@ def main() -> None:
     parser.add_argument("--vocab-size", type=int, default=37_000)
     parser.add_argument("--cpu", action="store_true", help="measure processor time")
     arguments = parser.parse_args()
+    chosen = arguments.systems or []
+    for peer in ("ctranslate2", "transformers"):
+        if not chosen or any(name.startswith(peer) for name in chosen):
+            need(parser, peer, how=f"{BENCH}, or choose other --systems")
     config = preset(arguments.preset).model.with_vocabulary(arguments.vocab_size, arguments.vocab_size)
     settings = make_settings(config.src_vocab_size)
     clock = time.process_time if arguments.cpu else time.perf_counter
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         makers = make_decoders(config, Path(folder) / "ctranslate2", n_threads=arguments.threads)
-        chosen = arguments.systems or list(makers)
+        chosen = chosen or list(makers)
         if unknown := set(chosen) - set(makers):
             parser.error(f"unknown: {', '.join(unknown)}; known are {', '.join(makers)}")
         workers = {name: stack.enter_context(Worker(makers[name], clock)) for name in chosen}
@@ -182,16 +188,7 @@ def make_settings(vocab_size: int) -> dict[str, list[Batch]]:
 
 def make_decoders(config: TransformerConfig, folder: Path, *, n_threads: int) -> dict[str, Callable[[], Decoder]]:
     """Return a factory of each system, called in its process; write the weights for CTranslate2 to ``folder``."""
-    import ctranslate2
-
-    from transduce.exchange.ctranslate2 import write_ctranslate2
-
-    names = token_names(config.src_vocab_size)
-    folder.mkdir()
-    model = make_model(config)
-    assert isinstance(model, Transformer)
-    write_ctranslate2(folder, model, src_tokens=names, tgt_tokens=names)
-    supported = ctranslate2.get_supported_compute_types("cpu")
+    supported = _written_for_ctranslate2(config, folder) if importlib.util.find_spec("ctranslate2") else set()
     makers: dict[str, Callable[[], Decoder]] = {
         name: partial(OurDecoder, config, engine, precision, n_threads=n_threads)
         for name, (engine, precision) in OURS.items()
@@ -210,6 +207,21 @@ def make_decoders(config: TransformerConfig, folder: Path, *, n_threads: int) ->
                 )  # fmt: skip
     makers["transformers_float32"] = partial(make_marian_decoder, config, n_threads=n_threads)
     return makers
+
+
+def _written_for_ctranslate2(config: TransformerConfig, folder: Path) -> set[str]:
+    """Write the weights, and return the compute types that this processor has."""
+    import ctranslate2
+
+    from transduce.exchange.ctranslate2 import write_ctranslate2
+
+    names = token_names(config.src_vocab_size)
+    folder.mkdir()
+    model = make_model(config)
+    assert isinstance(model, Transformer)
+    write_ctranslate2(folder, model, src_tokens=names, tgt_tokens=names)
+    supported: set[str] = ctranslate2.get_supported_compute_types("cpu")
+    return supported
 
 
 def check_same_work(workers: Mapping[str, Worker], batch: Batch) -> None:

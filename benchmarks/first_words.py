@@ -5,7 +5,8 @@
 Each program runs in a new process, in turn, round by round, every second round in reverse order:
 
 * import torch: ``python -c "import torch"``, the lower bound of what computes with PyTorch
-* translate MODEL: ``echo "a dog" | transduce translate MODEL``
+* translate MODEL: ``echo "a dog" | transduce translate MODEL``, by the engine in C if it is installed
+* translate MODEL, torch: the same with ``--engine torch``
 * load MODEL: ``Translator.load(MODEL).translate(["a dog"])`` in Python, imports included
 * help, version, score: commands without a model; score has one line
 
@@ -88,6 +89,7 @@ def programs(folder: Path, models: Sequence[str]) -> dict[str, list[str]]:
         model = folder / name
         write_random_model(model, demo_config() if name == "demo" else preset(name))
         named[f"translate {name}"] = [*command, "translate", str(model)]
+        named[f"translate {name}, torch"] = [*named[f"translate {name}"], "--engine", "torch"]
         named[f"load {name}"] = [sys.executable, "-c", LOAD, str(model)]
     named["help"] = [*command, "--help"]
     named["version"] = [*command, "--version"]
@@ -172,12 +174,12 @@ def as_text(result: Mapping[str, Any]) -> str:
         f"Time to the first words, {result['rounds']} rounds",
         f"{about['cpu']}, {about['cores']} cores, Python {about['python']}, torch {about['versions']['torch']}",
         "",
-        f"  {'':<16}{'wall':>8}{'range':>20}{'processor':>12}{'beyond torch':>15}",
+        f"  {'':<24}{'wall':>8}{'range':>20}{'processor':>12}{'beyond torch':>15}",
     ]
     for name, values in result["programs"].items():
         span = f"({values['lowest']:.2f} to {values['highest']:.2f})"
         beyond = f"{values['beyond_torch_s']:+.2f} s" if name.startswith(("translate", "load")) else ""
-        line = f"  {name:<16}{values['wall_s']:>6.2f} s{span:>20}{values['processor_s']:>10.2f} s{beyond:>15}"
+        line = f"  {name:<24}{values['wall_s']:>6.2f} s{span:>20}{values['processor_s']:>10.2f} s{beyond:>15}"
         lines.append(line.rstrip())
     return "\n".join(lines)
 

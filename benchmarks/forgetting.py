@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import tempfile
 import time
 from pathlib import Path
 
 import torch
+from machine import machine
 
 from transduce.files import read_lines
 from transduce.inference import Translator, evaluate
@@ -39,6 +41,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
+    print(json.dumps(machine()), file=sys.stderr)
     tests = {name: files.split(",") for name, _, files in (each.partition("=") for each in arguments.tests)}
     print(json.dumps({"model": str(arguments.model), "bleu": scores(arguments.model, tests)}), flush=True)
     text = OwnText(*direction_of(arguments.model), src=arguments.new[0], tgt=arguments.new[1])

@@ -1,6 +1,6 @@
 """How near the engine in C is to what the machine can do: multiplications, and bytes of weights, a second.
 
-    python benchmarks/limits.py [--preset base] [--precisions fp32 int8] [--json]
+    python benchmarks/limits.py [--preset base] [--precisions fp32 int8]
 
 With one thread. *Products*: the multiplications that the weights take for the tokens of a batch, over the time of
 decoding, beside those of PyTorch's product of two large matrices in the same precision (peak). Attention and the

@@ -33,6 +33,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from mutant_list import FOLDERS, MUTANTS, Mutant, package, read_mutants, statement
+from needed import need
 
 HERE = Path(__file__).resolve().parent
 # Not the tests of benchmarks and GPUs, nor those that work in processes of their own.
@@ -345,6 +346,8 @@ def main() -> None:
     parser.add_argument("--processes", "-n", default="2", help="processes of the map")
     parser.add_argument("--pytest-args", default="", help="which tests of the suite are mapped")
     arguments = parser.parse_args()
+    if arguments.step == "choose":
+        need(parser, "cosmic_ray", how='pip install -e ".[mutation]"')
     suite, work = arguments.suite.resolve(), arguments.work.resolve()
     work.mkdir(parents=True, exist_ok=True)
     if arguments.step == "report":

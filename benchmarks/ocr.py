@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 from machine import machine
+from needed import need
 from PIL import Image
 
 from transduce import Reader
@@ -57,8 +58,10 @@ def main() -> None:
     parser.add_argument("--languages", default="eng+deu", help="tesseract's models")
     parser.add_argument("--beam", type=int, default=None)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--picture", type=Path, help="draw the first lines with what is read")
+    parser.add_argument("--picture", type=Path, help="draw the first lines with what is read; needs transduce-paper")
     arguments = parser.parse_args()
+    if arguments.picture is not None:
+        need(parser, "transduce_paper", how="pip install ./paper")
     lines = test_lines(arguments.recipe, arguments.lines)
     systems: dict[str, dict[str, Any]] = {}
     readings: dict[str, Sequence[str]] = {}

@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from needed import need
+
 __all__ = ["PLOTS", "plot"]
 
 OURS, BASELINE, PUBLISHED = "#0072b2", "#b8b8b8", "#d55e00"  # legible without colour vision
@@ -114,6 +116,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", nargs="?", type=Path, default=Path(__file__).parents[1] / "docs" / "results")
     arguments = parser.parse_args()
+    need(parser, "matplotlib")
     for name in PLOTS:
         print(plot(arguments.folder, name))
 

@@ -1,12 +1,14 @@
 """Translation of real sentences from text to text by a trained model: ours beside CTranslate2 with the same weights.
 
-    python benchmarks/sentences.py MODEL --text test.en [--threads 2] [--precisions fp32 int8] [--json]
+    python benchmarks/sentences.py MODEL --text test.en [--threads 1] [--precisions fp32 int8]
 
 Both use our tokenizer and cut lines into sentences alike. Three settings: one sentence at a time with beam 4, all
 together with greedy search, all together with beam 4. CTranslate2 has the better of its two settings of threads: all
 for one translation, or a worker for each (only where many are translated together). Each system has its own process;
 they are measured in turn, every second round in reverse order. Figures are medians of sentences a second by the clock,
-and of processor seconds. ``equal`` counts the sentences with the same text as ours: length penalties differ a little.
+and of processor seconds; each setting and precision is a line of JSON. ``equal`` counts the sentences with the same
+text as ours: length penalties differ a little. Outputs have the same longest length, for CTranslate2 that of the
+longest sentence of a batch.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from machine import machine
+from needed import need
 
 SETTINGS = {"one, beam 4": (1, 4), "greedy": (0, 1), "beam 4": (0, 4)}  # sentences together (0: all), beam
 MAX_BATCH = 64
@@ -71,7 +74,9 @@ def theirs(folder: Path, exported: Path, precision: str, threads: int, workers: 
             [src_names[id] for id in tokenizers.src.encode(normalise(each.text))] for line in segments for each in line
         ]
         size = min(MAX_BATCH, -(-len(tokens) // workers))
-        found = iter(model.translate_batch(tokens, beam_size=beam, max_batch_size=size))
+        longest = max(map(len, tokens)) + loaded.search.max_extra_tokens
+        results = model.translate_batch(tokens, beam_size=beam, max_batch_size=size, max_decoding_length=longest)
+        found = iter(results)
         return ["".join(decoded(next(found).hypotheses[0]) + each.space for each in line) for line in segments]
 
     return translate
@@ -101,6 +106,7 @@ def main() -> None:
     parser.add_argument("--precisions", nargs="+", default=["fp32", "int8"], choices=list(COMPUTE_TYPES))
     parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()
+    need(parser, "ctranslate2")
     lines = arguments.text.read_text(encoding="utf-8").splitlines()[: arguments.sentences]
     folder, threads = arguments.model, arguments.threads
     for precision in arguments.precisions:

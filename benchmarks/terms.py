@@ -9,7 +9,8 @@ pairs and one of test is taken with its usual translation, if that has 60 % of t
 the most frequent in test come first. So a term of the list is often not in the reference of a line as it stands: the
 accuracy of the references themselves is the upper bound, and is printed first.
 
-``--told`` is a model trained with ``data.terms``, ``--plain`` one of the same recipe without.
+``--told`` is a model trained with ``data.terms``, ``--plain`` one of the same recipe without. Seconds are of processor
+time.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from time import process_time
+
+from machine import machine
 
 from transduce.data.word_tables import learn_word_table
 from transduce.files import read_lines, write_lines
@@ -98,6 +101,7 @@ def main() -> None:
         return {"terms": counts.n, "exact": counts.n_exact, "inflected": counts.n_inflected}
 
     print(json.dumps({"way": "references", "listed": len(terms.terms), **accuracy(references)}))
+    print(json.dumps(machine()))
     baseline, plain_s = list[str](), 0.0
     for name, folder in (("plain", given.plain), ("told", given.told)):
         if folder is None:
