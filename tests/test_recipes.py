@@ -246,6 +246,25 @@ def test_bad_settings_are_one_clear_line(setting: str, facts: list[object]) -> N
         with_settings(RunConfig(), [setting])
 
 
+@pytest.mark.parametrize(
+    ("recipe", "told"),
+    [
+        ('preset = "bass"', "unknown preset 'bass'; did you mean base?"),
+        ('prest = "base"', "unknown key prest; did you mean preset?"),
+        ("d_model = 8", "unknown key d_model; it is a key of the table [model]"),
+        ("max_updates = 5\n[model]\nd_ff = 8", "unknown key max_updates; it is a key of the table [training]"),
+        ("[modle]\nd_ff = 8", "unknown key modle; did you mean model?"),
+        ("[[model]]\nd_ff = 8", "model: should be a table of keys, got [{'d_ff': 8}]"),
+    ],
+)
+def test_bad_recipes_are_one_clear_line(recipe: str, told: str, tmp_path: Path) -> None:
+    path = tmp_path / "my.toml"
+    path.write_text(recipe, encoding="utf-8")
+    with pytest.raises(ConfigError) as error:
+        read_recipe(path)
+    assert str(error.value) == f"{path}: {told}"
+
+
 def test_a_configuration_of_a_base_is_that_of_the_kind_it_names() -> None:
     assert ModelConfig() == TransformerConfig() == config_from_mapping(ModelConfig, {}, where="here")
     assert SearchConfig(beam_size=7) == BeamSearchConfig(beam_size=7)

@@ -246,7 +246,7 @@ def test_how_many_updates_may_be_skipped(transduce: CommandLine, micro_recipe: P
         (b"[data]\nn_pairs = " + b"9" * 4301, "not valid TOML: Exceeds the limit"),
         (b"a = " + b"[" * 3000, "not valid TOML: brackets are nested too deeply"),
         (b"a" + b".a" * 3000 + b" = 1", "unknown key a"),
-        (b'"<name>" = 1', "unknown key <name>; known are model"),
+        (b'"<name>" = 1', "unknown key <name>; known are preset, model"),
         (b'[model]\n"[key]" = 1', r"unknown key model.[key]"),
         (b'"\\u001b[31m" = 1', r"unknown key '\x1b[31m'"),
         (b'[data]\ncorpus = "files"\ntrain_tsv = "a\\u0000b"', "a file name without NUL"),

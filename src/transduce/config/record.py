@@ -196,6 +196,8 @@ def _explain(kind: type[Record], problem: ErrorDetails, *, shows_values: bool) -
         case "union_tag_invalid":
             assert issubclass(kind, Tagged)
             key, got, reason = f"{key}.{kind.tag}", got[kind.tag], f"should be {one_of(kind.members)}"
+        case "model_type" | "model_attributes_type":
+            reason = "should be a table of keys"
         case _:
             reason = problem["msg"][0].lower() + problem["msg"][1:]
     hint = INFINITY_HINTS.get(names[-1]) if problem["type"] == "finite_number" else None

@@ -10,7 +10,7 @@ from typing import Any
 
 from transduce.config import RunConfig, config_from_mapping
 from transduce.config.migrations import renamed
-from transduce.config.record import Tagged
+from transduce.config.record import Tagged, nearest_name
 from transduce.errors import ConfigError, quoted, shown
 from transduce.files import cwd_note
 from transduce.recipes.built_in import hint_of_recipe, recipe_file
@@ -41,7 +41,22 @@ def read_recipe(path: Path, settings: Iterable[str] = (), *, log: Callable[[str]
     name = values.pop("preset", "base")
     if not isinstance(name, str):
         raise ConfigError(f"{path}: preset: should be a string, got {quoted(name)}")
-    return with_settings(_override(preset(name), values, where=path, log=log), settings, log=log)
+    try:
+        base = preset(name)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from None
+    for key in values:
+        if key not in RunConfig.model_fields:
+            raise ConfigError(f"{path}: unknown key {shown(key)}; {_home_of(key, base)}")
+    return with_settings(_override(base, values, where=path, log=log), settings, log=log)
+
+
+def _home_of(key: str, config: RunConfig) -> str:
+    """Return a hint for a key outside the tables: the table that has it, or the name that it is close to."""
+    for table in RunConfig.model_fields:
+        if key in type(getattr(config, table)).model_fields:
+            return f"it is a key of the table [{table}]"
+    return nearest_name(key, ["preset", *RunConfig.model_fields])
 
 
 def _read_toml(path: Path) -> dict[str, Any]:
