@@ -52,6 +52,23 @@ def test_the_version_is_the_same_everywhere() -> None:
     assert re.search(rf"^## \[{re.escape(version)}\]", changelog, re.MULTILINE)
 
 
+def test_every_dependency_is_pinned_and_explained() -> None:
+    """As CONTRIBUTING.md says; the tools of contributors alone need no reason."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = {"base": project["dependencies"], **project["optional-dependencies"]}
+    named = {
+        extra: {re.split(r"[<>=\[]", each)[0] for each in requirements} - {"transduce"}
+        for extra, requirements in extras.items()
+    }
+    pins = re.findall(r"^(\S+)==", (ROOT / "constraints.txt").read_text(encoding="utf-8"), re.MULTILINE)
+    pinned = {pin.lower().replace("_", "-") for pin in pins}
+    assert len(pinned) == len(pins)
+    assert set().union(*named.values()) - pinned == set()
+    table = (ROOT / "notebook" / "dependencies.md").read_text(encoding="utf-8")
+    needed = set().union(*(packages for extra, packages in named.items() if extra != "dev"))
+    assert {package for package in needed if not re.search(rf"(?<![\w-]){package}(?![\w-])", table)} == set()
+
+
 def test_the_changelog_has_the_numbers_of_the_formats(micro_run: Path, tmp_path: Path) -> None:
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     told = {name: int(number) for name, number in re.findall(r"^\| `(\S+\.json)` \|[^|]*\| (\d+) \|", changelog, re.M)}
