@@ -1,19 +1,50 @@
-"""Worker processes of ``translate --workers``: what happens when one fails."""
+"""Worker processes of ``translate --workers``: what they reply, and what happens when one fails."""
 
 from __future__ import annotations
 
+from dataclasses import MISSING, fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from said import naming
 from transduce.bulk import TranslationJob, TranslationWorkers
+from transduce.bulk.replies import pack_translations, unpack_translations
 from transduce.config.decoding import LoadingOptions
 from transduce.errors import CheckpointError, TransduceError
+from transduce.inference import ScoredText, Translation
+from transduce.memories import Match
+from transduce.text.pieces import Tag
 
 
 def team(folder: Path, n_workers: int) -> TranslationWorkers:
     return TranslationWorkers(TranslationJob(LoadingOptions([folder]), chunk_lines=1), n_workers)
+
+
+def test_all_of_a_translation_is_replied() -> None:
+    whole = Translation(
+        "A dog.", (ScoredText("Ein Hund.", -1.5), ScoredText("Hund.", -2.0)), ("terms", "unlike"), 2, ((0, 0), (1, 1)),
+        (Match("A dog.", "Ein Hund.", 1.0, is_in_context=True),), (("Ein", -0.5), ("Hund.", -1.0)),
+        (Tag("open", 1, "<b>"), "Ein", Tag("close", 1, "</b>"), " Hund."),
+    )  # fmt: skip
+    assert [each.name for each in fields(Translation) if getattr(whole, each.name) in (each.default, MISSING)] == []
+    assert unpack_translations(pack_translations([whole, Translation("", whole.n_best)])) == [
+        whole, Translation("", whole.n_best)
+    ]  # fmt: skip
+
+
+@pytest.mark.merge
+def test_workers_tell_what_a_memory_has(micro_model: Path, tmp_path: Path, transduce: Any) -> None:
+    memory, text = tmp_path / "memory.tsv", tmp_path / "text.en"
+    memory.write_text("The dog sleeps.\tDer Hund ruht.\n", encoding="utf-8")
+    text.write_text("The dog sleeps.\nThe dog sleeps not.\nA cat.\n", encoding="utf-8")
+    asked = ("translate", micro_model, "--memory", memory, "--in", text, "--json")
+    alone, shared = transduce(*asked), transduce(*asked, "--workers", 2)
+    assert (shared.code, shared.out) == (0, alone.out)
+    assert [line for line in shared.err.splitlines() if line.startswith("memory:")] == [
+        line for line in alone.err.splitlines() if line.startswith("memory:")
+    ]
 
 
 @pytest.mark.merge

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from transduce.bulk.job import CHUNK_LINES, THREADS, TranslationJob
+from transduce.bulk.replies import pack_translations
 from transduce.bulk.shards import ShardResult, part_path, read_result, record_result
 from transduce.errors import DataError, TransduceError
 from transduce.files import LineFault, compressing, open_binary, remove, repaired_lines, sha256_of_file
@@ -135,7 +136,7 @@ def _start(description: list[bytes]) -> Answer:
         if not request:
             return [b"%d" % translator.max_source_tokens]
         if len(request) == 1:
-            return [json.dumps([asdict(each) for each in translator.translate_lines(json.loads(request[0]))]).encode()]
+            return [pack_translations(translator.translate_lines(json.loads(request[0])))]
         source, out, name = (part.decode("utf-8", "surrogateescape") for part in request)
         result: dict[str, Any] = asdict(translator.translate(Path(source), Path(out), name))
         return [json.dumps(result).encode()]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from transduce.bulk.job import TranslationJob
 from transduce.text.chunks import chunks
@@ -47,12 +47,7 @@ class TranslationWorkers:
 
 
 def _translate(worker: Worker, lines: Sequence[str]) -> list[Translation]:
-    from transduce.inference import ScoredText, Translation
-
-    def translation(result: dict[str, Any]) -> Translation:
-        n_best = tuple(ScoredText(**best) for best in result["n_best"])
-        links = tuple((source, target) for source, target in result["links"])
-        return Translation(**result | {"n_best": n_best, "warnings": tuple(result["warnings"]), "links": links})
+    from transduce.bulk.replies import unpack_translations
 
     [reply] = worker.submit([json.dumps(lines).encode()])
-    return [translation(result) for result in json.loads(reply)]
+    return unpack_translations(reply)
