@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
-from transduce.metrics.error_rates import edit_distance
+from transduce.edit_distance import edit_distance
 from transduce.patterns import compiled_on_use
 from transduce.text.characters import SPACELESS
 

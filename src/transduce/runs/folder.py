@@ -20,8 +20,17 @@ from pathlib import Path
 
 from transduce.errors import DataError, TrainingError
 from transduce.files import is_leftover, read_json, remove, require_regular
-from transduce.runs.lock import LOCK_FILE
-from transduce.runs.run_file import CHECKPOINTS, MODEL, RUN_FILE, RunSettings, holds_run, require_run
+from transduce.runs.run_file import (
+    CHECKPOINTS,
+    FIRST_ENTRIES,
+    MODEL,
+    RUN_FILE,
+    STORE,
+    STORE_POINTER,
+    RunSettings,
+    holds_run,
+    require_run,
+)
 from transduce.tasks.prepared import Prepared
 from transduce.training import checkpoint_folders
 from transduce.training.nonfinite_dump import NOT_FINITE
@@ -31,8 +40,7 @@ __all__ = [
     "require_same_data", "store_of",
 ]  # fmt: skip
 
-METRICS_FILE, STORE_POINTER = "metrics.jsonl", "prepared_at.json"
-STORE, TENSORBOARD = "store", "tensorboard"
+METRICS_FILE, TENSORBOARD = "metrics.jsonl", "tensorboard"
 
 
 def require_own_folder(folder: Path) -> None:
@@ -40,13 +48,12 @@ def require_own_folder(folder: Path) -> None:
 
     Removes leftover files of killed processes.
     """
-    first_entries = {STORE, STORE_POINTER, LOCK_FILE}
     has_foreign_entry = False
     for path in folder.iterdir():
-        if any(is_leftover(path, of=name) for name in first_entries | {RUN_FILE, METRICS_FILE}):
+        if any(is_leftover(path, of=name) for name in FIRST_ENTRIES | {RUN_FILE, METRICS_FILE}):
             if path.is_symlink() or not path.is_dir():  # leftover folders are removed when they are written again
                 remove(path)
-        elif path.name not in first_entries and not _is_empty_run_subfolder(path):
+        elif path.name not in FIRST_ENTRIES and not _is_empty_run_subfolder(path):
             has_foreign_entry = True
     if has_foreign_entry and not holds_run(folder):
         if checkpoint_folders(folder / CHECKPOINTS):

@@ -18,15 +18,18 @@ from transduce.config.migrations import config_of_format_1, config_of_format_2, 
 from transduce.errors import CheckpointError, ConfigError, TrainingError, quoted
 from transduce.files import migrated, read_json
 from transduce.inference.ancestry import Ancestor, ancestry_as_json, ancestry_from_json
+from transduce.runs.lock import LOCK_FILE
 from transduce.tasks.registry import task_of
 from transduce.training import checkpoint_folders, read_run_settings, read_state
 
 __all__ = [
-    "CHECKPOINTS", "MODEL", "RUN_FILE", "RunSettings", "changes_since", "holds_run", "read_run_config", "read_run_file",
-    "require_made_by", "require_run", "resume_config", "with_start_of",
+    "CHECKPOINTS", "FIRST_ENTRIES", "MODEL", "RUN_FILE", "STORE", "STORE_POINTER", "RunSettings", "changes_since",
+    "holds_run", "read_run_config", "read_run_file", "require_made_by", "require_run", "resume_config", "with_start_of",
 ]  # fmt: skip
 
 RUN_FILE, CHECKPOINTS, MODEL = "run.json", "checkpoints", "model"
+STORE, STORE_POINTER = "store", "prepared_at.json"
+FIRST_ENTRIES = {STORE, STORE_POINTER, LOCK_FILE}  # of the folder of a run that has not begun
 MAX_NAMED = 50  # missing fields in a message
 MIGRATIONS = (config_of_format_1, config_of_format_2, config_of_format_3)
 Change = tuple[str, Any, Any]  # (field name, old value, new value)
@@ -143,9 +146,14 @@ def _without_run(folder: Path) -> str:
     around = next((each for each in folder.resolve().parents if (each / RUN_FILE).is_file()), None)
     if around is not None:
         return f"{missing}; it is a part of the run {around}: name that"
-    if os.path.lexists(folder) and not (folder.is_dir() and not any(folder.iterdir())):
+    if os.path.lexists(folder) and not (folder.is_dir() and all(map(_is_of_preparation, folder.iterdir()))):
         return f"{missing}; name the folder of a run, as in runs/my"
     return f"{missing}; start one: transduce train RECIPE --out {folder}"
+
+
+def _is_of_preparation(path: Path) -> bool:
+    """Whether a path can be in the folder of a run that was killed before it began."""
+    return path.name in FIRST_ENTRIES or path.name.startswith(".")
 
 
 def read_run_file(folder: Path) -> RunSettings:
