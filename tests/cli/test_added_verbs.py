@@ -104,6 +104,20 @@ def test_a_bug_of_an_added_verb_is_told_in_one_line(
     assert says(line, re.compile("^error: "), "ZeroDivisionError", "no words")
 
 
+@pytest.mark.parametrize(
+    ("error", "code", "line"), [(KeyboardInterrupt, 130, "interrupted"), (EOFError, 1, "EOFError")]
+)
+def test_no_end_is_without_a_word(
+    error: type[BaseException], code: int, line: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def ended(*arguments: object, **options: object) -> None:
+        raise error
+
+    monkeypatch.setattr(verbs.VerbGroup, "make_context", ended)
+    assert run(["score", "--help"]) == code
+    assert line in capfd.readouterr().err
+
+
 def test_a_verb_that_cannot_be_imported_is_told_with_its_distribution(
     transduce: CommandLine, added: Callable[[str], None]
 ) -> None:

@@ -99,8 +99,8 @@ def _run(arguments: Sequence[str]) -> int:
         return 1 if is_value else error.exit_code
     except typer.Exit as exit:
         return exit.exit_code
-    except typer.Abort:
-        return 130
+    except typer.Abort as abort:  # how typer tells an EOFError
+        raise (abort.__cause__ or abort) from None
     return code if isinstance(code, int) else 0
 
 

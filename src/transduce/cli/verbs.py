@@ -7,7 +7,8 @@ function or application of typer, as ours are. Ours cannot be replaced.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -57,13 +58,24 @@ class _Verbs(VerbGroup):
         formatter.write_paragraph()
         formatter.write_text(f"Help on a verb or a topic: transduce help NAME. Topics: {', '.join(TOPICS)}.")
 
+    def make_context(self, *arguments: Any, **options: Any) -> Any:
+        """Read a command line."""
+        with _reported_interrupt():
+            return super().make_context(*arguments, **options)
+
     def invoke(self, ctx: Any) -> Any:
         """Run the verb of a command line."""
-        try:
+        with _reported_interrupt():
             return super().invoke(ctx)
-        except KeyboardInterrupt:
-            echo("interrupted")
-            raise
+
+
+@contextmanager
+def _reported_interrupt() -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        echo("interrupted")
+        raise
 
 
 def added_verbs() -> dict[str, EntryPoint]:
