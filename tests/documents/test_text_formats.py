@@ -63,6 +63,11 @@ MARKDOWN = {
     "<div>\n<b>more</b>\n\n*text*\n\n</div>": "<div>\n<b>MORE</b>\n\n*TEXT*\n\n</div>",
     "<!-- a\ncomment -->\n\na\r\nb\r\n": "<!-- a\ncomment -->\n\nA\r\nB\r\n",
     "---\n\n***\n\n12\n": "---\n\n***\n\n12\n",
+    ":::note Care\nMore text\nhere.\n:::\n": ":::note Care\nMORE TEXT\nHERE.\n:::\n",
+    '!!! note "A title"\n    More text\n    here.\n': '!!! note "A TITLE"\n    MORE TEXT\n    HERE.\n',
+    "??? tip\n    More\n\nText !!! note": "??? tip\n    MORE\n\nTEXT !!! NOTE",
+    '=== "A tab"\n\ntext': '=== "A TAB"\n\nTEXT',
+    "A word\n:   What it says\n:   More: of it": "A WORD\n:   WHAT IT SAYS\n:   MORE: OF IT",
 }  # fmt: skip
 
 

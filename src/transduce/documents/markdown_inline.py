@@ -39,6 +39,11 @@ _TITLE = compiled_on_use(r"""\]\(\s*+(?:<[^<>]*+>|\S*+)\s++(["'(])(.*)["')]\s*\)
 _FOOTNOTE = compiled_on_use(r"\[\^[^\]\s]+\]:?")
 _TASK = compiled_on_use(r"\[[ xX]\](?=\s)")
 _ALERT = compiled_on_use(r"\[!\w+\][ \t]*\n")
+# Lines of Docusaurus and MyST (::: note), and of MkDocs (!!! note "Title", === "Title").
+_DIRECTIVE = compiled_on_use(
+    r'(?::{3,}[^\n]*|(?:!!!|\?{3}\+?|===\+?)[ \t]+(?:[\w -]+)?(?:"(?P<title>[^"\n]*)")?[ \t]*)(?:\n[ \t]*|\Z)'
+)
+_DEFINITION = compiled_on_use(r"[ \t]*\n[ \t]*:[ \t]+(?=\S)")
 _ATTRIBUTES = compiled_on_use(r"\{[#.:][^{}\n]*\}")
 _MATHS = compiled_on_use(r"\$\$[^$]+\$\$|(?<![\w$])\$(?=[^\s$])[^$\n]*(?<=[^\s$])\$(?![\w$])")
 _BREAK = compiled_on_use(r"(?i)<br\s*/?>")
@@ -58,6 +63,8 @@ def parser() -> MarkdownIt:
         ("maths", "escape", _MATHS, False),
     ):
         ruler.before(before, name, _kept(pattern, "hardbreak" if name == "alert" else "kept", is_first=is_first))
+    ruler.before("text", "directive", _directive)
+    ruler.before("newline", "definition", _kept(_DEFINITION, "hardbreak", is_first=False))
     for name, rule in zip(ruler.get_active_rules(), ruler.getRules(""), strict=True):
         if name != "text":  # the rule that takes most time and has no token
             ruler.at(name, _placed(rule))
@@ -79,6 +86,20 @@ def _kept(pattern: Any, kind: str, *, is_first: bool) -> _Rule:
         return True
 
     return rule
+
+
+def _directive(state: StateInline, silent: bool) -> bool:
+    """Keep a line that begins or ends a block of another dialect, but for its title."""
+    is_at_start = state.src[: state.pos].rstrip(" \t")[-1:] in ("", "\n")
+    match = _DIRECTIVE.match(state.src, state.pos, state.posMax) if is_at_start else None
+    if match is None:
+        return False
+    if not silent:
+        bounds = [*match.span("title"), match.end()] if match["title"] else [match.end()]
+        for start, end in zip([match.start(), *bounds[1::2]], bounds[::2], strict=True):
+            state.push("hardbreak", "", 0).meta["span"] = (start, end)
+    state.pos = match.end()
+    return True
 
 
 def _placed(rule: _Rule) -> _Rule:
@@ -167,7 +188,7 @@ class Inline:
             if each.markup == "autolink":
                 autolink_end = span[1]
             if each.type == "hardbreak" or _BREAK.fullmatch(located.text, *span):
-                end = len(located.text[: span[0]].rstrip(" "))
+                end = max(start, len(located.text[: span[0]].rstrip()))
                 yield region(end)
                 yield self._raw(located, end, span[1])
                 position = start = span[1]
