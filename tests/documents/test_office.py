@@ -166,6 +166,15 @@ def test_forms_with_choices_stay() -> None:
     assert result == data_body(data).replace(">A ", ">Ein ").replace("and", "und").replace("wind", "Wind")
 
 
+def test_how_words_are_read_stays_beside_them() -> None:
+    ruby = f"<w:r><w:ruby><w:rt>{run('hai')}</w:rt><w:rubyBase>{{}}</w:rubyBase></w:ruby></w:r>"
+    data = docx(f"<w:p>{run('The ')}{ruby.format(run('high'))}{run(' wind')}</w:p>")
+    assert texts(data)[0] == "The high wind"
+    assert ruby.format(run("hohe")).replace(T, "<w:t>") in body(data, {"The high wind": "Der hohe Wind"}).replace(
+        T, "<w:t>"
+    )
+
+
 def test_bookmarks_show_nothing_and_stay() -> None:
     data = docx(f"<w:p>{run('wi')}<w:bookmarkStart w:id='0'/>{run('nd sings')}<w:bookmarkEnd w:id='0'/></w:p>")
     assert texts(data)[0] == "wind sings"

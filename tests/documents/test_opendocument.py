@@ -125,6 +125,25 @@ def test_cells_with_formulas_and_numbers_stay() -> None:
     assert texts(odf("spreadsheet", body), "a.ods") == ["The wind", "A comment"]
 
 
+def test_a_cell_has_no_value_that_would_hide_its_translation() -> None:
+    cell = "<table:table-cell office:value-type='string' office:string-value='{0} &amp;'><text:p>{0} &amp;</text:p>"
+    body = "".join(cell.format(each) + "</table:table-cell>" for each in ("The wind", "12"))
+    data = odf("spreadsheet", f"<table:table>{body}</table:table>")
+    result = translated(data, {"The wind &": "Der Wind &"}, "content.xml", name="a.ods")
+    assert "<table:table-cell office:value-type='string'><text:p>Der Wind &amp;</text:p>" in result
+    assert cell.format("12") in result
+    document = read_document(data, "a.ods")
+    assert document.written([None] * len(document.segments)) == data
+
+
+def test_how_words_are_read_stays_beside_them() -> None:
+    ruby = "<text:ruby><text:ruby-base>{}</text:ruby-base><text:ruby-text>hai</text:ruby-text></text:ruby>"
+    data = odf("text", f"<text:p>The {ruby.format('high')} wind</text:p>")
+    assert texts(data) == ["The high wind"]
+    result = translated(data, {"The high wind": "Der hohe Wind"}, "content.xml", name="a.odt")
+    assert f"Der {ruby.format('hohe')} Wind" in result
+
+
 def test_titles_headers_and_languages() -> None:
     styles = (
         '<style:default-style><style:text-properties fo:language="en" fo:country="US"/></style:default-style>'

@@ -61,6 +61,8 @@ def test_without_an_alignment_places_are_guessed(markup: str, target: str, expec
         # A single tag stays beside its word.
         ("press <img src=a.png> now", "jetzt drücken", [1, 0], "jetzt drücken <img src=a.png>"),
         ("<img src=a.png> press now", "jetzt drücken", [1, 0], "<img src=a.png> jetzt drücken"),
+        ("<ruby>so<rp>(</rp><rt>wie</rt><rp>)</rp></ruby> it", "so es", [0, 1],
+         "<ruby>so<rp>(</rp><rt>wie</rt><rp>)</rp></ruby> es"),
         ("see <code>x.y</code>.", "siehe.", [0, 1], "siehe <code>x.y</code>."),
         # A pair around signs stays with them, and so does one around the number of a note.
         ("the dog sleeps <a href='#top'>↑</a>.", "der Hund schläft.", [0, 1, 2, 3],

@@ -72,16 +72,24 @@ def _parts(elements: Iterator[Element], marker: Marker) -> list[Piece | Group]:
     parts: list[Piece | Group] = []
     fields: list[tuple[str, str]] = []  # of each part that ends a piece of a field: what it does, and its instruction
     for child in elements:
-        if child.name == "w:r":
+        if child.name == "w:r" and (base := _ruby_base(child)) is not None:
+            opening, closing = Piece("atom", child.start, base.inner), Piece("atom", base.inner_end, child.end)
+            parts.append(Group(opening, _parts(base.elements, marker), closing))
+            fields.append(("", ""))
+        elif child.name == "w:r":
             for part, role in _run_parts(child, marker):
                 parts.append(part)
                 fields.append(role)
-            continue
-        if child.name in _DROPPED:
-            continue
-        parts.append(_part(child, marker))
-        fields.append(("", ""))
+        elif child.name not in _DROPPED:
+            parts.append(_part(child, marker))
+            fields.append(("", ""))
     return _with_fields(parts, fields)
+
+
+def _ruby_base(run: Element) -> Element | None:
+    """Return the text of a run beside which stands how it is read."""
+    contents = [each for each in run.elements if each.name not in _DROPPED]
+    return contents[0].child("w:rubyBase") if [each.name for each in contents] == ["w:ruby"] else None
 
 
 def _part(child: Element, marker: Marker) -> Piece | Group:

@@ -59,6 +59,7 @@ _LANGUAGES = {  # by kind of script
         ("complex", "style:language-complex", "style:country-complex"),
     )
 }
+_STRING_VALUE = compiled_on_use(r"""\s[\w.-]+:string-value\s*=\s*(?:"[^"]*"|'[^']*')""")
 _DIRECTION = compiled_on_use(r"""(<style:page-layout-properties\b[^<>]*?\sstyle:writing-mode=["'])lr-tb""")
 _PROPERTIES = PartKind(("dc:title", "dc:subject", "dc:description", "meta:keyword"), add_values, "property")
 
@@ -84,13 +85,23 @@ class _Reader:
                 parts = self._parts(element, marker, [])
                 marker.add_paragraph(parts, space=lambda n: f'<{prefix}:s {prefix}:c="{n}"/>')
             case "table:table-cell":
+                n_units = marker.n_units
                 self._add_within(element, marker)
+                if "office:string-value" in element.attributes:
+                    marker.drop_if_translated(*self._value_span(element, marker), marker.n_units - n_units)
             case name if name in (*_VALUES, *_PROPERTIES.names):
                 add_values(element, marker)
 
     def _add_within(self, element: Element, marker: Marker) -> None:
         for inner in element.within(self._texts):
             self.add(inner, marker)
+
+    def _value_span(self, cell: Element, marker: Marker) -> tuple[int, int]:
+        """Return the start and end of the attribute that goes before the paragraphs of a cell."""
+        tag = marker.source(cell.start, cell.inner)
+        match = _STRING_VALUE.search(tag)
+        start, end = match.span() if match else (0, 0)
+        return cell.start + len(tag[:start].encode()), cell.start + len(tag[:end].encode())
 
     def _is_computed(self, cell: Element) -> bool:
         """Whether a cell is not text that someone wrote."""
@@ -119,12 +130,18 @@ class _Reader:
                     last.end, last.after = child.end, inside
                     parts += within
             elif child.name in ("text:a", "text:meta"):
-                opening = Piece("atom", child.start, child.inner, inside)
-                closing = Piece("atom", child.inner_end, child.end, after=inside)
-                parts.append(Group(opening, self._parts(child, marker, []), closing))
+                parts.append(self._group(child, child, inside, marker))
+            elif child.name == "text:ruby" and (base := child.child("text:ruby-base")) is not None:
+                parts.append(self._group(child, base, inside, marker))
             elif child.name != "text:soft-page-break":
                 parts.append(self._piece(child, inside, style))
         return parts
+
+    def _group(self, element: Element, content: Element, inside: Tags, marker: Marker) -> Group:
+        """Return an element of a paragraph of which the content has text."""
+        opening = Piece("atom", element.start, content.inner, inside)
+        closing = Piece("atom", content.inner_end, element.end, after=inside)
+        return Group(opening, self._parts(content, marker, []), closing)
 
     def _piece(self, child: Element, inside: Tags, style: Style) -> Piece:
         piece = Piece("atom", child.start, child.end, inside, inside)

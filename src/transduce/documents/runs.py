@@ -11,7 +11,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import InitVar, dataclass, field, replace
-from itertools import accumulate, count
+from itertools import accumulate, count, islice
 from typing import Literal, NamedTuple
 
 from transduce.documents.document import Segment
@@ -85,6 +85,14 @@ class _Marked:
     replaced: tuple[tuple[str, str], ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _Dropped:
+    """What a part has no more if one of some units is translated: it says the same."""
+
+    raw: str
+    units: tuple[int, ...]  # their places
+
+
 @dataclass(frozen=True, eq=False)
 class MarkedPart:
     """An XML document with marks at the places of its units."""
@@ -95,6 +103,7 @@ class MarkedPart:
     mark: str  # what marks begin with
     units: dict[int, _Marked]  # by their places, in order
     language: NamingLanguage | None = None  # in translated runs
+    dropped: dict[int, _Dropped] = field(default_factory=dict)  # by their places
 
     @property
     def segments(self) -> list[Segment]:
@@ -105,15 +114,18 @@ class MarkedPart:
         """Return the document with translations."""
         if all(target is None for target in targets):
             return self.data
-        texts = dict[str, str]()
+        texts, translated = dict[str, str](), set[int]()
         for (place, each), target in zip(self.units.items(), targets, strict=True):
             if target is not None:
+                translated.add(place)
                 target = _FORBIDDEN.sub("", target)
                 for old, new in each.replaced:
                     target = target.replace(old, new)
                 if tgt_language and self.language is not None:
                     target = self.language(target, tgt_language)
             texts[str(place)] = each.unit.raw if target is None else target
+        for place, dropped in self.dropped.items():
+            texts[str(place)] = dropped.raw if translated.isdisjoint(dropped.units) else ""
         text, pattern = self.marked, re.compile(rf"{re.escape(self.mark)}(\d+)\?>")
         while self.mark in text:  # once more for each level of paragraphs in paragraphs
             text = pattern.sub(lambda match: texts[match[1]], text)
@@ -135,6 +147,7 @@ class Marker:
     _starts: list[int] = field(default_factory=list)  # of the units that are not inside others
     _ends: list[int] = field(default_factory=list)
     _units: dict[int, _Marked] = field(default_factory=dict)
+    _dropped: dict[int, _Dropped] = field(default_factory=dict)
     _n_paragraphs: int = 0
 
     def __post_init__(self, text: str) -> None:
@@ -153,7 +166,19 @@ class Marker:
     def part(self) -> MarkedPart:
         """Return the document with all marks."""
         units = dict(sorted(self._units.items()))
-        return MarkedPart(self.data, self.encoding, self.source(0, len(self.utf8)), self._mark, units, self.language)
+        marked = self.source(0, len(self.utf8))
+        return MarkedPart(self.data, self.encoding, marked, self._mark, units, self.language, self._dropped)
+
+    @property
+    def n_units(self) -> int:
+        """How many units were added."""
+        return len(self._units)
+
+    def drop_if_translated(self, start: int, end: int, n: int) -> None:
+        """Leave out what is from one byte to another if one of the last ``n`` units is translated."""
+        if start < end:
+            self._dropped[start] = _Dropped(self.source(start, end), tuple(islice(reversed(self._units), n)))
+            self._mark_place(start, end)
 
     def add_value(self, start: int, end: int, value: str, *, quote: str = "") -> None:
         """Add a text that is plain: all of an element or, in quotation marks, of an attribute."""
@@ -193,9 +218,12 @@ class Marker:
 
     def _add(self, start: int, end: int, unit: Unit, replaced: list[tuple[str, str]]) -> None:
         unit = replace(unit, raw=self.source(start, end))
+        self._mark_place(start, end)
+        self._units[start] = _Marked(unit, f"{self.name} {self._n_paragraphs:,}", tuple(replaced))
+
+    def _mark_place(self, start: int, end: int) -> None:
         low, high = bisect_left(self._starts, start), bisect_left(self._starts, end)
         self._starts[low:high], self._ends[low:high] = [start], [end]
-        self._units[start] = _Marked(unit, f"{self.name} {self._n_paragraphs:,}", tuple(replaced))
 
     def _text(self, text: str) -> list[Token]:
         return [Token(each.kind, escaped(each.raw)) for each in text_tokens(text, is_protected=self.is_protected)]
