@@ -235,6 +235,13 @@ def test_files_are_chosen_or_dropped(page: Page) -> None:
     page.wait("document.querySelectorAll('#documents a').length === 2")
 
 
+def test_the_description_of_the_routes_fits_a_phone(page: Page) -> None:
+    page.browser.resize(360, 740, is_phone=True)
+    page.browser.call("Page.navigate", url=f"{page.url.rstrip('/')}/docs")
+    page.wait("document.readyState === 'complete' && document.querySelector('td')")
+    assert page("document.documentElement.scrollWidth") <= 360
+
+
 def test_it_fits_a_phone_and_the_dark(page: Page) -> None:
     page.write(TEXT * 3)
     page.browser.resize(360, 740, is_phone=True)

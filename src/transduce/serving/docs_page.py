@@ -17,6 +17,10 @@ h2 { margin-top: 2.5rem; } h3 { margin: 1.5rem 0 0; font-size: 1rem; }
 code, h3 { font-family: ui-monospace, monospace; } p { margin: 0.25rem 0; }
 table { border-collapse: collapse; margin: 0.5rem 0; }
 th, td { text-align: left; vertical-align: top; padding: 0.15rem 1rem 0.15rem 0; border-bottom: 1px solid #8884; }
+@media (max-width: 45rem) {
+  body { overflow-wrap: anywhere; }
+  tr { display: block; border-bottom: 1px solid #8884; } td { display: inline; border: 0; }
+}
 """
 
 
