@@ -26,6 +26,7 @@ import torch
 from forks import Forks, Process
 from said import naming, says
 from talking_model import write_talking_model
+from transduce import bulk
 from transduce.bulk import TranslationJob, find_shards, translate_shards
 from transduce.bulk import driver as driver_module
 from transduce.bulk import shards as shards_module
@@ -391,6 +392,21 @@ def test_an_interrupt_ends_all_workers_at_once(
         translate_shards(job_of(model), find_shards(f"{shards}/*", out), out, n_workers=3, make_executor=Busy)
     assert time.monotonic() - begun < 9
     assert list((out / "claims").iterdir()) == []
+
+
+def test_an_interrupt_says_how_to_go_on(
+    transduce: Callable[..., Any], model: Path, shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*arguments: object, on_progress: Callable[[int], None], **options: object) -> None:
+        on_progress(2)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(bulk, "translate_shards", interrupted)
+    outcome = transduce("translate", model, "--in", f"{shards}/*", "--out", tmp_path / "out", "--device", "cpu")
+    assert outcome.code == 130
+    *_, told, last = outcome.err.splitlines()
+    assert says(told, f"2 of {len(list(shards.iterdir()))} files", tmp_path / "out", "same command")
+    assert last == "interrupted"
 
 
 def start(forks: Forks, model: Path, shards: Path, out: Path, *options: object, before: str = "os.setsid()") -> Process:

@@ -13,6 +13,7 @@ from transduce.cli.machine import chosen_device, chosen_precision
 from transduce.cli.output import STANDARD
 from transduce.cli.paths import require_writable
 from transduce.cli.progress import ShardProgress
+from transduce.cli.signals import EndedBySignal
 from transduce.errors import ConfigError, TransduceError
 from transduce.files import MANIFEST_NAME, write_json
 
@@ -84,6 +85,10 @@ def translate_pattern(
             )  # fmt: skip
         except ShardsFailed as error:
             failed = error.failed
+            raise
+        except (KeyboardInterrupt, EndedBySignal):
+            done = f"{progress.n_done:,} of {counted(len(shards), 'file')}"
+            progress.log(f"stopped with {done} done: {out}; start the same command again to go on")
             raise
         finally:
             if report is not None and out.exists():

@@ -130,9 +130,11 @@ class ShardProgress(_Display):
         super().__init__(_shard_columns, is_live=sys.stderr.isatty(), bar_width=None)
         self._show = self.add(what, n_shards)
         self._what, self._n_shards, self._clock, self._logged_at = what, n_shards, clock, -math.inf
+        self.n_done = 0
 
     def __call__(self, n_done: int) -> None:
         """Show how many are done; without a terminal, every half minute."""
+        self.n_done = n_done
         if self.is_live:
             self._show(completed=n_done)
         elif self._clock() >= self._logged_at + LOG_INTERVAL_S:
