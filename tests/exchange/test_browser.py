@@ -22,6 +22,7 @@ from transduce.errors import CheckpointError, ConfigError
 from transduce.exchange import browser, export_page
 from transduce.exchange.probes import KEPT_TEXTS, ODD_TEXTS
 from transduce.inference import Translator
+from transduce.inference.engines import native
 from transduce.inference.folder import read_model_folder, write_model_folder
 from transduce.inference.native.binding import library
 from transduce.inference.native.model import NativeModel
@@ -155,6 +156,9 @@ def test_what_a_page_cannot_run_is_refused_by_name(tmp_path: Path, monkeypatch: 
         assert fact in str(browser._reason_against(replace(loaded, **changes)))
     limited = replace(loaded, search=SearchConfig(min_length=2, max_tokens_per_batch=99))
     assert browser._reason_against(limited) is None
+    with monkeypatch.context() as patch:
+        patch.setattr(native, "library", lambda: None)
+        assert "a C compiler" in str(browser._reason_against(limited))
     monkeypatch.setattr(browser, "SEARCH_FIELDS", ("beam_size", "max_extra_tokens"))  # it was not told of a setting
     assert "search.min_length" in str(browser._reason_against(limited))
 

@@ -61,7 +61,10 @@ def packed(model: Any, precision: str) -> NativeModel:
 def reason_against(models: Sequence[Any]) -> str | None:
     """Return why the engine does not support a model; None if it does."""
     if library() is None:
-        return "its library was not compiled, or is of another version"
+        return (
+            "the engine in C was not compiled, or is of another version; install transduce again where there is a C "
+            "compiler"
+        )
     if len(models) != 1:
         return "an ensemble needs PyTorch"
     [model] = models
