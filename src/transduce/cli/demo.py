@@ -51,7 +51,7 @@ def demo(
         transduce demo --minutes 15 --corpus multi30k
     """
     from transduce.cli.progress import DownloadProgress, TrainingProgress
-    from transduce.cli.signals import StopRequest
+    from transduce.cli.signals import StopRequest, told_how_to_resume
     from transduce.demo import demo_config, fetch_missing, run_demo
     from transduce.model import fast_precision
     from transduce.recipes import with_settings
@@ -73,7 +73,7 @@ def demo(
         fetch_missing(config.data, data, progress=download.of_file, log=download.log)
     echo(f"run folder: {folder}")
     stop_request = StopRequest()
-    with TrainingProgress(config.training) as progress:
+    with TrainingProgress(config.training) as progress, told_how_to_resume(folder):
         result = run_demo(
             folder,
             config=config,

@@ -10,13 +10,18 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 from typing import Self
 
 from transduce.cli.output import echo
 
-__all__ = ["HANGUP", "EndedBySignal", "StopRequest", "exit_on_signals", "heeded_signals", "ignore_hangups"]
+__all__ = [
+    "HANGUP", "EndedBySignal", "StopRequest", "exit_on_signals", "heeded_signals", "ignore_hangups",
+    "told_how_to_resume",
+]  # fmt: skip
 
 HANGUP: int | None = getattr(signal, "SIGHUP", None)  # not on Windows
 ENDING = (signal.SIGTERM, *([HANGUP] if HANGUP is not None else []))
@@ -66,6 +71,19 @@ def exit_on_signals() -> None:
 def heeded_signals(*numbers: int) -> list[int]:
     """Return those of the signals that are not ignored."""
     return [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
+
+
+@contextmanager
+def told_how_to_resume(folder: Path) -> Iterator[None]:
+    """Print how to go on with the run in a folder if it is ended while its text is prepared or its model scored."""
+    from transduce.runs.run_file import holds_run
+
+    try:
+        yield
+    except (KeyboardInterrupt, EndedBySignal):
+        if holds_run(folder):
+            echo(f"resume with: transduce train --resume --out {folder}")
+        raise
 
 
 def ignore_hangups() -> None:

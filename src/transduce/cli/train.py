@@ -123,7 +123,7 @@ def train(
         list_recipes(json=json)
         return 0
     from transduce.cli.progress import TrainingProgress
-    from transduce.cli.signals import StopRequest
+    from transduce.cli.signals import StopRequest, told_how_to_resume
     from transduce.runs import train as run_training
     from transduce.tasks import task_of
     from transduce.training import local_device, torchrun_context
@@ -171,21 +171,22 @@ def train(
         folder = Path(distributed.broadcast_from_first(lambda: str(folder)))
         if not resume:
             echo(f"run folder: {folder}")
-        result = run_training(
-            config,
-            folder,
-            resume=resume,
-            store=store,
-            data_folder=data,
-            device=device,
-            distributed=distributed,
-            is_sharded=shard,
-            break_lock=break_lock,
-            listeners=[progress],
-            should_stop=stop_request,
-            while_training=stop_request,
-            log=progress.log,
-        )
+        with told_how_to_resume(folder):
+            result = run_training(
+                config,
+                folder,
+                resume=resume,
+                store=store,
+                data_folder=data,
+                device=device,
+                distributed=distributed,
+                is_sharded=shard,
+                break_lock=break_lock,
+                listeners=[progress],
+                should_stop=stop_request,
+                while_training=stop_request,
+                log=progress.log,
+            )
         signals = distributed.all_gather_json(stop_request.signal)
     if result.reason == "interrupted":
         echo_stopped(result.updates, folder)
