@@ -82,7 +82,7 @@ def fuzz(tmp_path_factory: pytest.TempPathFactory) -> Fuzz:
 N_CASES_OF_A_DAY, N_CASES = 8, 16  # of each format
 
 
-@pytest.mark.merge
+@pytest.mark.slow  # what a day draws must not decide whether a commit is accepted
 def test_a_few_cases_of_every_format_others_each_day(fuzz: Fuzz, tmp_path: Path) -> None:
     seed = date.today().toordinal()
     print(f"the cases of --seed {seed}")

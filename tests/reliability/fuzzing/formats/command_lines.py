@@ -24,7 +24,7 @@ STEMS_PER_VERB = 20
 FEW_STEMS_PER_VERB = 3
 LONG = frozenset({"demo", "init"})  # verbs that are asked to stop more often than they end
 ABOUT_THE_SHELL = frozenset({"install_completion", "show_completion"})  # of typer: they ask which shell has called
-FETCHING = frozenset({"corpus get", "demo"})  # they may try to reach the network, where there is none
+NETWORKED = frozenset({"corpus get", "demo", "serve"})  # they may try to use the network, where there is none
 REPEATING = frozenset({"translate", "parse", "evaluate"})  # their output repeats text, which is random here
 CONTROLS = "".join(map(chr, (*range(0x20), *range(0x7F, 0xA0)))).encode()
 # What a path may be: of each kind that transduce reads, and of some that it does not.
@@ -83,7 +83,7 @@ def command_line_format(sources: Sources) -> Format:
             stdin=b"\n".join(odd_lines(draw, most=3)),
             stop_after_s=STOP_AFTER_S,
             codes=(0, 1, 2, 143),
-            may_connect=verb in FETCHING,
+            may_connect=verb in NETWORKED,
             speaks_on_stdout=verb == "doctor",
             repeats=CONTROLS if verb in REPEATING else b"",
         )
