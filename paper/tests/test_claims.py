@@ -15,7 +15,7 @@ from transduce_paper.run_records import RunRecord, are_trained_to_the_end
 from transduce_paper.table2.papers_table import capacities_table, claims_of_the_paper, flops_by_rule
 from transduce_paper.table3 import _effects
 from transduce_paper.table3.claims import TESTED_BY, claims_on_rows, deciding_rows, rows_at_their_best
-from transduce_paper.table3.effects import Rows, twice_as_long
+from transduce_paper.table3.effects import Rows, bleu_of, effect_on_perplexity, twice_as_long
 from transduce_paper.table3.parameters import claim_on_the_vocabulary
 from transduce_paper.table3.rows import row_records
 from transduce_paper.table4 import _claims_of_the_paper as parsing_claims
@@ -143,6 +143,16 @@ def test_an_untrained_row_decides_only_what_more_training_would_confirm() -> Non
         (replace(worse, last_fall=0.004), trained, True),
     ):
         assert ("row" in deciding_of({"base": [of_base], "row": [of_row]})) is decides
+
+
+def test_a_model_that_has_not_learned_to_translate_decides_nothing() -> None:
+    """With less than half of base's BLEU; trained to the end, its perplexity would be an effect."""
+    base, row = (replace(records_of_table_3("gpu")[name][0], last_fall=0.001) for name in ("base", "big"))
+    scores = {"sacrebleu": {"score": 0.49 * bleu_of(base)}}
+    for of_row, effect in ((row, "opposite"), (replace(row, dev_scores=scores), "not learned")):
+        rows = {"base": [base, replace(base, dev_perplexity=base.dev_perplexity + 0.01)], "big": [of_row]}
+        assert effect_on_perplexity("big", rows) == effect
+        assert ("big" in deciding_of(rows)) is (effect == "opposite")
 
 
 def test_an_effect_that_twice_the_updates_would_not_turn_decides() -> None:

@@ -66,12 +66,14 @@ EFFECTS = {
     "ours only": (COLOURS[3], "D"),
     "paper only": (GREY, "o"),
     "none in either": (GREY, "o"),
+    "not learned": (INK, "x"),
 }
 LEGEND = {
     "as in the paper": "effect as in the paper",
     "opposite": "effect opposite to the paper's",
     "ours only": "effect, but none in the paper",
     "paper only": "no effect beyond the interval of seeds",
+    "not learned": "has not learned to translate",
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from itertools import chain
 from pathlib import Path
 from statistics import mean
@@ -23,14 +23,17 @@ from transduce_paper.sizes import size_description
 from transduce_paper.table3.claims import claims_on_rows, deciding_rows, holds, rows_at_their_best
 from transduce_paper.table3.dropout import dropout_by_pairs, dropout_experiments, dropout_table
 from transduce_paper.table3.effects import (
+    LEARNED,
     NEGLIGIBLE_BLEU,
     NEGLIGIBLE_PPL,
+    NOT_LEARNED,
     Rows,
     bleu_of,
     change_of,
     effect_on_bleu,
     effect_on_perplexity,
     half_way,
+    has_learned,
     mean_of,
     perplexity_of,
     twice_as_long,
@@ -68,6 +71,7 @@ def make_table3(experiments: Experiments, request: Request) -> Report:
         (
             _sizes({"base": rows["base"]}),
             about_training(rows),
+            *_not_learned(rows),
             *about_length,
             _effects(rows, list(rows)),
             picture("table3", "Perplexity of each row against base: ours with the interval of seeds, the paper's"),
@@ -126,7 +130,12 @@ def _report_of_rows(experiments: Experiments, request: Request) -> Report:
         later, about_length = _length(experiments, compared)
         at_best = rows_at_their_best(compared, rows_of_several_lengths(experiments.scale))
         deciding = deciding_rows(compared, at_best, later)
-        sections += [*about_length, _effects(compared, names), _details(experiments.scale, compared)]
+        sections += [
+            *_not_learned(compared),
+            *about_length,
+            _effects(compared, names),
+            _details(experiments.scale, compared),
+        ]
         claims = claims_on_rows(compared, deciding, at_best)
         finding = _summary(compared, deciding, at_best) if len(compared) > 1 else ""
     else:
@@ -161,7 +170,7 @@ def _summary(rows: Rows, deciding: Set[str], at_best: Set[str]) -> str:
     of_perplexity = {name: effect_on_perplexity(name, rows) for name in others}
     counts = Counter(of_perplexity.values())
     n_same, n_opposite, n_ours = (counts[each] for each in ("as in the paper", "opposite", "ours only"))
-    n_noise = len(others) - n_same - n_opposite - n_ours
+    n_noise = sum(counts[each] for each in ("none in either", "paper only"))
     only_ours = f", {n_ours} where the paper has no effect" if n_ours else ""
     as_printed = {"as in the paper", "none in either"}
     by_both = sum({of_perplexity[name], effect_on_bleu(name, rows)} <= as_printed for name in others)
@@ -169,9 +178,24 @@ def _summary(rows: Rows, deciding: Set[str], at_best: Set[str]) -> str:
     return (
         f"{n_deciding} of {len(others)} comparisons with base are of models trained far enough to decide."
         f" As they are, {n_same} rows change the perplexity as in the paper by more than another seed does,"
-        f" {n_opposite} in the opposite direction{only_ours}, and {n_noise} by less. By perplexity and BLEU, {by_both}"
-        " rows are as in the paper."
+        f" {n_opposite} in the opposite direction{only_ours}, and {n_noise} by less{_counted_out(counts)}. By"
+        f" perplexity and BLEU, {by_both} rows are as in the paper."
     )
+
+
+def _counted_out(counts: Mapping[str, int]) -> str:
+    n_rows = counts.get(NOT_LEARNED, 0)
+    return f"; {n_rows} {'has' if n_rows == 1 else 'have'} not learned to translate" if n_rows else ""
+
+
+def _not_learned(rows: Rows) -> list[str]:
+    """Return a paragraph on the rows that have not learned to translate, if there are some."""
+    names = [name for name in rows if not has_learned(name, rows)]
+    bleu = ", ".join(f"{name} ({mean_of(bleu_of, rows[name]):.1f} BLEU)" for name in names)
+    return [
+        f"Not learned: {bleu}. With less than {LEARNED:.0%} of base's BLEU a model tells how it was trained, and"
+        " nothing of what the row changes; it decides nothing."
+    ] if names else []  # fmt: skip
 
 
 def _length(experiments: Experiments, rows: Rows) -> tuple[Rows | None, list[str]]:

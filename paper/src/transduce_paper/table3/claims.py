@@ -13,6 +13,7 @@ from transduce_paper.table3.effects import (
     change_between,
     change_of,
     effect_on_perplexity,
+    has_learned,
     mean_of,
     perplexity_of,
 )
@@ -76,7 +77,7 @@ def _had_high_rate(run: RunRecord) -> bool:
 
 
 def deciding_rows(rows: Rows, at_best: Set[str], later: Rows | None = None) -> set[str]:
-    """Return the rows whose comparison with base further training would not turn.
+    """Return the rows that have learned to translate and whose comparison with base further training would not turn.
 
     Of the two, the one with the higher perplexity is ``at_best``; or the row has the same effect with the
     perplexities ``later``, estimated for twice the updates.
@@ -88,7 +89,8 @@ def deciding_rows(rows: Rows, at_best: Set[str], later: Rows | None = None) -> s
     return {
         name
         for name in rows
-        if worse(name) in at_best or (later is not None and _keeps_its_effect(name, rows, at_best, later))
+        if has_learned(name, rows)
+        and (worse(name) in at_best or (later is not None and _keeps_its_effect(name, rows, at_best, later)))
     }
 
 

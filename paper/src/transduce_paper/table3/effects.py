@@ -12,8 +12,9 @@ from transduce_paper.table3.rows import ROWS
 from transduce_paper.training_curves import ValidationPoint
 
 __all__ = [
-    "NEGLIGIBLE_BLEU", "NEGLIGIBLE_PPL", "Curves", "Rows", "bleu_of", "change_between", "change_of", "effect_on_bleu",
-    "effect_on_perplexity", "half_way", "mean_of", "perplexity_of", "twice_as_long", "verdict",
+    "LEARNED", "NEGLIGIBLE_BLEU", "NEGLIGIBLE_PPL", "NOT_LEARNED", "Curves", "Rows", "bleu_of", "change_between",
+    "change_of", "effect_on_bleu", "effect_on_perplexity", "half_way", "has_learned", "mean_of", "perplexity_of",
+    "twice_as_long", "verdict",
 ]  # fmt: skip
 
 Rows = Mapping[str, Sequence[RunRecord]]  # the runs of each row, one for each seed
@@ -21,6 +22,8 @@ Curves = Mapping[str, Sequence[Sequence[ValidationPoint] | None]]  # the validat
 
 # Differences in the paper up to these count as no effect: it has one run per row and calls E "nearly identical".
 NEGLIGIBLE_PPL, NEGLIGIBLE_BLEU = 0.02, 0.1
+LEARNED = 0.5  # of base's BLEU: a model below it has not learned to translate, however long it was trained
+NOT_LEARNED = "not learned"
 
 
 def bleu_of(record: RunRecord, metric: str = "sacrebleu") -> float:
@@ -90,14 +93,23 @@ def _half_way(curve: Sequence[ValidationPoint]) -> float:
     return perplexity
 
 
+def has_learned(name: str, rows: Rows) -> bool:
+    """Whether a row has learned to translate; if not, it tells how it was trained, and nothing of what it changes."""
+    return mean_of(bleu_of, rows[name]) >= LEARNED * mean_of(bleu_of, rows["base"])
+
+
 def effect_on_perplexity(name: str, rows: Rows) -> str:
     """Compare the change of the perplexity with the paper's."""
+    if not has_learned(name, rows):
+        return NOT_LEARNED
     printed = ROWS[name].perplexity - ROWS["base"].perplexity
     return verdict(printed, change_of(name, rows, perplexity_of), negligible=NEGLIGIBLE_PPL)
 
 
 def effect_on_bleu(name: str, rows: Rows) -> str:
     """Compare the change of the BLEU with the paper's."""
+    if not has_learned(name, rows):
+        return NOT_LEARNED
     return verdict(ROWS[name].bleu - ROWS["base"].bleu, change_of(name, rows, bleu_of), negligible=NEGLIGIBLE_BLEU)
 
 
