@@ -2,7 +2,7 @@
 
 No state is inherited by forking, so threads of torch and of the tokenizers library do no harm, and the program that
 uses workers needs no main guard. Each has a session of its own, so Ctrl-C reaches only the process that started it,
-which ends them. They also end when it is killed: their stdin is closed then.
+which ends them. They also end at once when it is killed: their stdin is closed then.
 
 A worker's module has a function ``main`` that calls ``serve``. A message is parts of bytes with their sizes; nothing
 is pickled. The first message describes the work; then each request gets a reply.
@@ -16,9 +16,11 @@ import signal
 import struct
 import subprocess
 import sys
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from itertools import chain
 from queue import SimpleQueue
 from typing import IO, Self, TypeVar
@@ -180,21 +182,30 @@ def rebuilt(name: str, message: str) -> Exception:
 
 def serve(start: Callable[[list[bytes]], Answer]) -> None:
     """Be a worker: call ``start`` with the description, then its result with each request, until stdin is closed."""
-    requests, replies = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    requests, replies = SimpleQueue[list[bytes]](), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # nothing that a library prints comes between the replies
+    threading.Thread(target=_read_requests, args=(os.fdopen(os.dup(0), "rb"), requests), daemon=True).start()
 
     def reply(*parts: bytes) -> None:
         replies.write(pack_message(*parts))
         replies.flush()
 
     try:
-        answer = start(read_message(requests))
+        answer = start(requests.get())
         while True:
-            reply(DONE, *answer(read_message(requests)))
-    except (EOFError, BrokenPipeError):
-        pass  # the process that started this one has ended, or needs it no more
+            reply(DONE, *answer(requests.get()))
+    except BrokenPipeError:
+        pass  # the process that started this one has ended
     except Exception as error:
         reply(FAILED, json.dumps(described(error)).encode())
+
+
+def _read_requests(stream: IO[bytes], requests: SimpleQueue[list[bytes]]) -> None:
+    """Read requests until the process that sends them has ended; end this one then, whatever it is doing."""
+    with suppress(EOFError):
+        while True:
+            requests.put(read_message(stream))
+    os._exit(0)
 
 
 def pack_message(*parts: bytes) -> bytes:

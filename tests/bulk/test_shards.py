@@ -373,6 +373,7 @@ def test_an_interrupt_ends_all_workers_at_once(
             self._is_ended = threading.Event()
 
         def translate(self, shard: Shard, out: Path) -> None:
+            part_path(out, shard.name).write_text("half")
             at_work.wait(30)
             self._is_ended.wait(30)
             raise ExecutorDied("by SIGKILL")
@@ -392,6 +393,7 @@ def test_an_interrupt_ends_all_workers_at_once(
         translate_shards(job_of(model), find_shards(f"{shards}/*", out), out, n_workers=3, make_executor=Busy)
     assert time.monotonic() - begun < 9
     assert list((out / "claims").iterdir()) == []
+    assert not list(out.glob(".*"))
 
 
 def test_an_interrupt_says_how_to_go_on(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -135,6 +136,23 @@ def test_an_error_inside_a_worker_is_raised_here() -> None:
         pytest.raises(ConfigError, match="BPE-dropout needs merges"),
     ):
         list(workers.encode([PAIRS[:10]] * 9))
+
+
+@pytest.mark.merge
+def test_a_worker_ends_with_its_process_also_while_it_works() -> None:
+    program = (
+        "import time; from transduce.worker_pool import serve; serve(lambda _: print(1, flush=True) or time.sleep(60))"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    ) as worker:
+        assert worker.stdin is not None
+        assert worker.stderr is not None
+        worker.stdin.write(worker_pool.pack_message(b"a description"))
+        worker.stdin.flush()
+        os.read(worker.stderr.fileno(), 99)  # where a worker prints
+        worker.stdin.close()
+        assert worker.wait(timeout=30) == 0
 
 
 @pytest.mark.parametrize(

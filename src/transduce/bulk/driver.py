@@ -206,6 +206,7 @@ class _Driver:
             executor.translate(shard, self.out)
         except ExecutorDied as error:
             executor.close()
+            remove_parts(self.out, shard.name)
             if self._stop.is_set():
                 return None
             self._deaths[shard.name] += 1
