@@ -23,8 +23,9 @@ NULL_MODES = {STDIN: os.O_WRONLY, STDOUT: os.O_RDONLY, STDERR: os.O_WRONLY}
 def open_streams() -> None:
     """Open all three streams, before any other file is opened.
 
-    If the reader of stdout goes away ("... | head"), the process ends as other filters do. SIGPIPE itself stays
-    ignored, as Python starts: else whoever closes a connection could end the process.
+    If the reader of stdout goes away ("... | head"), the process tidies up and ends with the exit code of SIGPIPE, as
+    other filters do. The signal itself stays ignored, as Python starts: else whoever closes a connection could end the
+    process.
 
     A descriptor that the caller closed is redirected to the null device; else the next opened file would get its number
     and receive what is printed on stderr. Reading a closed stdin and writing a closed stdout are errors; output to a
@@ -123,10 +124,10 @@ class StrictText(io.TextIOWrapper):
 
 
 def _end_as_a_filter() -> None:
-    """End the process by SIGPIPE, where there is such a signal; only the main thread may."""
+    """Raise SystemExit as if by SIGPIPE, where there is such a signal; only in the main thread."""
     if hasattr(signal, "SIGPIPE") and threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-        os.kill(os.getpid(), signal.SIGPIPE)
+        discard_stdout()
+        raise SystemExit(128 + signal.SIGPIPE)
 
 
 def lossy_text(descriptor: int, *, encoding: str) -> io.TextIOWrapper:

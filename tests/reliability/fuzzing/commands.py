@@ -23,7 +23,7 @@ from fuzzing.sandbox import guarded
 from transduce.cli import verbs
 from transduce.cli.main import main
 
-__all__ = ["MAY_END_BY_SIGPIPE", "Outcome", "Streams", "controls_in", "run_command"]
+__all__ = ["Outcome", "Streams", "controls_in", "run_command"]
 
 # Each verb's commands, which typer makes anew for each command line: once, before there are children.
 verbs.make_app = functools.cache(verbs.make_app)
@@ -33,7 +33,6 @@ for app in (verbs.make_app(), *(verbs.make_app(verb) for verb in verbs.VERBS)):
 
 LONGEST_LINE = 2500
 MOST_LINES = 60  # of stderr, where a command is refused
-MAY_END_BY_SIGPIPE = "may-end-by-sigpipe"  # a file among the streams: this signal is no fault
 READ_STREAMS = ("stdin", "stdout", "stderr")
 
 
@@ -93,7 +92,7 @@ def run_command(
     for name in READ_STREAMS[1:]:
         (place.streams / name).touch()
     if streams is not None and streams.broken_pipes:
-        (place.streams / MAY_END_BY_SIGPIPE).touch()
+        codes = (*codes, 128 + signal.SIGPIPE)
     is_heard = streams is None or (streams.stderr == "" and 2 not in streams.broken_pipes)
     with (place.streams / "hang").open("w") as last_words:
         _open_streams(place, streams or Streams())

@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from fuzzing.cases import Case, CaseFolders, Fault, Format, told
-from fuzzing.commands import MAY_END_BY_SIGPIPE
 
 __all__ = ["Played", "play_all"]
 
@@ -141,9 +140,6 @@ class _Lane:
         if len(played) < len(names):
             name = names[len(played)]
             words = self._last_words()
-            if status is not None and self._may_end_so(status):
-                played.append(self._as_line(name, "exit 141", time.monotonic() - begin))
-                return played
             kind = "hangs" if "Timeout (" in words or status is None else _end_in_words(status)
             seconds = time.monotonic() - begin
             played.append(self._as_fault(name, Fault(kind, words), seconds))
@@ -184,10 +180,6 @@ class _Lane:
                 os.chdir("/")
                 shutil.rmtree(self.place.folder, ignore_errors=True)
         os._exit(0)
-
-    def _may_end_so(self, status: int) -> bool:
-        is_sigpipe = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGPIPE
-        return is_sigpipe and (self.place.streams / MAY_END_BY_SIGPIPE).exists()
 
     def _as_line(self, name: str, outcome: str, seconds: float) -> dict[str, Any]:
         return asdict(Played(name, outcome, "", "", self._command(), seconds))
