@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from forks import Forks
 from transduce.cli.signals import EndedBySignal, told_how_to_resume
 
 
@@ -25,3 +26,11 @@ def test_a_run_that_is_ended_outside_of_training_says_how_to_go_on(
     with pytest.raises(type(end)):
         interrupt()
     assert f"transduce train --resume --out {tmp_path}\n" in capsys.readouterr().err
+
+
+@pytest.mark.merge
+def test_a_signal_after_the_work_is_no_error(forks: Forks) -> None:
+    late = "import atexit; atexit.register(lambda: os.kill(os.getpid(), signal.SIGTERM))"
+    done = forks.run("--version", before=late)
+    assert (done.returncode, done.stderr) == (-signal.SIGTERM, "")
+    assert done.stdout

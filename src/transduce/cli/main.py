@@ -12,7 +12,7 @@ from pathlib import Path
 import transduce
 from transduce.cli.imports import command_imports
 from transduce.cli.output import echo, echo_error
-from transduce.cli.signals import EndedBySignal, exit_on_signals, ignore_hangups
+from transduce.cli.signals import EndedBySignal, end_on_signals, exit_on_signals, ignore_hangups
 from transduce.cli.streams import discard_stdout, open_streams
 from transduce.errors import DataError, PeerError, TransduceError
 from transduce.imports import needing_train_extra
@@ -30,6 +30,7 @@ def main() -> None:
     if sys.argv[1:2] == ["serve"]:
         ignore_hangups()  # before its modules are imported: it may be told to reload while it starts
     code = run(sys.argv[1:])
+    end_on_signals()
     try:
         sys.stdout.flush()
     except DataError as error:

@@ -19,7 +19,7 @@ from typing import Self
 from transduce.cli.output import echo
 
 __all__ = [
-    "HANGUP", "EndedBySignal", "StopRequest", "exit_on_signals", "heeded_signals", "ignore_hangups",
+    "HANGUP", "EndedBySignal", "StopRequest", "end_on_signals", "exit_on_signals", "heeded_signals", "ignore_hangups",
     "told_how_to_resume",
 ]  # fmt: skip
 
@@ -66,6 +66,12 @@ def exit_on_signals() -> None:
 
     for number in heeded_signals(*ENDING):
         signal.signal(number, handle)
+
+
+def end_on_signals() -> None:
+    """Let a signal end the process at once: what was to be done is done, and only Python's own end is left."""
+    for number in heeded_signals(signal.SIGINT, *ENDING):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def heeded_signals(*numbers: int) -> list[int]:
