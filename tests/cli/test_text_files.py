@@ -18,7 +18,7 @@ from said import naming, says
 from transduce.cli.text_output import line_writer, part_path
 from transduce.config import SearchConfig
 from transduce.errors import DataError
-from transduce.files import write_text
+from transduce.files import open_in_place, write_text
 from transduce.inference import ScoredText, Translation
 
 CommandLine = Callable[..., Any]
@@ -141,6 +141,16 @@ def test_a_full_disk_is_told_with_the_line(tmp_path: Path, suffix: str) -> None:
     ):
         write("a line")
     assert Path("/dev/full").is_char_device()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_compressed_lines_that_did_not_fit_are_not_promised(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("transduce.cli.text_output._open_empty", lambda _: open_in_place(Path("/dev/full")))
+    with pytest.raises(DataError, match="No space left"), line_writer(tmp_path / "out.gz") as write:
+        write("a line")
+    assert says(capsys.readouterr().err, "was not written", "cut off", tmp_path / "out.gz.part")
 
 
 @pytest.mark.skipif(not Path("/dev/fd").exists(), reason="no names of open descriptors")

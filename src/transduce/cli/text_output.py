@@ -7,7 +7,7 @@ import lzma
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -76,7 +76,7 @@ class _LineFile:
     def __init__(self, path: Path, raw: IO[bytes], suffix: str, end: str, *, is_part: bool) -> None:
         self.path, self.n_lines = path, 0
         self._end = end
-        self._raw, self._is_part = raw, is_part
+        self._raw, self._is_part, self._is_cut = raw, is_part, False
         self._stream: IO[bytes] | gzip.GzipFile | lzma.LZMAFile = raw
         if suffix == ".gz":
             self._stream = gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0)
@@ -107,14 +107,19 @@ class _LineFile:
     def abort(self, out: Path) -> None:
         """Close a partial file and print what it holds; remove it if it is empty."""
         for stream in (self._stream, self._raw):
-            with suppress(OSError):  # writing may have failed before
+            try:
                 stream.close()
+            except OSError:  # writing may have failed before
+                self._is_cut = True
         if not self._is_part:
             return
         if self.n_lines:
-            echo(f"{out} was not written; its first {self.n_lines:,} lines are in {self.path}")
+            is_cut = self._is_cut and self._stream is not self._raw  # else each line was flushed
+            what = "its beginning, cut off, is" if is_cut else f"its first {self.n_lines:,} lines are"
+            echo(f"{out} was not written; {what} in {self.path}")
         else:
             self.path.unlink()
 
     def _error(self, error: OSError) -> DataError:
+        self._is_cut = True
         return DataError(f"{self.path} cannot be written after line {self.n_lines:,}: {error.strerror or error}")
