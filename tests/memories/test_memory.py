@@ -159,6 +159,12 @@ def test_a_full_disk_leaves_the_memory_that_was_there(tmp_path: Path, monkeypatc
     assert [*tmp_path.iterdir()] == [path]
 
 
+def test_what_a_killed_build_has_left_is_removed(tmp_path: Path) -> None:
+    (tmp_path / ".my.tm.99999999.tmp").write_bytes(b"half")  # no system has so many processes
+    memory_of(tmp_path, PAIRS)
+    assert [path.name for path in tmp_path.iterdir()] == ["my.tm"]
+
+
 def test_texts_without_a_pair_write_no_memory(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=naming("no translation from en to de", tmp_path / "my.tm")):
         write_memory(tmp_path / "my.tm", [[("12", "12")]], src_language="en", tgt_language="de")

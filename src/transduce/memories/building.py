@@ -11,6 +11,7 @@ from itertools import chain
 from pathlib import Path
 
 from transduce.errors import DataError
+from transduce.files import remove_leftovers
 from transduce.files.writing import replacement
 from transduce.memories.abstraction import abstract
 from transduce.memories.schema import NOTHING, SCHEMA, Pair, Row, hash_of, neighbour_of, packed, word_hashes
@@ -35,6 +36,8 @@ def write_memory(path: Path, texts: Iterable[Iterable[Pair | Row]], *, src_langu
     NoPairsError if none is left, and DataError if the disk is full; a file that was there then stays as it was.
     """
     languages = (src_language, tgt_language)
+    if path.parent.is_dir():
+        remove_leftovers(path)  # each as large as the memory
     with (
         replacement(path) as stream,
         _errors_named(path),
