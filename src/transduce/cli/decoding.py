@@ -34,7 +34,7 @@ def decoding_options(*fields: str, **help: str) -> Callable[[Callable[..., Any]]
     fields = fields or tuple(FLAGS)
 
     def decorated(verb: Callable[..., Any]) -> Callable[..., Any]:
-        parameters = {_parameter_name(FLAGS[field]): field for field in fields}
+        parameters = {FLAGS[field].name.removeprefix("--").replace("-", "_"): field for field in fields}
 
         @wraps(verb)
         def called(**values: Any) -> Any:
@@ -65,10 +65,6 @@ def flags_of(decoding: DecodingOptions, *fields: str) -> dict[str, Any]:
     """Return the values of some fields, or of all, that were given, by the names of their options."""
     named = fields or tuple(FLAGS)
     return {FLAGS[field].name: value for field, value in decoding.changes.items() if field in named and field in FLAGS}
-
-
-def _parameter_name(flag: Flag) -> str:
-    return flag.name.removeprefix("--").replace("-", "_")
 
 
 def _parameter(name: str, field: FieldInfo, help: str | None) -> inspect.Parameter:

@@ -5,26 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from transduce.cli.output import STANDARD
-from transduce.cli.paths import require_writable
-from transduce.cli.text_output import require_not_read
 from transduce.config.decoding import LoadingOptions
-from transduce.errors import ConfigError
 
 if TYPE_CHECKING:
     from transduce.inference import Translation
 
-__all__ = ["LineReview", "require_review_file"]
-
-
-def require_review_file(review: Path | None, *, source: Path | None, out: Path | None) -> None:
-    """Raise ConfigError or DataError if ``--review`` cannot be written, or would overwrite what is read or written."""
-    if review is None:
-        return
-    if review in (STANDARD, out):
-        raise ConfigError("--review should be a file of its own: --out, or stdout, has the translations")
-    require_writable("--review", review)
-    require_not_read(review, source, written="--review")
+__all__ = ["LineReview"]
 
 
 class LineReview:

@@ -13,65 +13,35 @@ if TYPE_CHECKING:
 
 __all__ = ["LineWarnings"]
 
-# For each flag of a translation, and each reason to keep a text of a document: what is said of a line that has it, and
-# of the number of such lines at the end.
+# For each flag of a translation, and each reason to keep a text of a document: what is said of a line that has it.
 _MESSAGES = {
-    "source-cut": (
-        "has a sentence longer than {limit} tokens; its end was cut off",
-        "with a sentence longer than {limit} tokens, whose end was cut off",
-    ),
-    "output-cut": (
-        "has a translation that was cut off at the greatest length; search.max_extra_tokens of the model allows more",
-        "with a translation that was cut off at the greatest length; search.max_extra_tokens of the model allows more",
-    ),
-    "untranslated": (
-        "has a sentence for which the model found no words; it stands as in the source",
-        "with a sentence for which the model found no words",
-    ),
-    "repeated": (
-        "has a translation that repeated words more often than the source; what was too much is left out",
-        "with a translation that repeated words more often than the source; what was too much is left out",
-    ),
-    "lost": (
-        "has a translation that lacks a number, URL, placeholder or tag of the source",
-        "with a translation that lacks a number, URL, placeholder or tag of the source",
-    ),
-    "terms": (
-        "has a translation that lacks a term, or has a phrase that was to be avoided",
-        "with a translation that lacks a term, or has a phrase that was to be avoided",
-    ),
-    "mended": (
-        "has a number, URL, placeholder or tag that the model did not keep; it was put in afterwards",
-        "where a number, URL, placeholder or tag was put in afterwards",
-    ),
-    "guessed": (
-        "has a tag whose words were not found in the translation; its place is a guess",
-        "with a tag whose words were not found in the translation; its place is a guess",
-    ),
-    "long": (
-        "has a sentence longer than any source of the training text; expect a poor translation",
-        "with a sentence longer than any source of the training text",
-    ),
-    "placeholders": (
-        "stays as it was, since its translation has other placeholders",
-        "that stay as they were, since their translations have other placeholders",
-    ),
-    "tags": (
-        "stays as it was, since its translation lacks tags",
-        "that stay as they were, since their translations lack tags",
-    ),
-    "refused": (
-        "stays as it was, since the document cannot hold its translation",
-        "that stay as they were, since the document cannot hold their translations",
-    ),
-    "short": (
-        "has a translation far shorter than those of the training text; part of it may be missing",
-        "with a translation far shorter than those of the training text",
-    ),
-    "unlike": (
-        "is unlike the training text of the model; its translation may be wrong",
-        "unlike the training text of the model",
-    ),
+    "source-cut": "has a sentence longer than {limit} tokens; its end was cut off",
+    "output-cut": "has a translation that was cut off at the greatest length; search.max_extra_tokens of the model "
+    "allows more",
+    "untranslated": "has a sentence for which the model found no words; it stands as in the source",
+    "repeated": "has a translation that repeated words more often than the source; what was too much is left out",
+    "lost": "has a translation that lacks a number, URL, placeholder or tag of the source",
+    "terms": "has a translation that lacks a term, or has a phrase that was to be avoided",
+    "mended": "has a number, URL, placeholder or tag that the model did not keep; it was put in afterwards",
+    "guessed": "has a tag whose words were not found in the translation; its place is a guess",
+    "long": "has a sentence longer than any source of the training text; expect a poor translation",
+    "placeholders": "stays as it was, since its translation has other placeholders",
+    "tags": "stays as it was, since its translation lacks tags",
+    "refused": "stays as it was, since the document cannot hold its translation",
+    "short": "has a translation far shorter than those of the training text; part of it may be missing",
+    "unlike": "is unlike the training text of the model; its translation may be wrong",
+}
+# And of the number of such lines at the end, where that is not "with" in place of "has".
+_OF_SEVERAL = {
+    "source-cut": "with a sentence longer than {limit} tokens, whose end was cut off",
+    "untranslated": "with a sentence for which the model found no words",
+    "mended": "where a number, URL, placeholder or tag was put in afterwards",
+    "long": "with a sentence longer than any source of the training text",
+    "placeholders": "that stay as they were, since their translations have other placeholders",
+    "tags": "that stay as they were, since their translations lack tags",
+    "refused": "that stay as they were, since the document cannot hold their translations",
+    "short": "with a translation far shorter than those of the training text",
+    "unlike": "unlike the training text of the model",
 }
 
 
@@ -107,7 +77,7 @@ class LineWarnings:
             self._tell(each.place, each.place, each.kind, each.detail)
 
     def _tell(self, number: str, subject: str, kind: str, detail: str = "") -> None:
-        message = _MESSAGES[kind][0].format(limit=self._limit) + f": {detail}" * bool(detail)
+        message = _MESSAGES[kind].format(limit=self._limit) + f": {detail}" * bool(detail)
         self._write(f"{number}\t{kind}\t{message}")
         self._counts[kind] += 1
         if self._counts[kind] == 1 or kind == "source-cut":
@@ -115,7 +85,8 @@ class LineWarnings:
 
     def log_counts(self, what: str = "lines") -> None:
         """Log the count of each warning that occurred more than once."""
-        for kind, (_, message) in _MESSAGES.items():
+        for kind, of_one in _MESSAGES.items():
             if self._counts[kind] > 1:
+                message = _OF_SEVERAL.get(kind, of_one.replace("has", "with", 1))
                 counted = f"{self._counts[kind]:,} of {self._n_lines:,} {what}"
                 self._log(f"warning: {counted} {message.format(limit=self._limit)}")

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from transduce.cli.machine import chosen_device, chosen_precision
+from transduce.cli.model_folders import require_model_folders
 from transduce.cli.output import STANDARD, echo, echo_error, print_json
 from transduce.cli.paths import require_writable
-from transduce.config.decoding import DecodingOptions
+from transduce.config.decoding import DecodingOptions, EngineName
 
 if TYPE_CHECKING:
     from transduce.inference import MediaModel
@@ -19,11 +21,24 @@ __all__ = ["N_BEST_OF_FILES", "print_texts"]
 N_BEST_OF_FILES = "Print n-best lists: number TAB score TAB text."
 
 
-def print_texts(model: MediaModel, files: Sequence[Path], decoding: DecodingOptions, *, json: bool) -> int:
+def print_texts(
+    kind: type[MediaModel],
+    folder: Path,
+    files: Sequence[Path],
+    decoding: DecodingOptions,
+    *,
+    device: str,
+    precision: str,
+    engine: EngineName,
+    json: bool,
+) -> int:
     """Print the text of each file: a line, an n-best list (number TAB score TAB text), or a JSON object.
 
     A file that cannot be used has an empty line, or its error in the object. Returns the exit code: 1 if there was one.
     """
+    require_model_folders(folder)
+    device = chosen_device(device)
+    model = kind.load(folder, device=device, precision=chosen_precision(precision, device), engine=engine)
     require_writable("stdout", STANDARD)
     search = decoding.applied_to(model.search)
     code = 0

@@ -6,6 +6,7 @@ import math
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from transduce.cli.output import echo, is_first_process, visible
@@ -108,7 +109,7 @@ class LineProgress(_Display):
     """Number of lines done, of ``n_lines`` if known: ``with LineProgress("translating", 7) as progress: ...``."""
 
     def __init__(self, what: str, n_lines: int | None, *, is_enabled: bool = True) -> None:
-        super().__init__(_line_columns, is_live=is_enabled and sys.stderr.isatty(), bar_width=None)
+        super().__init__(partial(_counting, "lines"), is_live=is_enabled and sys.stderr.isatty(), bar_width=None)
         self._show = self.add(what, n_lines)
         self._n_written, self._n_done = 0, 0
 
@@ -127,7 +128,7 @@ class ShardProgress(_Display):
     """Number of files done: ``with ShardProgress("translating", 7) as progress: progress(3)``."""
 
     def __init__(self, what: str, n_shards: int, *, clock: Callable[[], float] = time.monotonic) -> None:
-        super().__init__(_shard_columns, is_live=sys.stderr.isatty(), bar_width=None)
+        super().__init__(partial(_counting, "files"), is_live=sys.stderr.isatty(), bar_width=None)
         self._show = self.add(what, n_shards)
         self._what, self._n_shards, self._clock, self._logged_at = what, n_shards, clock, -math.inf
         self.n_done = 0
@@ -162,16 +163,10 @@ def _training_columns() -> Columns:
     return TaskProgressColumn(), "{task.fields[figures]}", TimeElapsedColumn(), "{task.fields[left]}"
 
 
-def _line_columns() -> Columns:
+def _counting(noun: str) -> Columns:
     from rich.progress import MofNCompleteColumn, TimeElapsedColumn, TimeRemainingColumn
 
-    return MofNCompleteColumn(), "lines", TimeElapsedColumn(), TimeRemainingColumn()
-
-
-def _shard_columns() -> Columns:
-    from rich.progress import MofNCompleteColumn, TimeElapsedColumn, TimeRemainingColumn
-
-    return MofNCompleteColumn(), "files", TimeElapsedColumn(), TimeRemainingColumn()
+    return MofNCompleteColumn(), noun, TimeElapsedColumn(), TimeRemainingColumn()
 
 
 def _download_columns() -> Columns:

@@ -10,9 +10,7 @@ from typer import Argument
 from transduce.cli import options
 from transduce.cli.decoding import decoding_options
 from transduce.cli.imports import command_imports
-from transduce.cli.machine import chosen_device, chosen_precision
 from transduce.cli.media import N_BEST_OF_FILES, print_texts
-from transduce.cli.model_folders import require_model_folders
 from transduce.config.decoding import NO_CHANGES, DecodingOptions
 
 __all__ = ["read"]
@@ -40,7 +38,4 @@ def read(
     with command_imports():
         from transduce.inference import Reader
 
-    require_model_folders(folder)
-    device = chosen_device(device)
-    model = Reader.load(folder, device=device, precision=chosen_precision(precision, device), engine=engine)
-    return print_texts(model, images, decoding, json=json)
+    return print_texts(Reader, folder, images, decoding, device=device, precision=precision, engine=engine, json=json)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Annotated, Any
@@ -90,9 +89,11 @@ def sweep(
     tried = list[Combination]()
     with LineProgress("translating", len(search_of) * len(sources)) as progress:
         for (size, exponent), search in search_of.items():
-            started, n_before = perf_counter(), len(tried) * len(sources)
-            report = partial(_reach, progress, n_before)
-            found = evaluate(translator, sources, references, search=search, report=report)
+            started = perf_counter()
+            found = evaluate(
+                translator, sources, references, search=search,
+                report=lambda n_lines: progress.reach(len(tried) * len(sources) + n_lines),
+            )  # fmt: skip
             bleu, chrf, seconds = found.scores.sacrebleu.score, found.scores.chrf.score, perf_counter() - started
             tried.append(Combination(size, exponent, bleu, chrf, seconds, found.translations))
     best = max(tried, key=lambda each: each.bleu)
@@ -117,10 +118,6 @@ def sweep(
             f" {each.p_value:>6.3f}{mark}"
         )
     print_line(f"in a recipe: --set search.beam_size={chosen.beam_size} --set search.alpha={chosen.alpha:g}")
-
-
-def _reach(progress: LineProgress, n_before: int, n_lines: int) -> None:
-    progress.reach(n_before + n_lines)
 
 
 def cheapest(tried: Iterable[Combination]) -> Combination:

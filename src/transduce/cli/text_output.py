@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import IO
 
 from transduce.cli.output import STANDARD, echo
+from transduce.cli.paths import require_writable
 from transduce.errors import ConfigError, DataError
 from transduce.files import created_folder, open_in_place, open_regular
 
-__all__ = ["is_terminal", "line_writer", "part_path", "require_not_read"]
+__all__ = ["is_terminal", "line_writer", "part_path", "require_not_read", "require_own_file"]
 
 
 def part_path(path: Path) -> Path:
@@ -38,21 +39,31 @@ def require_not_read(out: Path | None, read: Path | None, *, option: str = "--in
             raise ConfigError(f"{written} {out} would overwrite {read}, which {option} reads; name another file")
 
 
+def require_own_file(option: str, path: Path | None, *, source: Path | None, out: Path | None) -> None:
+    """Raise ConfigError if the file of an option cannot be written, or would overwrite what is read or written."""
+    if path is None:
+        return
+    if path in (STANDARD, out):
+        raise ConfigError(f"{option} should be a file of its own: --out, or stdout, has the translations")
+    require_writable(option, path)
+    require_not_read(path, source, written=option)
+
+
 @contextmanager
-def line_writer(out: Path | None, *, end: str = "\n") -> Iterator[Callable[[str], None]]:
-    """Yield a function that writes a line and its ``end``: to stdout for None and ``-``, else to a file.
+def line_writer(out: Path | None) -> Iterator[Callable[[str], None]]:
+    """Yield a function that writes a line: to stdout for None and ``-``, else to a file.
 
     A file (plain, .gz or .xz) is written as ``NAME.part`` and renamed when the block ends without an error. After an
     error or Ctrl-C the partial file stays, and its number of lines is printed. A pipe, a device or an open descriptor
     such as ``/dev/stdout`` is written directly.
     """
     if out is None or out == STANDARD:
-        yield lambda line: print(line, end=end, flush=True)
+        yield lambda line: print(line, flush=True)
         return
     in_place = open_in_place(out)
     part = part_path(out) if in_place is None else out
     with created_folder(part.parent):
-        writer = _LineFile(part, in_place or _open_empty(part), out.suffix, end, is_part=in_place is None)
+        writer = _LineFile(part, in_place or _open_empty(part), out.suffix, is_part=in_place is None)
         try:
             yield writer
             writer.close()
@@ -73,9 +84,8 @@ def _open_empty(part: Path) -> IO[bytes]:
 class _LineFile:
     """A line-buffered output file."""
 
-    def __init__(self, path: Path, raw: IO[bytes], suffix: str, end: str, *, is_part: bool) -> None:
+    def __init__(self, path: Path, raw: IO[bytes], suffix: str, *, is_part: bool) -> None:
         self.path, self.n_lines = path, 0
-        self._end = end
         self._raw, self._is_part, self._is_cut = raw, is_part, False
         self._stream: IO[bytes] | gzip.GzipFile | lzma.LZMAFile = raw
         if suffix == ".gz":
@@ -85,7 +95,7 @@ class _LineFile:
 
     def __call__(self, line: str) -> None:
         try:
-            self._stream.write(f"{line}{self._end}".encode())
+            self._stream.write(f"{line}\n".encode())
             if self._stream is self._raw:  # flushing a compressed stream would reduce compression
                 self._raw.flush()
         except OSError as error:

@@ -13,7 +13,7 @@ from transduce.cli import options
 from transduce.cli.bulk import is_pattern, translate_pattern
 from transduce.cli.decoding import decoding_options, flags_of
 from transduce.cli.documents import AUTO, document_format, output_file, require_ending, translate_document
-from transduce.cli.line_review import LineReview, require_review_file
+from transduce.cli.line_review import LineReview
 from transduce.cli.line_warnings import LineWarnings
 from transduce.cli.list_counts import ListCounts
 from transduce.cli.model_folders import require_model_folders
@@ -22,7 +22,7 @@ from transduce.cli.output import STANDARD
 from transduce.cli.paths import require_writable
 from transduce.cli.progress import LineProgress
 from transduce.cli.stdin import input_lines, is_interactive, number_of_lines, typed_lines
-from transduce.cli.text_output import is_terminal, line_writer, require_not_read
+from transduce.cli.text_output import is_terminal, line_writer, require_not_read, require_own_file
 from transduce.cli.translation_lines import output_lines
 from transduce.config import MIN_DRAFT_PROBABILITY, N_DRAFTED, Wanted
 from transduce.config.decoding import NO_CHANGES, DecodingOptions, LoadingOptions
@@ -288,12 +288,8 @@ def translate(
     require_ending(out, document, source)
     require_writable("--out", out)
     require_not_read(out, source)
-    require_review_file(review, source=source, out=out)
-    if warnings is not None:
-        if warnings in (STANDARD, out):
-            raise ConfigError("--warnings should be a file of its own: --out, or stdout, has the translations")
-        require_writable("--warnings", warnings)
-        require_not_read(warnings, source, written="--warnings")
+    require_own_file("--review", review, source=source, out=out)
+    require_own_file("--warnings", warnings, source=source, out=out)
     if document:
         read: DocumentOptions = {"format": document, "wanted": wanted, "is_trusted": trust}
         translate_document(
