@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypedDict, TypeVar, Un
 from transduce.config import DataConfig, Split
 from transduce.corpora import Source
 from transduce.data import ColumnKind, LeftOut, StoreSummary, write_store
+from transduce.errors import ConfigError
 from transduce.inference.translation.mask_statistics import MaskCounts
 from transduce.tasks.prepared import EVALUATION_SPLITS, Prepared, new_prepared, open_prepared
 from transduce.tasks.registry import task_named
 from transduce.tasks.tokenizers import tokenizer_trainer, tokenizers_of_model
-from transduce.text import Tokenizer, Tokenizers, normalise
+from transduce.text import LANGUAGE_MODEL_TOKENS, Tokenizer, Tokenizers, normalise
 from transduce.text.alphabet import max_token_characters
 from transduce.text.documents import DocumentCodec
 
@@ -159,7 +160,12 @@ class Preparation(ABC, Generic[Item, DataT]):
         return Tokenizers(tokenizer, tokenizer)
 
     def require_fit(self, existing: Tokenizers) -> None:
-        """Raise ConfigError if the tokenizers of another model do not fit the task."""
+        """Raise ConfigError if the tokenizers of another model do not fit, as those without ``extra_tokens``."""
+        if self.extra_tokens == LANGUAGE_MODEL_TOKENS and not existing.src.mask_and_sentinel_ids:
+            raise ConfigError(
+                f"the vocabulary of {self.config.tokenizer_from} has no mask token and no sentinels; only language"
+                " models have them, so start from one"
+            )
 
     def training_texts(self) -> Iterator[str]:
         """Yield the texts that the tokenizer is trained on."""

@@ -26,13 +26,13 @@ def register(task: Task[Any]) -> None:
     TASKS[task.name] = task
 
 
-def task_named(name: object, *, where: str = "data.task") -> Task[Any]:
+def task_named(name: object) -> Task[Any]:
     """Return a task by name. Raises ConfigError for an unknown one, and for one that cannot be imported."""
     if isinstance(name, str) and name in TASKS:
         return TASKS[name]
     added = {each.name: each for each in entry_points(group=TASK_GROUP)}
     if not isinstance(name, str) or name not in added:
-        raise ConfigError(f"{where}: unknown task {quoted(name)}; {nearest_name(str(name), [*TASKS, *added])}")
+        raise ConfigError(f"data.task: unknown task {quoted(name)}; {nearest_name(str(name), [*TASKS, *added])}")
     _load(added[name])
     return TASKS[name]
 

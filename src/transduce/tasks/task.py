@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, NotRequired, Protocol, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NotRequired, Protocol, TypedDict, Unpack
 
 import torch
 from torch import Tensor, nn
@@ -101,6 +101,8 @@ class Task(ABC, Generic[BatchT]):
     is_shardable: ClassVar[bool] = True  # whether these can share the model's weights, too
     is_of_tokens: ClassVar[bool] = True  # whether the loss of a validation is that of tokens, with a perplexity
     preparation: ClassVar[type[Preparation[Any, Any]]]  # how its prepared folders are written
+    # The side for whose tokens ``Cost.flops_per_token`` counts: one of the target stands for one of the source, too.
+    flop_tokens: ClassVar[Literal["source", "target"] | None] = "target"
 
     # What it reads of a recipe: the table data, of training and alignment what not every task reads, kinds of search.
     settings: ClassVar[type[DataConfig]] = OwnSettings
@@ -163,11 +165,8 @@ class Task(ABC, Generic[BatchT]):
         return ()
 
     def n_flop_tokens(self, src_tokens: int, tgt_tokens: int) -> int | None:
-        """Return the number of tokens for which ``Cost.flops_per_token`` counts, of a run; None if it does not apply.
-
-        By default target tokens: each stands for one source token, too.
-        """
-        return tgt_tokens
+        """Return the number of tokens of a run that ``flop_tokens`` names; None if it names none."""
+        return None if self.flop_tokens is None else {"source": src_tokens, "target": tgt_tokens}[self.flop_tokens]
 
     def model_config(self, config: ModelConfig, src_vocab_size: int, tgt_vocab_size: int) -> ModelConfig:
         """Return the architecture with the vocabulary sizes, and with ``own_model``.

@@ -13,7 +13,7 @@ from transduce.inference.folder import read_tokenizers
 from transduce.text import Tokenizer, Tokenizers, byte_tokenizer, train_bpe, train_characters, train_wordpiece
 from transduce.text.alphabet import n_character_merges
 
-__all__ = ["require_language_model", "tokenizer_trainer", "tokenizers_of_model"]
+__all__ = ["tokenizer_trainer", "tokenizers_of_model"]
 
 
 def tokenizers_of_model(config: DataConfig) -> Tokenizers | None:
@@ -43,15 +43,6 @@ def tokenizers_of_model(config: DataConfig) -> Tokenizers | None:
 
 def _has(config: DataConfig, marks: Literal["masks", "terms"]) -> bool:
     return isinstance(config, ParallelData) and {"masks": config.masks, "terms": config.terms}[marks]
-
-
-def require_language_model(existing: Tokenizers, config: DataConfig) -> None:
-    """Raise ConfigError if the tokenizers of ``tokenizer_from`` lack the mask token and the sentinels."""
-    if not existing.src.mask_and_sentinel_ids:
-        raise ConfigError(
-            f"the vocabulary of {config.tokenizer_from} has no mask token and no sentinels; only language models have"
-            " them, so start from one"
-        )
 
 
 def tokenizer_trainer(config: DataConfig, *, extra_tokens: Sequence[str] = ()) -> Callable[[Iterable[str]], Tokenizer]:

@@ -25,10 +25,7 @@ class MaskedLanguageModelling(TextTask[TextBatch]):
     progress_verb = "modelling"
     usage = CardUsage("filling gaps", "fill", "LanguageModel.load(folder).fill([...])")
     is_causal = False
-
-    def n_flop_tokens(self, src_tokens: int, tgt_tokens: int) -> int:
-        """Return the tokens read; only some of them are targets."""
-        return src_tokens
+    flop_tokens = "source"  # only some of them are targets
 
     def text_batches(
         self, store: Store, model: ModelConfig, data: DataConfig, **options: Unpack[BatchOptions]

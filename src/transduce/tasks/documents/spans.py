@@ -30,10 +30,7 @@ class SpanCorruption(TextTask[Batch]):
     searches = Task.searches
     system = TransformerConfig
     has_one_vocabulary = True
-
-    def n_flop_tokens(self, src_tokens: int, tgt_tokens: int) -> int | None:
-        """Return None: the encoder reads several times as many tokens as the decoder writes."""
-        return None
+    flop_tokens = None  # the encoder reads several times as many as the decoder writes
 
     def longest_segment(self, model: ModelConfig, data: DataConfig) -> int:
         """Return the number of tokens of the longest segment."""

@@ -33,7 +33,6 @@ from transduce.model import AuxiliaryLosses, TransformerLM
 from transduce.tasks.preparation import DataT, Preparation, Row
 from transduce.tasks.prepared import Prepared
 from transduce.tasks.task import EvaluationOptions, Processes, Task
-from transduce.tasks.tokenizers import require_language_model
 from transduce.tasks.validation import mean_nll_nats
 from transduce.text import LANGUAGE_MODEL_TOKENS, Tokenizers
 from transduce.text.documents import DocumentCodec
@@ -143,10 +142,6 @@ class DocumentPreparation(Preparation[Document, DataT]):
     def texts(self, item: Document) -> Document:
         """Return the lines of a document, as tokenizers learn them and as they are stored."""
         return item
-
-    def require_fit(self, existing: Tokenizers) -> None:
-        """Raise ConfigError if the other model lacks the mask token and the sentinels."""
-        require_language_model(existing, self.config)
 
     def describe(self, summary: StoreSummary) -> str:
         """Return the numbers of documents and tokens, in words."""

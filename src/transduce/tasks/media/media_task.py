@@ -176,6 +176,7 @@ class MediaTask(Task[Batch]):
     reads = frozenset({"training.r_drop", "training.r_drop_after", "training.feature_masks", "training.ctc_weight"})
     has_one_vocabulary = True
     preparation = MediaPreparation
+    flop_tokens = None  # an image or a recording has many more positions than its text has tokens
     user: ClassVar[type[MediaModel]]  # what users call: a ``Reader`` or a ``Transcriber``
 
     def require_fit(self, config: RunConfig) -> None:
@@ -207,10 +208,6 @@ class MediaTask(Task[Batch]):
     def longest_source(self, prepared: Prepared) -> int | None:
         """Return the columns or frames of the longest training source."""
         return int(prepared.train.columns[FEATURES].lengths_R.max())
-
-    def n_flop_tokens(self, src_tokens: int, tgt_tokens: int) -> int | None:
-        """Return None: an image or a recording has many more positions than its text has tokens."""
-        return None
 
     def batches(self, store: Store, config: RunConfig, device: torch.device) -> MediaBatches:
         """Return batches of approximately equal length."""

@@ -34,8 +34,7 @@ from transduce.tasks.documents.text_task import TextObjective, TextValidation, t
 from transduce.tasks.preparation import Preparation, Row
 from transduce.tasks.prepared import Prepared
 from transduce.tasks.task import CardUsage, EvaluationOptions, Processes, Task
-from transduce.tasks.tokenizers import require_language_model
-from transduce.text import EOS_ID, LANGUAGE_MODEL_TOKENS, SPECIAL_TOKENS, Tokenizer, Tokenizers
+from transduce.text import EOS_ID, LANGUAGE_MODEL_TOKENS, SPECIAL_TOKENS, Tokenizer
 from transduce.text.documents import DocumentCodec
 from transduce.training.gradients import BatchT
 
@@ -102,10 +101,6 @@ class ResponsePreparation(Preparation[Ranking, PromptsData]):
                 config = config.model_copy(update={f"{split}_prompts": None})
         return PromptedText(config)
 
-    def require_fit(self, existing: Tokenizers) -> None:
-        """Raise ConfigError if the other model lacks the mask token and the sentinels."""
-        require_language_model(existing, self.config)
-
     def texts(self, item: Ranking) -> Iterator[str]:
         """Yield the lines of the prompt and of its responses."""
         return (line for each in (item.prompt, *item.responses) for line in each.split("\n"))
@@ -170,15 +165,12 @@ class PolicyTask(ResponseTask[BatchT]):
 
     progress_verb = "responding"
     used_as = "sft"
+    flop_tokens = None  # prompts are read, too, and some tasks read with several models
     usage = CardUsage("responding to prompts", "generate", "LanguageModel.load(folder).generate([...])")
 
     def validated_scores(self, config: RunConfig) -> tuple[str, ...]:
         """Return no names: a validation gives the perplexity of the best responses."""
         return ()
-
-    def n_flop_tokens(self, src_tokens: int, tgt_tokens: int) -> int | None:
-        """Return None: prompts are read, too, and some tasks read with several models."""
-        return None
 
     def validator(
         self, model: Callable[[], nn.Module], prepared: Prepared, config: RunConfig, **on: Unpack[Processes]

@@ -141,16 +141,13 @@ class RewardModelling(RankingTask):
         "rating responses", "generate RESPONSE_MODEL --best-of 8 --reward-model", "RewardModel.load(folder).rate([...])"
     )
     is_of_tokens = False
+    flop_tokens = "source"
     reads = frozenset({"alignment.centring"})
     own_model: ClassVar[Mapping[str, str]] = {"output": "scalar"}
 
     def validated_scores(self, config: RunConfig) -> tuple[str, ...]:
         """Return the names of the scores of a validation."""
         return PAIR_SCORES
-
-    def n_flop_tokens(self, src_tokens: int, tgt_tokens: int) -> int | None:
-        """Return the number of tokens that were read."""
-        return src_tokens
 
     def objective(self, model: nn.Module, config: RunConfig) -> RewardObjective:
         """Return the binary classification of all pairs of a ranking."""
