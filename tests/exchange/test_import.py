@@ -498,6 +498,7 @@ def test_marians_settings_tell_which_vocabulary_is_the_sources(tmp_path: Path) -
         ({"transformer-train-position-embeddings": True}, "position-embeddings"),
         ({"type": "s2s"}, "type"),
         ({"transformer-heads": 5}, "not a multiple"),
+        ({"transformer-ffn-activation": ["relu"]}, "transformer-ffn-activation"),
         ({"tied-embeddings-all": False}, "tied-embeddings"),
         ({"enc-depth": 3}, "no tensor"),
         ({"dec-depth": 1}, "without a place here"),

@@ -177,7 +177,7 @@ def _config(settings: Mapping[str, Any], tokenizers: Tokenizers, *, where: Path)
     if h < 1 or d_model % h:
         raise CheckpointError(f"{where}: dim-emb {d_model} is not a multiple of {h} heads")
     activation = settings.get("transformer-ffn-activation", "swish")
-    if activation not in ACTIVATIONS:
+    if not isinstance(activation, str) or activation not in ACTIVATIONS:
         raise CheckpointError(
             f"{where}: transformer-ffn-activation {quoted(activation)} is not one of {', '.join(ACTIVATIONS)}"
         )
