@@ -40,7 +40,7 @@ class LiveBars:
     def add(self, what: str, total: float | None = None, **fields: Any) -> Callable[..., None]:
         """Add a bar and return its update function, which takes ``completed``, ``advance``, ``total`` and fields."""
         if self._bars is None:
-            return _show_nothing
+            return lambda **_: None
         return partial(self._bars.update, self._bars.add_task(what, total=total, **fields))
 
     def print_above(self, line: str) -> None:
@@ -55,7 +55,3 @@ def _stderr_bars(columns: Columns, bar_width: int | None) -> Progress:
 
     all_columns = "{task.description}", BarColumn(bar_width), *columns
     return Progress(*all_columns, console=Console(stderr=True), redirect_stdout=False)  # stdout is for results
-
-
-def _show_nothing(**_: Any) -> None:
-    pass

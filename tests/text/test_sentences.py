@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transduce.text import join_segments, split_clauses, split_sentences
+from transduce.text import Segment, spaces_between, split_clauses, split_sentences
 
 ENGLISH = [
     "Dr. Smith paid 3.50 dollars.",
@@ -126,24 +126,25 @@ def test_an_unknown_language_has_the_general_rules() -> None:
     assert len(split_sentences("Hello there. How are you?", "xq")) == 2
 
 
+def joined(texts: list[str], segments: list[Segment]) -> str:
+    return "".join(map("".join, zip(texts, spaces_between(texts, segments, ""), strict=True))).rstrip()
+
+
 def test_joining_restores_whitespace() -> None:
     segments = split_sentences("One is here.   Two is there.\tThree.\n\nFour.", "en")
-    texts = [each.text.upper() for each in segments]
-    assert join_segments(texts, segments) == "ONE IS HERE.   TWO IS THERE.\tTHREE.\n\nFOUR."
+    assert joined([each.text.upper() for each in segments], segments) == "ONE IS HERE.   TWO IS THERE.\tTHREE.\n\nFOUR."
 
 
 def test_line_ends_of_other_programs_stay() -> None:
     text = "One is here.\u2028Two is there.\x85\x0cThree is far."
     segments = split_sentences(text, "en")
     assert len(segments) == 3
-    assert join_segments([each.text for each in segments], segments) == text
+    assert joined([each.text for each in segments], segments) == text
 
 
 def test_a_translation_of_nothing_leaves_no_gap() -> None:
     segments = split_sentences("One. Two is here. Three is far.", "en")
-    assert join_segments(["", *[each.text for each in segments[1:]]], segments) == " ".join(
-        each.text for each in segments[1:]
-    )
+    assert joined(["", *[each.text for each in segments[1:]]], segments) == " ".join(each.text for each in segments[1:])
 
 
 @given(

@@ -97,7 +97,8 @@ def _fetch(
 
     def failed(done: subprocess.CompletedProcess[str]) -> DataError:
         # An update that reaches no mirror exits with 0, and its warning has the reason.
-        errors = [_last_error(done.stderr), *_first_warning(update.stderr)]
+        warnings = [line.removeprefix("W: ") for line in update.stderr.splitlines() if line.startswith("W: ")]
+        errors = [_last_error(done.stderr), *warnings[:1]]
         return DataError(f"apt-get download failed: {'; '.join(errors)}; {remedy}")
 
     # apt-get does not print packages that are in the working folder, so run it in one without packages. It prints those
@@ -303,7 +304,3 @@ def _last_error(stderr: str) -> str:
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     errors = [line.removeprefix("E: ") for line in lines if line.startswith("E: ")]
     return (errors or lines or ["no reason given"])[-1]
-
-
-def _first_warning(stderr: str) -> list[str]:
-    return [line.removeprefix("W: ") for line in stderr.splitlines() if line.startswith("W: ")][:1]

@@ -73,7 +73,9 @@ def write_program_texts(
         for language in languages:
             log(f"reading the messages of en-{language}")
             lines = _lines(catalogues, language)
-            splits = split_by_document(lines, held_out_per_1000=HELD_OUT_PROGRAMS_PER_1000, same=_same)
+            splits = split_by_document(
+                lines, held_out_per_1000=HELD_OUT_PROGRAMS_PER_1000, same=lambda line: normalised_line(line.casefold())
+            )
             for held_out in ("dev", "test"):
                 splits[held_out] = [pair for pair in splits[held_out] if len(pair[0].split()) >= MIN_HELD_OUT_WORDS]
             sizes[f"en-{language}"] = write_direction(temporary, language, splits)
@@ -107,10 +109,6 @@ def _lines(catalogues: Mapping[str, bytes], language: str) -> Iterator[tuple[str
                 yield program, english, other
         except DataError as error:
             raise DataError(f"{path} of a package: {error}; fetch the package again") from error
-
-
-def _same(line: str) -> str:
-    return normalised_line(line.casefold())
 
 
 def _readme(sizes: Mapping[str, Mapping[str, int]], licences: Sequence[str]) -> str:

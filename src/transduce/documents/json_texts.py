@@ -32,7 +32,7 @@ def read(data: bytes, reading: Reading) -> Document:
         raise DataError("it is nested too deeply to be a document; at most some hundred levels are read") from None
     embedded, parts, position = Embedded(text), list[Part](), 0
     is_ascii = text.isascii() and "\\u" in text
-    write = _ascii_string if is_ascii else _string
+    write = json.dumps if is_ascii else _string
     is_extension = isinstance(value, Mapping) and bool(value) and all(map(_is_extension_message, value.values()))
     for string in _strings(text):
         decoded_string = json.loads(string.raw)
@@ -86,10 +86,6 @@ def _strings(text: str) -> Iterator[_String]:
 
 def _string(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
-
-
-def _ascii_string(text: str) -> str:
-    return json.dumps(text)
 
 
 def _with_language(text: str, language: str) -> str:

@@ -236,14 +236,10 @@ class FlatDocument:
 
 def read_flat(data: bytes, reading: Reading) -> Document:
     """Read a flat document of OpenDocument."""
-    if not _is_flat(data):
+    if b"<office:document " not in data[:2000]:
         raise DataError("its root is not <office:document>, so it is no flat document of OpenDocument; save it anew")
     kind = PartKind((*_TEXTS, *_PROPERTIES.names, "style:style"), _Reader(_TEXTS).add)
     return FlatDocument(marked_part(data, kind, _NAMESPACES, reading))
-
-
-def _is_flat(data: bytes) -> bool:
-    return b"<office:document " in data[:2000]
 
 
 _MEDIA_TYPE = "application/vnd.oasis.opendocument."

@@ -215,9 +215,9 @@ def n_with_losses(probes: Probes, tokenizer: Tokenizer) -> int:
     )
 
 
-def sentences_of_tokens(tokenizer: Tokenizer, n: int = N_SENTENCES, *, seed: int = 1) -> list[str]:
+def sentences_of_tokens(tokenizer: Tokenizer, n: int = N_SENTENCES) -> list[str]:
     """Return texts of random tokens of a vocabulary, the same for the same tokenizer."""
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(1)
     ordinary = np.setdiff1d(np.arange(len(SPECIAL_TOKENS), tokenizer.size), tokenizer.mask_and_sentinel_ids)
     lengths = generator.integers(3, 20, n)
     texts = [tokenizer.decode(generator.choice(ordinary, length).tolist()) for length in lengths]

@@ -229,15 +229,10 @@ def require_memory_to_search(model: ModelConfig, device: str | torch.device, *, 
 
 def _verified_except_weights(folder: Path) -> UnverifiedFile:
     """Check the files of a folder except its weights, which are returned."""
-    _require_no_run(folder)
-    required = (CONFIG_FILE, *Tokenizers.files(folder))
-    return verified_except(folder, large=WEIGHTS_FILE, required=required, error=CheckpointError, may_be_links=True)
-
-
-def _require_no_run(folder: Path) -> None:
-    """Raise CheckpointError, naming the model within, for a run folder."""
     if (folder / "run.json").is_file() and not (folder / CONFIG_FILE).exists():
         raise CheckpointError(f"{folder} is a run folder; use its model, {folder / 'model'}")
+    required = (CONFIG_FILE, *Tokenizers.files(folder))
+    return verified_except(folder, large=WEIGHTS_FILE, required=required, error=CheckpointError, may_be_links=True)
 
 
 def _read_config(folder: Path) -> tuple[SavedModel, dict[str, Any]]:

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from transduce.config import InferencePrecision, SearchConfig
 from transduce.config.decoding import NO_CHANGES, DecodingOptions, EngineName
 from transduce.errors import CheckpointError
-from transduce.inference import Continuation, LanguageModel, Parse, Parser, ScoredText, Translator, tagged_words
+from transduce.inference import Continuation, LanguageModel, Parse, Parser, Translator, tagged_words
 from transduce.inference.folder import read_model_config
 from transduce.inference.threads import n_usable_threads
 from transduce.inference.trained_model import ServedAs, TrainedModel
@@ -262,7 +262,9 @@ class ServedTranslator(Served[Translator, TranslatorJob]):
                     model = self.term_translators.of(model, terms)
                 return self._translate(model, [each for each in jobs if isinstance(each, TranslateJob)], n_best)
             case AlternativesJob():
-                return [self._alternatives(model, each) for each in jobs if isinstance(each, AlternativesJob)]
+                search = self._search(model, 1)
+                asked = [each for each in jobs if isinstance(each, AlternativesJob)]
+                return [model.alternatives(each.text, prefix=each.prefix, n=each.n, search=search) for each in asked]
             case AlignJob():
                 return self._align(model, [each for each in jobs if isinstance(each, AlignJob)])
 
@@ -281,9 +283,6 @@ class ServedTranslator(Served[Translator, TranslatorJob]):
             self.compute.give_way()
             aligned += align_words(model, pairs[start : start + ALIGNED_TOGETHER])
         return aligned
-
-    def _alternatives(self, model: Translator, job: AlternativesJob) -> list[ScoredText]:
-        return model.alternatives(job.text, prefix=job.prefix, n=job.n, search=self._search(model, 1))
 
     def _search(self, model: Translator, n_best: int) -> SearchConfig:
         """Return the search of the server; its beam grows to ``n_best``."""

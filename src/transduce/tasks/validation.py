@@ -87,11 +87,6 @@ class PairValidation(ABC):
         assert isinstance(store, PairStore)
         return PairBatches(store, max_tokens=max_tokens, seed=0, device=device)
 
-    def _get_model(self) -> EncoderDecoder:
-        model = self._model()
-        assert isinstance(model, EncoderDecoder)
-        return model
-
     @abstractmethod
     def _decode(self, model: EncoderDecoder, rows: Sequence[int], should_stop: Callable[[], bool]) -> list[str] | None:
         """Decode the dev sentences ``rows``; None if interrupted."""
@@ -102,7 +97,8 @@ class PairValidation(ABC):
 
     def __call__(self, should_stop: Callable[[], bool] = lambda: False) -> Validation | None:
         """Validate once; None, on all ranks, if ``should_stop`` interrupted any of them."""
-        model = self._get_model()
+        model = self._model()
+        assert isinstance(model, EncoderDecoder)
         nll_nats = mean_nll_nats(
             self._objective(model), self._batches, self.config, self._device_type, self._distributed,
             should_stop=should_stop,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from transduce.text.masks import MASKS, MaskedText, MaskRules, mask, n_masks, unmask
     from transduce.text.normalise import normalise
     from transduce.text.sentencepiece_tokenizer import SentencePieceTokenizer
-    from transduce.text.sentences import Segment, join_segments, spaces_between, split_clauses, split_sentences
+    from transduce.text.sentences import Segment, spaces_between, split_clauses, split_sentences
     from transduce.text.tokenizer import WORD_START, Tokenizer, load_tokenizer
     from transduce.text.tokenizer_pair import Tokenizers
     from transduce.text.tokenizer_pipelines import CONTINUATION
@@ -39,7 +39,7 @@ __all__ = [
     "BOS_ID", "CONTINUATION", "EOS_ID", "LANGUAGE_MODEL_TOKENS", "MASKS", "MASK_TOKEN", "PAD_ID", "SENTINELS",
     "SPECIAL_TOKENS", "UNK_ID", "WORD_START", "BpeDropout", "MaskRules", "MaskedText", "Segment",
     "SentencePieceTokenizer", "Tokenizer", "Tokenizers", "byte_tokenizer", "find_verbatim", "is_all_caps",
-    "join_segments", "load_tokenizer", "lost_strings", "mask", "mend", "n_masks", "needs_translation", "normalise",
+    "load_tokenizer", "lost_strings", "mask", "mend", "n_masks", "needs_translation", "normalise",
     "spaces_between", "split_characters", "split_clauses", "split_sentences", "to_capitals", "to_sentence_case",
     "train_bpe", "train_characters", "train_word_level", "train_wordpiece", "treebank_words", "unmask", "word_spans",
 ]  # fmt: skip

@@ -19,7 +19,7 @@ from transduce.text.punctuation import COMMAS, SENTENCE_ENDS, STRONG_PAUSES, SUR
 from transduce.text.quotes import plain_quotes
 from transduce.text.verbatim import verbatim_spans
 
-__all__ = ["Segment", "join_segments", "spaces_between", "split_clauses", "split_sentences"]
+__all__ = ["Segment", "spaces_between", "split_clauses", "split_sentences"]
 
 MAX_BLOCK_CHARACTERS = 10_000  # passed to sentencex at once
 MIN_LETTERS = 2  # of a sentence: "1." and "M." belong to the next one
@@ -104,16 +104,6 @@ def split_clauses(text: str, max_tokens: int, n_tokens: Callable[[str], int]) ->
     ['when it rains,', 'we stay at home']
     """
     return _segments(list(_clauses(text.strip(), max_tokens, n_tokens)))
-
-
-def join_segments(texts: Sequence[str], segments: Sequence[Segment], language: str = "") -> str:
-    """Join ``texts``, translations of the segments into ``language``, with the whitespace of ``spaces_between``.
-
-    >>> join_segments(["Ja!", "Nein?"], split_sentences("Yes!  No?", "en"), "de")
-    'Ja!  Nein?'
-    """
-    spaces = spaces_between(texts, segments, language)
-    return "".join(text + space for text, space in zip(texts, spaces, strict=True)).rstrip()
 
 
 def spaces_between(texts: Sequence[str], segments: Sequence[Segment], language: str) -> list[str]:

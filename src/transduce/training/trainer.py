@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Generic, Literal
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from transduce.config import TrainingConfig
 from transduce.errors import TrainingError, TransduceError
@@ -201,10 +201,6 @@ class Trainer(Generic[BatchT]):
         self._rate_tokens += gradient.n_tgt_tokens
         self._report_update(learning_rate, gradient.norm)
 
-    def _objective_state(self) -> dict[str, Tensor]:
-        """State of the objective; empty unless it is ``Stateful``."""
-        return self.objective.state() if isinstance(self.objective, Stateful) else {}
-
     @contextmanager
     def _saving_on_error(self, when: str) -> Iterator[None]:
         """Save the last state if the block fails; only in a single process, since saving is collective.
@@ -329,7 +325,7 @@ class Trainer(Generic[BatchT]):
         self.state = replace(self.state, cause=trigger, elapsed_s=self._elapsed_s())
         save_checkpoint(
             self.checkpoints, self.model, self.optimiser, self.state, self.distributed, run_settings=self.run_settings,
-            objective_state=self._objective_state(),
+            objective_state=self.objective.state() if isinstance(self.objective, Stateful) else {},
         )  # fmt: skip
         if self.distributed.is_first:
             remove_old_checkpoints(
