@@ -7,17 +7,17 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
 
-sys.path.append(str(Path(__file__).parent))  # for said.py and forks.py
+sys.path.append(str(Path(__file__).parent))  # for commands.py, said.py and forks.py
 sys.path.append(str(Path(__file__).parent / "tasks"))  # for small_recipes.py and task_suite.py
 
+from commands import CommandLine, Outcome
 from forks import Forks
 
 SLOW_TEST_S = 3600
@@ -113,18 +113,6 @@ def forks() -> Iterator[Forks]:
     server = Forks()
     yield server
     server.close()
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """Exit code and output of a command."""
-
-    code: int
-    out: str
-    err: str
-
-
-CommandLine = Callable[..., Outcome]
 
 
 @pytest.fixture

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import torch
 
-from transduce.inference.folder import read_model_folder, write_model_folder
+from small_models import write_model
+from transduce.inference.folder import read_model_folder
 
 __all__ = ["write_talking_model"]
 
@@ -18,14 +19,5 @@ def write_talking_model(model: Path, out: Path, *, max_extra_tokens: int | None 
     with torch.no_grad():
         read.model.output_weight.normal_(std=3.0)
     extra = read.search.max_extra_tokens if max_extra_tokens is None else max_extra_tokens
-    write_model_folder(
-        out,
-        config=read.model.config,
-        weights={name: weight.detach() for name, weight in read.model.canonical().items()},
-        tokenizers=read.tokenizers,
-        search=read.search.model_copy(update={"max_extra_tokens": extra}),
-        direction=read.direction,
-        task="translation",
-        card="",
-    )
-    return out
+    search = read.search.model_copy(update={"max_extra_tokens": extra})
+    return write_model(out, read.model, read.tokenizers, search=search, direction=read.direction)

@@ -6,13 +6,12 @@ import json
 import re
 import shlex
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import transduce.demo
+from commands import CommandLine
 from said import says
 from transduce.cli.demo import _print_result
 from transduce.config import DataConfig
@@ -22,8 +21,6 @@ from transduce.errors import DataError
 from transduce.metrics import score_translations
 from transduce.recipes import RECIPES, read_recipe
 from transduce.runs import RunResult
-
-CommandLine = Callable[..., Any]
 
 SENTENCES = [("A dog sees {} cats.", "Ein Hund sieht {} Katzen."), ("There are {} boys here.", "Hier sind {} Jungen.")]
 

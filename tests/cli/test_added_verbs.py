@@ -8,14 +8,12 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from textwrap import dedent
-from typing import Any
 
 import pytest
 
+from commands import CommandLine
 from said import says
 from transduce.cli import run, verbs
-
-CommandLine = Callable[..., Any]
 
 MODULE = """
     from typing import Annotated

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from commands import CommandLine
 from said import says
 from transduce.inference.translation import word_alignment
 from transduce.inference.translation.word_alignment import AlignedSentence
 from transduce.inference.translation.word_links import aligned_lines, word_links
 from transduce.text import normalise, word_spans
 
-CommandLine = Callable[..., Any]
 SOURCE, TARGET = "The dog  sleeps.\n\n \u200b The dog .\n", "Der Hund schläft.\n\nDer Hund .\n"
 
 

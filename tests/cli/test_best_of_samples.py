@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 from sacrebleu.metrics import CHRF
 
+from commands import CommandLine
 from said import naming, says
 from transduce.config import SearchConfig
 from transduce.config.decoding import sampling_like
@@ -23,7 +22,6 @@ from transduce.inference.translation.ranked_translations import ranked_by_chrf
 from transduce.recipes import preset, with_settings
 from transduce.runs import train
 
-CommandLine = Callable[..., Any]
 PAIRS = [
     ("The dog sleeps.", "Der Hund schläft."), ("The woman sees the dog.", "Die Frau sieht den Hund."),
     ("The old man reads a book.", "Der alte Mann liest ein Buch."), ("A child sings.", "Ein Kind singt."),

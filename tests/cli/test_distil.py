@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
+from commands import CommandLine
 from said import says
 from transduce.corpora.parallel_files import read_tab_separated
 from transduce.inference import ScoredText, Translation, Translator
@@ -15,7 +14,6 @@ from transduce.inference.translation.parts import Flag
 from transduce.recipes import read_recipe
 from transduce.runs import train
 
-CommandLine = Callable[..., Any]
 LINES = ["The dog sleeps.", "", "A\tcat\u2028sees the old man. The child sleeps.", "The woman sees it."]
 
 

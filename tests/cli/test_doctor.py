@@ -12,19 +12,18 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from commands import CommandLine
 from said import naming, says
 from transduce.corpora import generate_pairs, parallel_text
 from transduce.files import write_manifest
 
 pytestmark = pytest.mark.reliability
 
-CommandLine = Callable[..., Any]
 Finding = tuple[str, str, str]  # status, subject, message
 
 

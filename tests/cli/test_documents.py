@@ -5,14 +5,14 @@ from __future__ import annotations
 import gzip
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
+from commands import CommandLine
 from said import naming, says
 from transduce.config import SearchConfig
 from transduce.errors import ConfigError
@@ -20,7 +20,6 @@ from transduce.inference import ScoredText, Translation
 from transduce.text import word_spans
 from transduce.text.markup import Unit, rules_of
 
-CommandLine = Callable[..., Any]
 VERBS = [import_module(f"transduce.cli.{name}") for name in ("documents", "translate")]  # both load translators
 
 

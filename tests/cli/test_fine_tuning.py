@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 
+from commands import CommandLine
 from said import says
 from transduce.corpora import generate_pairs
 from transduce.documents.tmx import tmx_lines
@@ -24,7 +23,6 @@ from transduce.runs.old_text import OldText, old_text_of_run, text_to_mix, write
 from transduce.runs.starting_weights import gentle_rate, overwriting
 from transduce.training import peak_learning_rate
 
-CommandLine = Callable[..., Any]
 SIDES = (("src", "en"), ("tgt", "de"))
 
 

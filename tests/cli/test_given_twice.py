@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from commands import CommandLine
 from said import says
 
-CommandLine = Callable[..., Any]
 REPEATABLE = {
     "score --ref", "evaluate --ref", "train --set", "prepare --set", "demo --set", "train --tmx", "train --po",
     "train --xliff", "train --mix",

@@ -8,7 +8,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,13 +16,13 @@ from typing import Any
 import pytest
 import typer
 
+from commands import CommandLine
 from forks import Forks
 from said import says
 from transduce.cli.manual import manual_page
 from transduce.cli.topics import TOPICS
 from transduce.cli.verbs import GROUPS, OTHERS, VERBS, added_verbs, make_app
 
-CommandLine = Callable[..., Any]
 SOURCE = Path(__file__).parents[2] / "src" / "transduce"
 N_COLUMNS, MOST_LINES = 80, 15
 

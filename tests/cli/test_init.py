@@ -6,13 +6,12 @@ import json
 import lzma
 import re
 import shlex
-from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from commands import CommandLine
 from said import says
 from transduce.config import DataConfig, ParallelData, RunConfig
 from transduce.corpora import generate_pairs
@@ -20,8 +19,6 @@ from transduce.documents.tmx import tmx_lines
 from transduce.inference import Translator
 from transduce.recipes import read_recipe
 from transduce.runs import update_timing
-
-CommandLine = Callable[..., Any]
 
 
 def lines_of(path: Path) -> list[str]:

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 
+from commands import CommandLine
 from said import says
+from small_models import write_model
 from transduce.config import LanguageModelConfig, ModelConfig, SearchConfig
-from transduce.inference.folder import write_model_folder
 from transduce.model import Transformer, TransformerLM
-from transduce.model.weights import weights_of
 from transduce.text import LANGUAGE_MODEL_TOKENS, Tokenizers, byte_tokenizer, train_bpe
 
-CommandLine = Callable[..., Any]
 SIZES = {"d_model": 16, "d_ff": 16, "n_heads": 2, "d_k": 8, "d_v": 8}
 TASKS = ("causal-lm", "masked-lm", "span-corruption")
 
@@ -36,16 +33,8 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if task == "span-corruption":
             config = ModelConfig(n_encoder_layers=1, n_decoder_layers=1, src_vocab_size=n, tgt_vocab_size=n, **SIZES)
             model = Transformer(config)
-        write_model_folder(
-            folder / task,
-            config=config,
-            weights=weights_of(model),
-            tokenizers=Tokenizers(tokenizer, tokenizer),
-            search=SearchConfig(max_extra_tokens=3),
-            direction="en-de",
-            task=task,
-            card="A model with random weights.",
-        )
+        search = SearchConfig(max_extra_tokens=3)
+        write_model(folder / task, model, Tokenizers(tokenizer, tokenizer), search=search, task=task)
     return folder
 
 
@@ -131,16 +120,8 @@ def test_a_vocabulary_without_a_mask_is_refused(transduce: CommandLine, models: 
     """A folder that says masked-lm, but whose vocabulary has no mask token, is named in one line."""
     tokenizer = train_bpe(["a b"] * 3, vocab_size=261)
     config = LanguageModelConfig(n_layers=1, vocab_size=tokenizer.size, n_positions=24, is_causal=False, **SIZES)
-    write_model_folder(
-        tmp_path / "model",
-        config=config,
-        weights=weights_of(TransformerLM.from_config(config)),
-        tokenizers=Tokenizers(tokenizer, tokenizer),
-        search=SearchConfig(),
-        direction="en-de",
-        task="masked-lm",
-        card="",
-    )
+    model = TransformerLM.from_config(config)
+    write_model(tmp_path / "model", model, Tokenizers(tokenizer, tokenizer), task="masked-lm")
     outcome = transduce("fill", tmp_path / "model", stdin=b"a <mask>\n")
     assert (outcome.code, len(outcome.err.splitlines())) == (1, 1), outcome.err
 

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from commands import CommandLine
 from said import says
 from transduce.cli.line_warnings import LineWarnings
 from transduce.inference import ScoredText, Translation
 from transduce.inference.translation.parts import FLAGS, Flag
 from transduce.terms import Term, Terms
-
-CommandLine = Callable[..., Any]
 
 
 def translation(*flags: Flag) -> Translation:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
+from commands import CommandLine
 from said import says
 from transduce.files import open_binary
 from transduce.memories import Memory, write_memory
-
-CommandLine = Callable[..., Any]
 
 
 def test_a_memory_is_made_searched_and_exported(transduce: CommandLine, tmp_path: Path) -> None:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import gzip
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from commands import CommandLine
 from said import says
 
 pytestmark = pytest.mark.reliability
-
-CommandLine = Callable[..., Any]
 
 
 def refused(outcome: Any, *facts: object, code: int = 1) -> None:

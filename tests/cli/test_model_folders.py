@@ -5,15 +5,12 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from commands import CommandLine
 from said import says
-
-CommandLine = Callable[..., Any]
 
 
 def told(transduce: CommandLine, place: Path, verb: str = "translate", *options: object) -> str:

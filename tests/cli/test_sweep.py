@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from commands import CommandLine
 from said import says
 from transduce.cli.sweep import Combination, cheapest
-
-CommandLine = Callable[..., Any]
 
 
 @pytest.fixture

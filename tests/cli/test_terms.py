@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from commands import CommandLine
 from said import says
 from transduce.inference import Translator
 from transduce.memories import Memory, write_memory
 from transduce.terms import Term, Terms
 from transduce.text import Tokenizer
 
-CommandLine = Callable[..., Any]
 TEXT = b"The dog sleeps.\nThe woman sees the dog.\n"
 
 

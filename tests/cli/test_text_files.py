@@ -10,10 +10,10 @@ import re
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from commands import CommandLine
 from said import naming, says
 from transduce.cli.text_output import line_writer, part_path
 from transduce.config import SearchConfig
@@ -21,7 +21,6 @@ from transduce.errors import DataError
 from transduce.files import open_in_place, write_text
 from transduce.inference import ScoredText, Translation
 
-CommandLine = Callable[..., Any]
 VERB = import_module("transduce.cli.translate")  # the package has a function of that name
 
 PACK: dict[str, Callable[[bytes], bytes]] = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress}

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from commands import CommandLine
 from said import says
 from transduce.cli.decoding import FLAGS, SHARED_FIELDS
 from transduce.config import SearchConfig
@@ -17,7 +16,6 @@ from transduce.config.decoding import DecodingOptions
 from transduce.files import write_manifest
 from transduce.model import has_int8_products
 
-CommandLine = Callable[..., Any]
 needs_int8 = pytest.mark.skipif(not has_int8_products("cpu"), reason="no products of int8 on this processor")
 SCORE_KEYS = {"sacrebleu", "chrf", "sentences"}
 TOKENISED = ["--paper-bleu", "--multi30k-bleu"]

@@ -15,6 +15,7 @@ import pytest
 import transduce.data.arrays as arrays_module
 import transduce.data.store as store_module
 from said import naming, says
+from small_stores import edit_summary, put
 from transduce.data import Ids, LeftOut, Vectors, open_pairs, open_store, write_store
 from transduce.data.arrays import ArrayFile
 from transduce.diagnostics import examine
@@ -187,18 +188,6 @@ def test_columns_that_are_asked_for_are_there(folder: Path) -> None:
         open_pairs(folder)
 
 
-def put(name: str, values: object) -> Callable[[Path], None]:
-    return lambda folder: np.save(folder / name, np.asarray(values))
-
-
-def edit(**changes: object) -> Callable[[Path], None]:
-    def change(folder: Path) -> None:
-        values = json.loads((folder / "store.json").read_bytes()) | changes
-        (folder / "store.json").write_text(json.dumps(values), encoding="utf-8")
-
-    return change
-
-
 def kinds(**columns: object) -> dict[str, object]:
     return {"sound": {"kind": "vectors", "width": 3}, "words": {"kind": "ids", "vocab_size": 10}} | columns
 
@@ -224,30 +213,33 @@ def not_finite(folder: Path) -> None:
         (put("words.ids.npy", np.array([4], dtype=">u2")), ["words.ids.npy", "29 ids", ">u2(1,)"]),
         (put("words.ids.npy", np.zeros(2, [("x" * 300, "<u2")])), ["words.ids.npy", "array file"]),
         (
-            edit(columns=kinds(words={"kind": "ids", "vocab_size": 5})),
+            edit_summary(columns=kinds(words={"kind": "ids", "vocab_size": 5})),
             ["words.ids.npy", "4 to 9", "3 to 4"],
         ),
         (
-            edit(columns=kinds(sound={"kind": "vectors", "width": 1 << 20})),
+            edit_summary(columns=kinds(sound={"kind": "vectors", "width": 1 << 20})),
             ["sound.values.npy", "28 vectors", "float32(28, 3)"],
         ),
-        (edit(columns=kinds(words={"kind": "songs"})), ["store.json", "columns.words", "'songs'"]),
+        (edit_summary(columns=kinds(words={"kind": "songs"})), ["store.json", "columns.words", "'songs'"]),
         (
-            edit(columns=kinds(words={"kind": "ids"})),
+            edit_summary(columns=kinds(words={"kind": "ids"})),
             ["store.json", "columns.words.ids.vocab_size", "required"],
         ),
-        (edit(columns={}), ["store.json", "columns", "{}"]),
-        (edit(columns={"../words": {"kind": "ids", "vocab_size": 10}}), ["store.json", "columns", "'../words'"]),
-        (edit(n_values_of={"sound": 9}), ["store.json", "n_values_of", "columns"]),
-        (edit(n_values_of={"sound": 9, "words": 1 << 47}), ["sound.values.npy", "9 vectors", "float32(28, 3)"]),
+        (edit_summary(columns={}), ["store.json", "columns", "{}"]),
         (
-            edit(n_examples=1 << 40, n_read=1 << 40, n_examples_of={"one": 1 << 40}),
+            edit_summary(columns={"../words": {"kind": "ids", "vocab_size": 10}}),
+            ["store.json", "columns", "'../words'"],
+        ),
+        (edit_summary(n_values_of={"sound": 9}), ["store.json", "n_values_of", "columns"]),
+        (edit_summary(n_values_of={"sound": 9, "words": 1 << 47}), ["sound.values.npy", "9 vectors", "float32(28, 3)"]),
+        (
+            edit_summary(n_examples=1 << 40, n_read=1 << 40, n_examples_of={"one": 1 << 40}),
             ["sound.offsets.npy", "1,099,511,627,777 offsets"],
         ),
-        (edit(max_length=4), ["words.offsets.npy", 5, 4]),
-        (edit(max_length=0), ["store.json", "max_length", 0]),
-        (edit(format=1), ["store.json", "format", 1, "2 to 4"]),
-        (edit(format=2), ["store.json", "n_pairs", None]),
+        (edit_summary(max_length=4), ["words.offsets.npy", 5, 4]),
+        (edit_summary(max_length=0), ["store.json", "max_length", 0]),
+        (edit_summary(format=1), ["store.json", "format", 1, "2 to 4"]),
+        (edit_summary(format=2), ["store.json", "n_pairs", None]),
     ],
 )
 def test_files_that_do_not_fit_each_other_are_refused(
@@ -345,18 +337,18 @@ def test_stores_of_format_2_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "facts"),
     [
-        (edit(format_version=1), ["store.json", "format", 1, "2 to 4"]),
-        (edit(format_version="2"), ["store.json", "format", "'2'", "2 to 4"]),
-        (edit(format_version=3), ["store.json", "columns", "required"]),
-        (edit(format=2), ["store.json", "format_version"]),
-        (edit(n_src_tokens=10_000), ["src.ids.npy", "9,700 ids", "uint16(9996,)"]),
-        (edit(n_src_tokens=3), ["store.json", "n_values_of.src", -297]),
-        (edit(n_src_tokens=True), ["store.json", "n_src_tokens", True]),
-        (edit(n_pairs=[0], n_encodings=1 << 60), ["store.json", "n_pairs", "[0]"]),
-        (edit(n_pairs=None), ["store.json", "n_pairs", None]),
-        (edit(n_tgt_tokens=12_052.0), ["store.json", "n_tgt_tokens", 12052.0]),
-        (edit(n_empty=-1), ["store.json", "n_empty", -1]),
-        (edit(colour=1), ["store.json", "colour", 1]),
+        (edit_summary(format_version=1), ["store.json", "format", 1, "2 to 4"]),
+        (edit_summary(format_version="2"), ["store.json", "format", "'2'", "2 to 4"]),
+        (edit_summary(format_version=3), ["store.json", "columns", "required"]),
+        (edit_summary(format=2), ["store.json", "format_version"]),
+        (edit_summary(n_src_tokens=10_000), ["src.ids.npy", "9,700 ids", "uint16(9996,)"]),
+        (edit_summary(n_src_tokens=3), ["store.json", "n_values_of.src", -297]),
+        (edit_summary(n_src_tokens=True), ["store.json", "n_src_tokens", True]),
+        (edit_summary(n_pairs=[0], n_encodings=1 << 60), ["store.json", "n_pairs", "[0]"]),
+        (edit_summary(n_pairs=None), ["store.json", "n_pairs", None]),
+        (edit_summary(n_tgt_tokens=12_052.0), ["store.json", "n_tgt_tokens", 12052.0]),
+        (edit_summary(n_empty=-1), ["store.json", "n_empty", -1]),
+        (edit_summary(colour=1), ["store.json", "colour", 1]),
     ],
 )
 def test_damaged_stores_of_format_2_are_refused(

@@ -1,4 +1,3 @@
-import json
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,6 +8,7 @@ import pytest
 import transduce.data.arrays as arrays_module
 import transduce.data.pairs as pairs_module
 from said import naming
+from small_stores import edit_summary, put
 from transduce.data import PairSampling, PairStore, open_pairs, write_pairs
 from transduce.errors import DataError
 from transduce.files import write_manifest
@@ -204,18 +204,6 @@ def test_damaged_files_are_named(folder: Path, name: str) -> None:
 def test_no_store_at_all(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=naming(tmp_path / "nowhere", "folder")):
         open_pairs(tmp_path / "nowhere")
-
-
-def put(name: str, values: object) -> Callable[[Path], None]:
-    return lambda folder: np.save(folder / name, np.asarray(values))
-
-
-def edit_summary(**changes: object) -> Callable[[Path], None]:
-    def edit(folder: Path) -> None:
-        values = json.loads((folder / "store.json").read_bytes()) | changes
-        (folder / "store.json").write_text(json.dumps(values), encoding="utf-8")
-
-    return edit
 
 
 @pytest.mark.parametrize(

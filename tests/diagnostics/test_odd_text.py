@@ -6,10 +6,10 @@ import gzip
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from commands import CommandLine
 from said import says
 from transduce.config import DataConfig
 from transduce.corpora import CATALOGUE, read_tab_separated
@@ -19,7 +19,6 @@ from transduce.corpora.parallel_files import hint_at_columns
 from transduce.diagnostics import examine
 from transduce.errors import DataError
 
-CommandLine = Callable[..., Any]
 EN = ["Even the human race will die one day.", "I married my husband in 1990.", "I'm fluent in English, you know."]
 DE = [
     "Auch das Menschengeschlecht wird aussterben.",

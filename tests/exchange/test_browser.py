@@ -17,13 +17,14 @@ from typing import Any
 import pytest
 
 from said import naming
+from small_models import write_model
 from transduce.config import GreedySearchConfig, SampledSearchConfig, SearchConfig
 from transduce.errors import CheckpointError, ConfigError
 from transduce.exchange import browser, export_page
 from transduce.exchange.probes import KEPT_TEXTS, ODD_TEXTS
 from transduce.inference import Translator
 from transduce.inference.engines import native
-from transduce.inference.folder import read_model_folder, write_model_folder
+from transduce.inference.folder import read_model_folder
 from transduce.inference.native.binding import library
 from transduce.inference.native.model import NativeModel
 from transduce.inference.translation.line_statistics import LineStatistics
@@ -101,11 +102,8 @@ def written(
             "post", "sinusoidal", "three-way", 8, src_vocab_size=tokenizer.size, tgt_vocab_size=tokenizer.size
         )
         tokenizers = Tokenizers(tokenizer, tokenizer)
-    write_model_folder(
-        folder, config=model.config, weights=model.canonical(), tokenizers=tokenizers,
-        search=SearchConfig(max_extra_tokens=10), direction="en-de", task=task, card="", statistics=STATISTICS,
-    )  # fmt: skip
-    return folder
+    search = SearchConfig(max_extra_tokens=10)
+    return write_model(folder, model, tokenizers, search=search, task=task, statistics=STATISTICS)
 
 
 @pytest.fixture

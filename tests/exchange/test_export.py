@@ -15,6 +15,7 @@ import pytest
 import torch
 
 from said import says
+from small_models import write_model
 from transduce.config import LanguageModelConfig, ModelConfig, SearchConfig, TransformerConfig
 from transduce.errors import ConfigError, TransduceError
 from transduce.exchange import export_model, exporting
@@ -35,7 +36,6 @@ from transduce.exchange.probes import (
 )
 from transduce.exchange.refusals import require_exportable
 from transduce.inference import Translator
-from transduce.inference.folder import write_model_folder
 from transduce.inference.trained_model import TrainedModel
 from transduce.inference.translation.line_statistics import LineStatistics
 from transduce.model import Transformer, TransformerLM
@@ -236,11 +236,7 @@ def folder(tmp_path: Path) -> Path:
     card = "# A Transformer for en to de\n\n## Scores on test: grammar (2 sentences)\n\n" + (
         "| metric | score | signature |\n| --- | --- | --- |\n| sacrebleu | 12.50 | `nrefs:1 case:mixed` |\n"
     )
-    write_model_folder(
-        tmp_path / "model", config=model.config, weights=model.canonical(), tokenizers=tokenizers,
-        search=SearchConfig(), direction="en-de", task="translation", card=card,
-    )  # fmt: skip
-    return tmp_path / "model"
+    return write_model(tmp_path / "model", model, tokenizers, card=card)
 
 
 @pytest.mark.parametrize(
@@ -287,10 +283,7 @@ def test_the_card_says_what_masks_and_capitals_need(tmp_path: Path) -> None:
     bpe = train_bpe(LINES, vocab_size=300, masks=True)
     model, _ = random_translator("post", "sinusoidal", "three-way", 8, src_vocab_size=bpe.size, tgt_vocab_size=bpe.size)
     statistics = LineStatistics(sentences=1, tokens=20, longest=30, least_ratio=0.5, caps=0.0)
-    write_model_folder(
-        tmp_path / "model", config=model.config, weights=model.canonical(), tokenizers=Tokenizers(bpe, bpe),
-        search=SearchConfig(), direction="en-de", task="translation", card="# A model\n", statistics=statistics,
-    )  # fmt: skip
+    write_model(tmp_path / "model", model, Tokenizers(bpe, bpe), card="# A model\n", statistics=statistics)
     told = list[str]()
     export_model(tmp_path / "model", "ct2", tmp_path / "out", log=told.append)
     assert any(says(line, "warning", "URLs") for line in told)

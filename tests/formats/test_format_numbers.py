@@ -5,28 +5,27 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from edits import Edit, edit_json
 from said import naming
+from small_models import write_model
 from transduce.config import (
     ByteNetConfig,
     DataConfig,
     ModelConfig,
-    SearchConfig,
     TransformerConfig,
     TreesData,
 )
 from transduce.config.migrations import tables_of_format_1
 from transduce.errors import CheckpointError, DataError
 from transduce.files import write_manifest
-from transduce.inference.folder import read_model_config, write_model_folder
+from transduce.inference.folder import read_model_config
 from transduce.model import make_model
-from transduce.model.weights import weights_of
 from transduce.runs import read_run_config
 from transduce.runs.run_file import changes_since, read_run_file
 from transduce.tasks import open_prepared
@@ -48,10 +47,8 @@ def run(tmp_path: Path) -> Path:
     return Path(shutil.copytree(BEFORE / "run", tmp_path / "run"))
 
 
-def edited(path: Path, edit: Callable[[dict[str, Any]], object]) -> Path:
-    values = json.loads(path.read_text(encoding="utf-8"))
-    edit(values)
-    path.write_text(json.dumps(values), encoding="utf-8")
+def edited(path: Path, edit: Edit) -> Path:
+    edit_json(path, edit)
     if (path.parent / "manifest.json").exists():
         write_manifest(path.parent, exempt=("README.md",))
     return path
@@ -144,10 +141,7 @@ def test_a_model_of_another_system_is_read(tmp_path: Path) -> None:
         n_encoder_layers=1, n_decoder_layers=1, d_model=8, kernel_width=5, src_vocab_size=tokenizer.size,
         tgt_vocab_size=tokenizer.size,
     )  # fmt: skip
-    write_model_folder(
-        tmp_path / "model", config=config, weights=weights_of(make_model(config)), direction="en-de", card="",
-        tokenizers=Tokenizers(tokenizer, tokenizer), search=SearchConfig(), task="translation",
-    )  # fmt: skip
+    write_model(tmp_path / "model", make_model(config), Tokenizers(tokenizer, tokenizer))
     flat = {**fields_of_before(), **config.model_dump()}
     edited(tmp_path / "model" / "config.json", lambda values: values.update(format=1, model=flat))
     assert read_model_config(tmp_path / "model").config == config

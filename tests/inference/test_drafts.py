@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 
 import numpy as np
@@ -10,50 +9,34 @@ import pytest
 import torch
 
 from said import naming
-from transduce.config import GreedySearchConfig, ModelConfig, SampledSearchConfig, SearchConfig
+from small_models import sentences, untrained_translator
+from transduce.config import GreedySearchConfig, SampledSearchConfig, SearchConfig
 from transduce.config.decoding import greedy_unless_sampled, sampling_like
 from transduce.errors import ConfigError
 from transduce.inference import Translator
 from transduce.inference.engine import Constraints, Request
 from transduce.inference.run_search import run_search
-from transduce.model import Ensemble, Transformer
+from transduce.model import Ensemble
 from transduce.model.shortlist import Shortlist
 from transduce.search import DraftLength, ModelDrafter, PassCounts
-from transduce.text import EOS_ID, Tokenizers, train_bpe
+from transduce.text import EOS_ID
 
-WORDS = "the a dog cat house tree river man woman child sees hears likes old young small big red not very".split()
 GREEDY = GreedySearchConfig(max_extra_tokens=8)
-
-
-def sentences(n: int, seed: int = 0) -> list[str]:
-    draw = random.Random(seed)
-    return [" ".join(draw.choices(WORDS, k=draw.randint(1, 14))) for _ in range(n)]
-
-
-def random_translator(seed: int, dtype: torch.dtype = torch.float64, **changes: object) -> Translator:
-    tokenizer = train_bpe(sentences(50), vocab_size=300)
-    torch.manual_seed(seed)
-    config = ModelConfig(**{
-        "n_encoder_layers": 1, "n_decoder_layers": 2, "d_model": 32, "d_ff": 64, "n_heads": 4, "d_k": 8, "d_v": 8,
-        "src_vocab_size": tokenizer.size, "tgt_vocab_size": tokenizer.size, **changes,
-    })  # fmt: skip
-    search = SearchConfig(max_extra_tokens=8, n_best=4)
-    return Translator(Transformer(config).to(dtype).eval(), Tokenizers(tokenizer, tokenizer), search, direction="en-de")
 
 
 @pytest.fixture(scope="module")
 def translator() -> Translator:
-    return random_translator(4)
+    return untrained_translator(seed=4)
 
 
 @pytest.fixture(scope="module")
 def small() -> Translator:
-    return random_translator(5, n_decoder_layers=1, d_model=16)
+    return untrained_translator(seed=5, n_decoder_layers=1, d_model=16)
 
 
 def nearly(translator: Translator, noise: float = 0.02) -> Translator:
     """A translator that mostly agrees: its weights are a little off."""
-    other = random_translator(4)
+    other = untrained_translator(seed=4)
     generator = torch.Generator().manual_seed(1)
     with torch.no_grad():
         for weight in other.model.parameters():
@@ -78,7 +61,7 @@ def test_in_float64_the_texts_are_those_of_greedy_search(translator: Translator,
 
 
 def test_an_ensemble_has_drafts_too(translator: Translator, small: Translator) -> None:
-    other = random_translator(6)
+    other = untrained_translator(seed=6)
     ensemble = Translator(translator.model, translator.tokenizers, GREEDY, direction="en-de", others=[other.model])
     texts = sentences(6)
     assert ensemble.translate(texts, draft=small) == ensemble.translate(texts)
@@ -102,9 +85,9 @@ def test_a_shortlist_of_the_draft_changes_no_text(translator: Translator) -> Non
 
 @pytest.mark.merge
 def test_a_draft_has_the_engine_of_its_translator() -> None:
-    one, two, small = (random_translator(seed, torch.float32) for seed in (4, 5, 6))
+    one, two, small = (untrained_translator(seed=seed, dtype=torch.float32) for seed in (4, 5, 6))
     ensemble = Translator(one.model, one.tokenizers, GREEDY, direction="en-de", others=[two.model])
-    in_float64 = random_translator(4)
+    in_float64 = untrained_translator(seed=4)
     texts = sentences(6)
     for translator in (one, ensemble, in_float64):
         for draft in (small, in_float64):
@@ -118,7 +101,9 @@ def test_a_draft_has_the_engine_of_its_translator() -> None:
 @pytest.mark.parametrize("n_positions", [32, 36, 60])
 def test_drafts_of_other_sentences_need_no_positions(n_positions: int) -> None:
     """Sentences of different lengths, up to the last position; the draft's positions suffice, or do not."""
-    translator, draft = (random_translator(seed, positions="learned", n_positions=n_positions) for seed in (4, 4))
+    translator, draft = (
+        untrained_translator(seed=seed, positions="learned", n_positions=n_positions) for seed in (4, 4)
+    )
     with torch.no_grad():
         for parameter in draft.model.parameters():
             parameter += 0.01 * parameter.std() * torch.randn_like(parameter)
@@ -130,7 +115,10 @@ def test_drafts_of_other_sentences_need_no_positions(n_positions: int) -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 def test_a_draft_with_few_positions_is_left_out_for_long_sentences(dtype: torch.dtype) -> None:
-    translator, short = random_translator(4, dtype), random_translator(7, dtype, positions="learned", n_positions=20)
+    translator, short = (
+        untrained_translator(seed=4, dtype=dtype),
+        untrained_translator(seed=7, dtype=dtype, positions="learned", n_positions=20),
+    )
     texts = ["the dog", "the old dog sees the young cat " * 4]
     assert translator.with_draft(short).translate(texts, split=False, max_tokens_per_batch=1) == translator.translate(
         texts, search=greedy_unless_sampled(translator.search), split=False
@@ -205,7 +193,7 @@ def test_what_does_not_go_with_a_draft_is_refused(translator: Translator, small:
 
 
 def test_an_ensemble_can_be_rewound() -> None:
-    models = [random_translator(seed).model for seed in (1, 2)]
+    models = [untrained_translator(seed=seed).model for seed in (1, 2)]
     ensemble, src_BS = Ensemble(models), torch.tensor([[5, 6, 2]])
     ids_1T = torch.tensor([[1, 7, 8, 9]])
     expected, _ = ensemble.extend(ids_1T, ensemble.start(src_BS))

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from said import naming
+from small_models import untrained_translator
 from transduce.config import (
     BeamSearchConfig,
     GreedySearchConfig,
@@ -22,13 +23,12 @@ from transduce.config import (
 )
 from transduce.config.decoding import DecodingOptions
 from transduce.errors import ConfigError
-from transduce.inference import Translator
 from transduce.inference.engines import make_engine
 from transduce.inference.text_search import SearchResult, TextSearch
 from transduce.inference.translation.word_loops import is_repetitive
 from transduce.model import make_model
 from transduce.search import MAX_UNIT, n_repeats
-from transduce.text import Tokenizers, byte_tokenizer, train_bpe
+from transduce.text import byte_tokenizer, train_bpe
 
 TEXTS = ["the old dog", "a", "a cat sees the woman", "yes"]
 SIZES = {"n_encoder_layers": 1, "n_decoder_layers": 1, "d_model": 16, "d_ff": 24, "n_heads": 2, "d_k": 8, "d_v": 8}
@@ -131,11 +131,8 @@ def test_no_loops(text_search: TextSearch, search: SearchConfig) -> None:
 
 
 def test_a_translation_that_loops_is_searched_again() -> None:
-    torch.manual_seed(5)
     tokenizer = train_bpe(["the old dog sees a cat", "eine Frau sieht die Katze nicht"] * 3, vocab_size=320)
-    config = ModelConfig(**SIZES, src_vocab_size=tokenizer.size, tgt_vocab_size=tokenizer.size)
-    model, tokenizers = make_model(config).double().eval(), Tokenizers(tokenizer, tokenizer)
-    translator = Translator(model, tokenizers, SearchConfig(beam_size=2), direction="en-de")
+    translator = untrained_translator(tokenizer, seed=5, search=SearchConfig(beam_size=2), **SIZES)
     texts = [f"the old dog sees {n} cats" for n in "abcdefgh"]
     unchecked = translator.translate_segments(texts, translator.search, is_checked=False)
     assert unchecked is not None

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from said import naming
+from small_models import untrained_translator
 from transduce.config import GreedySearchConfig, ModelConfig, SearchConfig
 from transduce.errors import ConfigError, DataError
 from transduce.inference import Reranker, Translator, reliability_of_tokens
@@ -26,15 +27,11 @@ from transduce.model import Transformer, make_model
 from transduce.text import Tokenizer, Tokenizers, byte_tokenizer, train_bpe, train_wordpiece, word_spans
 
 SENTENCES = ["the old dog sees a cat", "a woman does not sleep", "der alte Hund sieht die Katze nicht", "eine Frau"]
-SIZES = {"n_encoder_layers": 1, "n_decoder_layers": 2, "d_model": 32, "d_ff": 48, "n_heads": 4, "d_k": 8, "d_v": 8}
 
 
-def made(tokenizer: Tokenizer, direction: str = "en-de", **options: Any) -> Translator:
+def made(tokenizer: Tokenizer, **options: Any) -> Translator:
     """An untrained translator in float64."""
-    torch.manual_seed(2)
-    config = ModelConfig(**SIZES | options, src_vocab_size=tokenizer.size, tgt_vocab_size=tokenizer.size)
-    search = SearchConfig(max_extra_tokens=6)
-    return Translator(make_model(config).double().eval(), Tokenizers(tokenizer, tokenizer), search, direction=direction)
+    return untrained_translator(tokenizer, seed=2, search=SearchConfig(max_extra_tokens=6), **options)
 
 
 @pytest.fixture(scope="module")
@@ -166,7 +163,7 @@ def test_prefixes_that_cannot_be_used_are_refused(translator: Translator) -> Non
         translator.translate(["a"], prefix=[1])  # type: ignore[list-item]
     with pytest.raises(DataError, match=naming("prefix", "1,023")):
         translator.translate(["a"], prefix="der " * 2000)
-    reverse = made(translator.tokenizers.tgt, "de-en")
+    reverse = made(translator.tokenizers.tgt, direction="de-en")
     reranker = Reranker(translator, reverse, weight=0.3)
     with pytest.raises(ConfigError, match=naming("prefix", "reranking")):
         list(reranker.translate_lines(["a cat"], prefixes=["b"]))

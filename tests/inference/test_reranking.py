@@ -2,36 +2,24 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 import torch
 
 from said import naming
-from transduce.config import ModelConfig, SearchConfig
+from small_models import sentences, untrained_translator
+from transduce.config import SearchConfig
 from transduce.errors import CheckpointError
 from transduce.inference import Reranker, Translator, log_probabilities
-from transduce.model import Transformer
 from transduce.search import LengthPenalty
-from transduce.text import BOS_ID, EOS_ID, Tokenizers, train_bpe
+from transduce.text import BOS_ID, EOS_ID, train_bpe
 
-WORDS = "the a dog cat house tree river man woman child sees hears likes old young small big red not very".split()
-DRAW = random.Random(3)
-SENTENCES = [" ".join(DRAW.choices(WORDS, k=DRAW.randint(1, 14))) for _ in range(12)]
+SENTENCES = sentences(12, seed=3)
 
 
 def untrained(direction: str, *, seed: int) -> Translator:
     """An untrained float64 translator whose vocabulary has only whole words."""
-    tokenizer = train_bpe(SENTENCES, vocab_size=300)
-    torch.manual_seed(seed)
-    config = ModelConfig(
-        n_encoder_layers=1, n_decoder_layers=1, d_model=16, d_ff=32, n_heads=2, d_k=8, d_v=8,
-        src_vocab_size=tokenizer.size, tgt_vocab_size=tokenizer.size,
-    )  # fmt: skip
     search = SearchConfig(max_extra_tokens=4, n_best=4)
-    return Translator(
-        Transformer(config).double().eval(), Tokenizers(tokenizer, tokenizer), search, direction=direction
-    )
+    return untrained_translator(train_bpe(SENTENCES, vocab_size=300), seed=seed, search=search, direction=direction)
 
 
 @torch.no_grad()

@@ -10,6 +10,7 @@ import torch
 
 import transduce
 from said import naming
+from small_models import sentences, untrained_translator
 from transduce.config import BeamSearchConfig, GreedySearchConfig, ModelConfig, SearchConfig
 from transduce.config.decoding import DecodingOptions
 from transduce.corpora import generate_pairs
@@ -20,27 +21,12 @@ from transduce.inference.engines import make_engine
 from transduce.inference.text_search import TextSearch
 from transduce.memories import Memory, write_memory
 from transduce.model import Ensemble, Transformer
-from transduce.text import EOS_ID, Tokenizers, train_bpe
-
-WORDS = "the a dog cat house tree river man woman child sees hears likes old young small big red not very".split()
-
-
-def sentences(n: int, seed: int = 0) -> list[str]:
-    draw = random.Random(seed)
-    return [" ".join(draw.choices(WORDS, k=draw.randint(1, 14))) for _ in range(n)]
+from transduce.text import EOS_ID, train_bpe
 
 
 @pytest.fixture(scope="module")
 def random_translator() -> Translator:
-    """An untrained float64 model: its probabilities are close, so any difference would show."""
-    tokenizer = train_bpe(sentences(50), vocab_size=300)
-    torch.manual_seed(4)
-    config = ModelConfig(
-        n_encoder_layers=2, n_decoder_layers=2, d_model=32, d_ff=64, n_heads=4, d_k=8, d_v=8,
-        src_vocab_size=tokenizer.size, tgt_vocab_size=tokenizer.size,
-    )  # fmt: skip
-    search = SearchConfig(max_extra_tokens=8, n_best=4)
-    return Translator(Transformer(config).double().eval(), Tokenizers(tokenizer, tokenizer), search, direction="en-de")
+    return untrained_translator(n_encoder_layers=2)
 
 
 @pytest.mark.parametrize(

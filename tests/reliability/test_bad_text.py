@@ -6,31 +6,29 @@ import json
 import re
 import tempfile
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from commands import CommandLine
 from said import says
-from transduce.config import ModelConfig, SearchConfig
+from small_models import untrained_translator, write_model
+from transduce.config import SearchConfig
 from transduce.corpora import CleaningReport, read_aligned_files
 from transduce.corpora.cleaning import CleaningRules, clean
 from transduce.data import open_pairs, write_pairs
 from transduce.inference import Translator
-from transduce.inference.folder import write_model_folder
-from transduce.model import Transformer
 from transduce.tasks.prepared import Prepared, open_prepared
-from transduce.text import Tokenizers, normalise, train_bpe
+from transduce.text import normalise, train_bpe
 from transduce.text.normalise import without_surrogates
 
 pytestmark = pytest.mark.reliability
 
-CommandLine = Callable[..., Any]
 Arguments = list[object]
 
 # Characters that other programs treat as line or file ends, and characters unknown to tokenizers and models.
@@ -93,34 +91,20 @@ def lines_of(out: str) -> list[str]:
 def small_translator() -> Translator:
     """A model with random weights, whose output is arbitrary."""
     tokenizer = train_bpe(["the dog sleeps", "ein Hund schläft"] * 2, vocab_size=280)
-    torch.manual_seed(3)
-    config = ModelConfig(
-        n_encoder_layers=1, n_decoder_layers=1, d_model=16, d_ff=16, n_heads=2, d_k=8, d_v=8,
-        src_vocab_size=tokenizer.size, tgt_vocab_size=tokenizer.size,
-    )  # fmt: skip
-    model = Transformer(config)
-    with torch.no_grad():
-        model.target.embedding.weight.normal_(std=3.0)  # varied output: no token dominates, whatever the input
+    settings = {"n_decoder_layers": 1, "d_model": 16, "d_ff": 16}
     search = SearchConfig(beam_size=2, n_best=2, max_extra_tokens=4)
-    return Translator(model.eval(), Tokenizers(tokenizer, tokenizer), search, direction="en-de")
+    translator = untrained_translator(tokenizer, seed=3, dtype=torch.float32, search=search, **settings)
+    with torch.no_grad():  # varied output: no token dominates, whatever the input
+        translator.model.target.embedding.weight.normal_(std=3.0)
+    return Translator(translator.model, translator.tokenizers, search, direction="en-de")
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of that model."""
-    folder = tmp_path_factory.mktemp("models") / "small"
     translator = small_translator()
-    write_model_folder(
-        folder,
-        config=translator.model.config,
-        weights={name: weight.detach() for name, weight in translator.model.canonical().items()},
-        tokenizers=translator.tokenizers,
-        search=translator.search,
-        direction="en-de",
-        task="translation",
-        card="",
-    )
-    return folder
+    folder = tmp_path_factory.mktemp("models") / "small"
+    return write_model(folder, translator.model, translator.tokenizers, search=translator.search)
 
 
 @pytest.fixture(scope="module")

@@ -18,6 +18,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from commands import CommandLine
 from forks import Forks, Process
 from said import says
 from transduce.cli.main import run
@@ -36,8 +37,6 @@ from transduce.trees import Tree, parse_tree
 from transduce.view.trees import draw_tree
 
 pytestmark = [pytest.mark.reliability, pytest.mark.merge]
-
-CommandLine = Callable[..., Any]
 
 LINES = b"The dog sleeps.\n\xff\n"  # the second makes a warning
 CONTROLS = "\x1b[2J\x07\x00\r\n\x7f\x9b\u202e\u2066\u2028\ud800"

@@ -8,12 +8,12 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from commands import CommandLine
 from said import naming, says
 from transduce.corpora import CleaningReport, read_aligned_files
 from transduce.corpora.cleaning import CleaningRules, clean
@@ -27,7 +27,6 @@ from transduce.view import attention_of_translation
 
 pytestmark = pytest.mark.reliability
 
-CommandLine = Callable[..., Any]
 TOO_LONG = MAX_LINE_BYTES + 1
 MEGABYTE = 1 << 20
 MOST_MB = 1000  # above what a process takes that has read a model and one sentence

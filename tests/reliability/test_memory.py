@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
@@ -14,6 +13,7 @@ from typing import Any
 import pytest
 import torch
 
+from edits import edit_json
 from forks import Forks
 from said import naming, says
 from transduce import memory
@@ -172,9 +172,7 @@ def test_a_model_folder_is_refused_that_does_not_fit(own_model: Path, monkeypatc
 
 def test_a_configuration_that_is_not_that_of_the_weights(forks: Forks, own_model: Path, tmp_path: Path) -> None:
     path = own_model / "config.json"
-    values = json.loads(path.read_text())
-    values["model"]["n_encoder_layers"] = 900
-    path.write_text(json.dumps(values))
+    edit_json(path, lambda values: values["model"].update(n_encoder_layers=900))
     assert says(error_of(forks.run("model", own_model, timeout=30)), "config.json")  # the manifest tells
     write_manifest(own_model, exempt=("README.md",))
     for verb in (["model", own_model], ["translate", own_model, "--in", path]):

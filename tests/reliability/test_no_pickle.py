@@ -18,6 +18,7 @@ import pytest
 import torch
 
 import transduce
+from commands import CommandLine
 from transduce.data import open_pairs
 from transduce.errors import TransduceError
 from transduce.files import write_manifest
@@ -32,7 +33,6 @@ from transduce.training.checkpoint import load_checkpoint
 
 pytestmark = pytest.mark.reliability
 
-CommandLine = Callable[..., Any]
 Load = Callable[[Path], object]
 
 

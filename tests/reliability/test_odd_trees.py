@@ -7,19 +7,18 @@ import json
 import lzma
 import os
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from commands import CommandLine
 from said import says
 from transduce.corpora.treebank_text import read_trees
 from transduce.errors import DataError
 
 pytestmark = pytest.mark.reliability
 
-CommandLine = Callable[..., Any]
 TREE = b"(TOP (S (NP (DT the) (NN dog)) (VP (VBZ sleeps))))"
 
 

@@ -14,6 +14,8 @@ import pytest
 import torch
 
 import transduce.data.arrays as arrays_module
+from commands import CommandLine
+from edits import Edit, edit_json
 from said import naming, says
 from transduce.config import RunConfig
 from transduce.diagnostics import examine
@@ -25,8 +27,6 @@ from transduce.runs import average_run, read_run_config, train
 from transduce.training import UpdateRecord, average_weights, checkpoint_folders, read_state
 
 pytestmark = [pytest.mark.reliability, pytest.mark.merge]
-
-CommandLine = Callable[..., Any]
 
 
 def problems(folder: Path) -> list[str]:
@@ -40,12 +40,6 @@ def resume(folder: Path, max_updates: int = 31, **options: Any) -> list[str]:
     longer = config.training.model_copy(update={"max_updates": max_updates, "validation_bleu": False})
     train(config.model_copy(update={"training": longer}), folder, resume=True, log=told.append, **options)
     return told
-
-
-def edited(path: Path, edit: Callable[[dict[str, Any]], object]) -> None:
-    values = json.loads(path.read_text())
-    edit(values)
-    path.write_text(json.dumps(values, indent=2))
 
 
 def everything_in(folder: Path) -> dict[str, bytes]:
@@ -189,46 +183,34 @@ def set_lr_factor(values: dict[str, Any]) -> None:
     values["config"]["training"]["lr_factor"] = 7.0
 
 
-def set_seed(values: dict[str, Any]) -> None:
-    values["config"]["training"]["seed"] = 2
-
-
-def set_beam_size(values: dict[str, Any]) -> None:
-    values["config"]["search"]["beam_size"] = 1
-
-
-def set_fingerprint(values: dict[str, Any]) -> None:
-    values["data_fingerprint"] = "0" * 64
-
-
-def delete_lr_factor(values: dict[str, Any]) -> None:
-    del values["config"]["training"]["lr_factor"]
-
-
-def delete_table(values: dict[str, Any]) -> None:
-    del values["config"]["search"]
-
-
 @pytest.mark.parametrize(
     ("edit", "facts", "of_checkpoint"),
     [
         (set_lr_factor, ["training.lr_factor", "7.0"], ["update-00000030", "1.0"]),
-        (set_seed, ["training.seed", 2], ["update-00000030", 1]),
-        (set_beam_size, ["search.beam_size", 1], ["update-00000030", 4]),
-        (set_fingerprint, ["data_fingerprint", f"'{'0' * 12}'"], ["update-00000030", re.compile("'[0-9a-f]{12}'")]),
-        (delete_lr_factor, ["fields", "training.lr_factor"], []),
-        (delete_table, ["fields", "search.kind"], []),
+        (lambda values: values["config"]["training"].update(seed=2), ["training.seed", 2], ["update-00000030", 1]),
+        (
+            lambda values: values["config"]["search"].update(beam_size=1),
+            ["search.beam_size", 1],
+            ["update-00000030", 4],
+        ),
+        (
+            lambda values: values.update(data_fingerprint="0" * 64),
+            ["data_fingerprint", f"'{'0' * 12}'"],
+            ["update-00000030", re.compile("'[0-9a-f]{12}'")],
+        ),
+        (lambda values: values["config"]["training"].pop("lr_factor"), ["fields", "training.lr_factor"], []),
+        (lambda values: values["config"].pop("search"), ["fields", "search.kind"], []),
         (lambda values: values.pop("config"), ["'config'"], []),
         (lambda values: values.pop("data_fingerprint"), ["data_fingerprint", None], []),
     ],
 )
 def test_a_changed_run_file_is_told_by_field_and_can_be_written_again(
-    own_run: Path, edit: Callable[[dict[str, Any]], object], facts: list[object], of_checkpoint: list[object]
+    own_run: Path, edit: Edit, facts: list[object], of_checkpoint: list[object]
 ) -> None:
     path = own_run / "run.json"
     before = path.read_text()
     config = read_run_config(own_run)
-    edited(path, edit)
+    edit_json(path, edit)
     changed = path.read_text()
     way_out = "--resume", "update-00000030"
     with pytest.raises(CheckpointError, match=naming(path, *facts, *{*of_checkpoint, *way_out})):
@@ -243,7 +225,7 @@ def test_a_changed_run_file_is_told_by_field_and_can_be_written_again(
 
 
 def test_what_may_change_while_a_run_lasts_may_be_changed_there(own_run: Path) -> None:
-    edited(own_run / "run.json", lambda values: values["config"]["training"].update(keep_checkpoints=3, patience=9))
+    edit_json(own_run / "run.json", lambda values: values["config"]["training"].update(keep_checkpoints=3, patience=9))
     assert problems(own_run) == []
     resume(own_run, should_stop=lambda: True)
 
@@ -251,7 +233,7 @@ def test_what_may_change_while_a_run_lasts_may_be_changed_there(own_run: Path) -
 def test_the_length_is_fixed_where_the_learning_rate_knows_it(micro_recipe: Path, tmp_path: Path) -> None:
     settings = ["training.decay=linear", "training.validation_bleu=false", "training.max_updates=2"]
     train(read_recipe(micro_recipe, settings), tmp_path / "run", should_stop=asked_after(1))
-    edited(tmp_path / "run" / "run.json", lambda values: values["config"]["training"].update(max_updates=4))
+    edit_json(tmp_path / "run" / "run.json", lambda values: values["config"]["training"].update(max_updates=4))
     with pytest.raises(CheckpointError, match=naming("run.json", "training.max_updates", 4, "update-00000001", 2)):
         train(read_run_config(tmp_path / "run"), tmp_path / "run", resume=True)
 
@@ -291,7 +273,7 @@ def test_a_file_that_changes_while_the_run_goes_on_costs_nothing(
     def at_the_fifth(record: object) -> None:
         if isinstance(record, UpdateRecord) and record.update == 5:
             if change == "edited":
-                edited(path, set_lr_factor)
+                edit_json(path, set_lr_factor)
                 return
             path.unlink()
             if change == "a link":
@@ -317,10 +299,10 @@ def test_a_file_that_changes_while_the_run_goes_on_costs_nothing(
 def as_of_an_earlier_version(run: Path) -> None:
     """Checkpoints without a copy of ``run.json``, which does not count its fields and has one less."""
     for path in checkpoint_folders(run / "checkpoints"):
-        edited(path / "state.json", lambda values: values.pop("begun_with"))
+        edit_json(path / "state.json", lambda values: values.pop("begun_with"))
         write_manifest(path)
-    edited(run / "run.json", lambda values: values.pop("n_fields"))
-    edited(run / "run.json", lambda values: values["config"]["training"].pop("bidirectional_epochs"))
+    edit_json(run / "run.json", lambda values: values.pop("n_fields"))
+    edit_json(run / "run.json", lambda values: values["config"]["training"].pop("bidirectional_epochs"))
 
 
 def test_a_run_of_an_earlier_version_goes_on_and_says_so_once(own_run: Path, micro_run: Path, tmp_path: Path) -> None:

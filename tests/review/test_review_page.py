@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
 
+from commands import CommandLine
 from said import says
 from transduce.inference import Translator
 from transduce.inference.translation.document_translation import REMARKED, Kept
@@ -19,7 +19,6 @@ from transduce.review import ReviewedText, write_review
 from transduce.terms import Term, Terms
 from transduce.text.pieces import Tag
 
-CommandLine = Callable[..., Any]
 HTML = (
     '<p>The <b title="a > b">dog</b> caf&eacute; eats.<img src="x.png"> The woman.</p><p>2019</p>'
     '<p translate="no">Name</p><p>A &lt;/script&gt;&lt;b&gt; cat.</p>'

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from commands import CommandLine
 from said import says
 from transduce.errors import TrainingError
 from transduce.recipes import read_recipe
 from transduce.runs import extended_run, read_run_config, train
 from transduce.training import Record, UpdateRecord
 
-CommandLine = Callable[..., Any]
 SETTINGS = (
     "training.decay=linear",
     "training.warmup_steps=2",

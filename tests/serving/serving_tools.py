@@ -14,10 +14,9 @@ import torch
 from starlette.testclient import TestClient
 
 from forks import Forks
+from small_models import write_model
 from transduce.config import ModelConfig, SearchConfig
-from transduce.inference.folder import write_model_folder
 from transduce.model import make_model
-from transduce.model.weights import weights_of
 from transduce.serving.access import Access
 from transduce.serving.app import make_app
 from transduce.serving.compute_threads import ComputeThreads
@@ -61,12 +60,10 @@ def _written(
     folder: Path, config: ModelConfig, tokenizers: Tokenizers, task: str, *, direction: str = "en-de", seed: int = 3
 ) -> Path:
     torch.manual_seed(seed)
-    model = make_model(config, tokenizers)
-    write_model_folder(
-        folder, config=config, weights=weights_of(model), tokenizers=tokenizers,
-        search=SearchConfig(max_extra_tokens=5), direction=direction, task=task, card="",
-    )  # fmt: skip
-    return folder
+    search = SearchConfig(max_extra_tokens=5)
+    return write_model(
+        folder, make_model(config, tokenizers), tokenizers, search=search, task=task, direction=direction
+    )
 
 
 def make_state(*folders: Path, access: Access | None = None, **options: Any) -> ServerState:

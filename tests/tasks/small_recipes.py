@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -115,6 +116,15 @@ def write_sounds(folder: Path) -> None:
         stream.write("long.wav\tlow\nsilent.wav\tlow\nbad.wav\tlow\n")
 
 
+response_task = partial(
+    SmallTask,
+    score="perplexity",
+    validated=None,
+    card=("perplexity per token of the best responses", "started from"),
+    kind="ResponseModel",
+    use=respond,
+    text="train_prompts",
+)
 SMALL_TASKS = [
     SmallTask(
         name="translation",
@@ -218,16 +228,10 @@ SMALL_TASKS = [
         text="digits",
         needs="sklearn",
     ),
-    SmallTask(
+    response_task(
         name="sft",
         recipe=f'{RESPONSES}{FROM}data.task = "sft"\ntraining.lr_factor = 3.0\n',
-        score="perplexity",
-        validated=None,
-        card=("perplexity per token of the best responses", "started from"),
-        kind="ResponseModel",
-        use=respond,
         mistakes=(CAUSAL, WINDOW),
-        text="train_prompts",
         starts_from="causal-lm",
     ),
     SmallTask(
@@ -242,45 +246,28 @@ SMALL_TASKS = [
         text="train_prompts",
         starts_from="sft",
     ),
-    SmallTask(
+    response_task(
         name="dpo",
         recipe=f'{RESPONSES}{FROM}data.task = "dpo"\n',
-        score="perplexity",
-        validated=None,
-        card=("perplexity per token of the best responses", "started from"),
-        kind="ResponseModel",
-        use=respond,
         mistakes=(CAUSAL, WINDOW),
-        text="train_prompts",
         starts_from="sft",
     ),
-    SmallTask(
+    response_task(
         name="ppo",
         recipe=f'{RESPONSES}{FROM}{ROLLOUTS}data.task = "ppo"\nalignment.batch_size = 4\nalignment.n_passes = 2\n',
-        score="perplexity",
-        validated=None,
-        card=("perplexity per token of the best responses", "started from"),
-        kind="ResponseModel",
-        use=respond,
         mistakes=(
             CAUSAL,
             WINDOW,
             NO_ROOM,
             ("alignment.rollout_size=10", ("multiple of batch_size",)),
         ),
-        text="train_prompts",
         starts_from="sft",
         stops=(2, 3, 5),  # between rollouts of four updates, and within
     ),
-    SmallTask(
+    response_task(
         name="reinforce",
         recipe=f'{RESPONSES}{FROM}{ROLLOUTS}data.task = "reinforce"\nalignment.batch_size = 8\n'
         "alignment.n_samples = 4\n",
-        score="perplexity",
-        validated=None,
-        card=("perplexity per token of the best responses", "started from"),
-        kind="ResponseModel",
-        use=respond,
         mistakes=(
             CAUSAL,
             WINDOW,
@@ -288,7 +275,6 @@ SMALL_TASKS = [
             ("alignment.n_samples=1", ("n_samples of at least 2",)),
             ("alignment.batch_size=4", ("one update",)),
         ),
-        text="train_prompts",
         starts_from="sft",
     ),
     SmallTask(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 from small_recipes import SmallRuns
 
+from commands import CommandLine
 from said import naming, says
 from transduce import Reader
 from transduce.config import RunConfig
@@ -23,7 +23,6 @@ from transduce.tasks import open_prepared, prepare
 from transduce.view import attention_of_media, attention_page
 
 Image: Any = pytest.importorskip("PIL.Image")
-CommandLine = Callable[..., Any]
 
 
 @pytest.fixture(scope="module")

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
+from commands import CommandLine
 from said import says
 from transduce.data import excess_of_targets, pairs
 from transduce.recipes import read_recipe
 from transduce.runs import train
 from transduce.tasks.prepared import open_prepared
 
-CommandLine = Callable[..., Any]
 TREE = "(TOP (S (NP (DT The) (JJ old) (NN dog)) (VP (VBZ sees) (NP (DT the) (NN cat))) (. .)))"
 
 

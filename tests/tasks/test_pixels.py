@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from small_recipes import SmallRuns
 
+from commands import CommandLine
 from said import naming, says
 from transduce.corpora.digits import DIGIT_LEVELS, digit_images, image_of, line_of
 from transduce.errors import ConfigError, DataError, SearchError
@@ -20,8 +19,6 @@ from transduce.inference import LanguageModel, PixelModel
 from transduce.tasks import open_prepared, task_named
 from transduce.tasks.documents.pixels import PixelBatches
 from transduce.text import BOS_ID
-
-CommandLine = Callable[..., Any]
 
 
 @pytest.fixture(scope="module")

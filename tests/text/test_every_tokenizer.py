@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from edits import Edit, edit_json
 from transduce.errors import CheckpointError, ConfigError, DataError
 from transduce.text import (
     BOS_ID,
@@ -452,13 +452,7 @@ def test_both_sides_of_a_task_are_read_again(saved: tuple[Path, Kind]) -> None:
         assert (again.is_shared, again.fingerprint) == (src is tgt, Tokenizers(src, tgt).fingerprint)
 
 
-def edited(path: Path, edit: Callable[[dict[str, Any]], object]) -> None:
-    description = json.loads(path.read_bytes())
-    edit(description)
-    path.write_text(json.dumps(description), encoding="utf-8")
-
-
-OF_OTHER_SYSTEMS: list[tuple[Callable[[dict[str, Any]], object], str]] = [
+OF_OTHER_SYSTEMS: list[tuple[Edit, str]] = [
     (lambda d: d["model"].update(type="Unigram"), r"\bUnigram\b.*\bBPE\b.*\bWordLevel\b.*\bWordPiece\b"),
     (lambda d: d["model"].update(type=None), r"\bBPE\b.*\bWordLevel\b.*\bWordPiece\b"),
     (lambda d: d["model"].update(type="WordPiece" if d["model"]["type"] == "BPE" else "BPE"), r"\bunk_token\b"),
@@ -487,7 +481,7 @@ def test_a_tokenizer_of_another_system_is_refused(saved: tuple[Path, Kind]) -> N
     content = path.read_text(encoding="utf-8")
     for edit, named in OF_OTHER_SYSTEMS:
         path.write_text(content, encoding="utf-8")
-        edited(path, edit)
+        edit_json(path, edit)
         with pytest.raises(CheckpointError) as caught:
             load_tokenizer(path)
         message = str(caught.value)

@@ -1,12 +1,10 @@
 """Tokenizer files, single and in pairs; ``test_every_tokenizer.py`` tests the contract of every kind."""
 
-import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from edits import Edit, edit_json
 from transduce.errors import CheckpointError
 from transduce.text import Tokenizer, Tokenizers, load_tokenizer, train_bpe
 
@@ -44,13 +42,11 @@ def test_a_file_that_is_no_tokenizer_is_refused(tmp_path: Path, content: bytes) 
     ],
 )
 def test_byte_pairs_that_cannot_be_used_are_refused_in_one_line(
-    tokenizer: Tokenizer, tmp_path: Path, edit: Callable[[dict[str, Any]], object], named: str
+    tokenizer: Tokenizer, tmp_path: Path, edit: Edit, named: str
 ) -> None:
     path = tmp_path / "saved.json"
     tokenizer.save(path)
-    description = json.loads(path.read_bytes())
-    edit(description)
-    path.write_text(json.dumps(description), encoding="utf-8")
+    edit_json(path, edit)
     with pytest.raises(CheckpointError, match=rf"saved\.json.*({named})") as caught:
         load_tokenizer(path)
     assert "\n" not in str(caught.value)

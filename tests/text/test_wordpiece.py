@@ -1,12 +1,10 @@
 """WordPiece; ``test_every_tokenizer.py`` tests the contract of every kind."""
 
-import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from edits import Edit, edit_json
 from transduce.errors import CheckpointError
 from transduce.text import Tokenizer, load_tokenizer, train_wordpiece
 
@@ -49,14 +47,10 @@ def test_a_small_corpus_gives_the_pairs_that_occur_twice() -> None:
         (lambda d: d["decoder"]["decoders"].pop(), r"\bdecoder\b"),
     ],
 )
-def test_a_file_that_would_lose_text_is_refused(
-    tokenizer: Tokenizer, tmp_path: Path, edit: Callable[[dict[str, Any]], object], named: str
-) -> None:
+def test_a_file_that_would_lose_text_is_refused(tokenizer: Tokenizer, tmp_path: Path, edit: Edit, named: str) -> None:
     path = tmp_path / "saved.json"
     tokenizer.save(path)
-    description = json.loads(path.read_bytes())
-    edit(description)
-    path.write_text(json.dumps(description), encoding="utf-8")
+    edit_json(path, edit)
     with pytest.raises(CheckpointError, match=rf"saved\.json.*{named}") as caught:
         load_tokenizer(path)
     assert "\n" not in str(caught.value)
