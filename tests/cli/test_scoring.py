@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from commands import CommandLine
+from run_records import records
 from said import says
 from transduce.cli.output import print_scores
 from transduce.config import SPLITS
@@ -22,7 +23,6 @@ from transduce.runs import train
 from transduce.runs.averaging import average_run
 from transduce.tasks.pairs.translation import TranslationTask
 
-CommandLine = Callable[..., Any]
 THAI = ("สุนัขแก่ตัวนั้นนอนหลับอยู่ใต้ต้นไม้ในสวนวันนี้", "สุนัขแก่ตัวนั้นนอนหลับอยู่ใต้ต้นไม้ในสวนเมื่อวาน")
 CHINESE = ("那条老狗今天在花园的树下睡觉。", "那条老狗昨天在花园的树下睡觉。")
 
@@ -180,8 +180,7 @@ def test_validation_and_card_have_the_tokenizer_of_the_target_language(micro_rec
     assert isinstance(result.scores, TranslationScores)
     assert "|tok:zh|" in result.scores.sacrebleu.signature
     assert " tok:zh " in (tmp_path / "run" / "model" / "README.md").read_text(encoding="utf-8")
-    records = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
-    signatures = [each["signature"] for each in records if "bleu" in each]
+    signatures = [each["signature"] for each in records(tmp_path / "run") if "bleu" in each]
     assert len(signatures) == 2
     assert all("|tok:zh|" in each for each in signatures)
 

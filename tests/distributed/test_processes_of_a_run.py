@@ -20,6 +20,7 @@ import pytest
 import torch
 
 from forks import Forks
+from run_records import records
 from said import says
 from transduce.model.weights_file import read_tensors
 from transduce.runs.lock import lock_holder
@@ -30,7 +31,6 @@ pytestmark = [pytest.mark.reliability, pytest.mark.merge]
 
 TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
 WORKER = Path(__file__).with_name("worker.py")
-TIMED = ("elapsed_s", "tgt_tokens_per_s")
 Job = list[dict[str, Any]]
 
 
@@ -74,16 +74,11 @@ def newest_tensors(out: Path) -> dict[str, torch.Tensor]:
     return {**read_tensors(newest / "model.safetensors"), **read_tensors(newest / "optimizer.safetensors")}
 
 
-def records_in(out: Path) -> list[dict[str, Any]]:
-    lines = (out / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    return [{key: value for key, value in json.loads(line).items() if key not in TIMED} for line in lines]
-
-
 def assert_same_run(ours: Path, expected: Path) -> None:
     tensors = newest_tensors(expected)
     for name, tensor in newest_tensors(ours).items():
         assert torch.equal(tensor, tensors[name]), name
-    assert records_in(ours) == records_in(expected)
+    assert records(ours) == records(expected)
 
 
 @pytest.mark.parametrize("n_batches", [1, 2, 3, 4, 6, 7])
@@ -131,7 +126,7 @@ def test_two_processes_equal_one(forks: Forks, micro_run: Path, tmp_path: Path, 
             expected = newest_tensors(one)
             for key, tensor in newest_tensors(two).items():
                 torch.testing.assert_close(tensor, expected[key], rtol=0, atol=1e-10, msg=f"{two.name} {key}")
-            for record, wanted in zip(records_in(two), records_in(one), strict=True):
+            for record, wanted in zip(records(two), records(one), strict=True):
                 assert record.keys() == wanted.keys()
                 for key, value in wanted.items():
                     assert record[key] == (pytest.approx(value, rel=1e-8) if isinstance(value, float) else value), key

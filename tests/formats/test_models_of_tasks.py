@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from run_records import records
 from transduce.diagnostics import examine
 from transduce.inference import LanguageModel, RewardModel, Translator
 from transduce.inference.folder import read_model_config
@@ -67,6 +68,5 @@ def test_its_run_goes_on_as_it_would_have(version: Path, task: str) -> None:
     settings = [f"training.max_updates={max(losses)}", "training.log_every_updates=1"]
     run = version / task / "run"
     train(read_recipe(version / task / "recipe.toml", settings), run, resume=True)
-    records = map(json.loads, (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines())
-    got = {str(each["update"]): each["loss_nats"] for each in records if each["kind"] == "update"}
+    got = {str(each["update"]): each["loss_nats"] for each in records(run, "update")}
     assert {update: got[update] for update in losses} == pytest.approx(losses, rel=TOLERANCE)

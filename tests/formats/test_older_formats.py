@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from run_records import records
 from transduce import Parser, Translator
 from transduce.diagnostics import examine
 from transduce.recipes import read_recipe
@@ -74,8 +75,7 @@ def test_a_run_goes_on_as_it_would_have(version: Path) -> None:
     run, last = version / "run", max(wanted)
     settings = [f"training.max_updates={last}", "training.log_every_updates=1"]
     train(read_recipe(version / "translation.toml", settings), run, resume=True)
-    records = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
-    losses = {record["update"]: record["loss_nats"] for record in records if record["kind"] == "update"}
+    losses = {record["update"]: record["loss_nats"] for record in records(run, "update")}
     assert {update: losses[update] for update in wanted} == pytest.approx(wanted, rel=TOLERANCE)
 
 

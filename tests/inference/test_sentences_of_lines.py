@@ -7,9 +7,9 @@ import lzma
 import random
 import re
 import shutil
-import threading
 from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
 
@@ -17,7 +17,8 @@ import pytest
 import torch
 
 from said import naming
-from transduce.config import DataConfig, ModelConfig, SearchConfig
+from small_models import untrained_translator
+from transduce.config import DataConfig, SearchConfig
 from transduce.corpora import generate_pairs
 from transduce.errors import CheckpointError, ConfigError
 from transduce.files import write_manifest
@@ -26,9 +27,8 @@ from transduce.inference.translation.line_statistics import LineStatistics, line
 from transduce.inference.translation.mask_statistics import MaskStatistics
 from transduce.inference.translation.segment_text import SegmentText
 from transduce.inference.translation.segmentation import Segmenter
-from transduce.model import Transformer
 from transduce.tasks import prepare
-from transduce.text import MASKS, Tokenizers, find_verbatim, mask, train_bpe
+from transduce.text import MASKS, find_verbatim, mask, train_bpe
 
 SHARED_DATA = Path(__file__).parents[3] / "shared" / "data"
 USUAL = LineStatistics(sentences=2, tokens=12, longest=20, least_ratio=0.5, caps=0.0)
@@ -72,14 +72,9 @@ def test_a_sentence_beyond_all_of_training_is_cut_into_clauses() -> None:
 def translator() -> Translator:
     """An untrained translator: its output depends on every input token."""
     tokenizer = train_bpe([*SENTENCES, "READ THIS NOW, x.txt."], vocab_size=500, masks=True)
-    torch.manual_seed(4)
-    config = ModelConfig(
-        n_encoder_layers=1, n_decoder_layers=1, d_model=32, d_ff=32, n_heads=2, d_k=16, d_v=16,
-        src_vocab_size=tokenizer.size, tgt_vocab_size=tokenizer.size,
-    )  # fmt: skip
-    search = SearchConfig(beam_size=2, max_extra_tokens=3)
-    model = Transformer(config).double().eval()
-    return Translator(model, Tokenizers(tokenizer, tokenizer), search, direction="en-de", statistics=None)
+    return untrained_translator(
+        tokenizer, search=SearchConfig(beam_size=2, max_extra_tokens=3), n_decoder_layers=1, d_ff=32
+    )
 
 
 def test_a_paragraph_is_its_sentences_joined(translator: Translator) -> None:
@@ -211,18 +206,9 @@ def line_ends(text: str) -> str:
 def test_several_threads_may_translate(translator: Translator) -> None:
     texts = [SENTENCES[n] + " word" * (10 * n) for n in range(4)]
     expected = [translator.translate([text], split=False) for text in texts]
-    results: list[list[str]] = [[] for _ in texts]
-
-    def work(number: int) -> None:
-        for _ in range(3):
-            results[number] = translator.translate([texts[number]], split=False)
-
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(len(texts))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert results == expected
+    with ThreadPoolExecutor(len(texts)) as threads:
+        results = list(threads.map(lambda text: translator.translate([text], split=False), texts * 3))
+    assert results == expected * 3
 
 
 def test_arguments_of_translate(translator: Translator) -> None:

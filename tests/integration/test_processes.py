@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 import subprocess
@@ -15,6 +14,7 @@ from subprocess import PIPE
 import pytest
 
 from forks import Forks
+from run_records import records
 from transduce.cli.signals import HANGUP_S
 from transduce.training import read_state
 
@@ -69,8 +69,7 @@ def test_a_signal_within_validation_saves(forks: Forks, micro_recipe: Path, tmp_
     # Stopped before the validation was done, it is done after the resume, and recorded once.
     resumed = forks.run("train", "--resume", "--out", run, "--set", f"training.max_updates={saved + 1}")
     assert resumed.returncode == 0, resumed.stderr
-    records = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    validated = [record["update"] for record in records if record["kind"] == "validation"]
+    validated = [record["update"] for record in records(run, "validation")]
     assert validated == list(range(1, saved + 2))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -109,12 +109,8 @@ def test_all_similar_texts_are_found(tmp_path: Path) -> None:
 
 
 def test_threads_share_a_memory(memory: Memory) -> None:
-    found = []
-    threads = [threading.Thread(target=lambda: found.append(memory.match("Page 7 of 2"))) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(memory.match, ["Page 7 of 2"] * 4))
     assert len(memory) == len(PAIRS)
     assert [each and each.target for each in found] == ["Seite 7 von 2"] * 4
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import random
 import signal
 import subprocess
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 
 from forks import Forks
+from run_records import records
 from said import says
 from transduce.corpora import generate_pairs
 from transduce.errors import CheckpointError
@@ -24,7 +23,6 @@ from transduce.training.checkpoint import verify_checkpoint
 
 pytestmark = pytest.mark.reliability
 
-TIMED = ("elapsed_s", "tgt_tokens_per_s")
 SEED = 20171206
 RECIPE = """
 [model]
@@ -76,12 +74,7 @@ def assert_same_end(run: Path, undisturbed: Path) -> None:
     model = read_tensors(undisturbed / "model" / "model.safetensors")
     for key, tensor in read_tensors(run / "model" / "model.safetensors").items():
         assert torch.equal(tensor, model[key]), key
-    assert records_in(run) == records_in(undisturbed)
-
-
-def records_in(run: Path) -> list[dict[str, Any]]:
-    lines = (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    return [{key: value for key, value in json.loads(line).items() if key not in TIMED} for line in lines]
+    assert records(run) == records(undisturbed)
 
 
 def survive(forks: Forks, folder: Path, n_kills: int) -> None:

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 import torch
 from small_recipes import SmallRuns
-from task_suite import SmallRun, few_evaluated_sentences, records
+from task_suite import SmallRun, few_evaluated_sentences
 
+from run_records import records
 from said import naming, says
 from transduce.errors import CheckpointError, ConfigError
 from transduce.files import write_manifest

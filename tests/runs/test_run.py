@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 import torch
 from small_recipes import SmallRuns
-from task_suite import check_resume, few_evaluated_sentences, records, run_once
+from task_suite import check_resume, few_evaluated_sentences, run_once
 
+from run_records import records
 from said import naming, says
 from transduce.config import RunConfig
 from transduce.corpora import generate_pairs, parallel_text
@@ -37,9 +38,8 @@ pytestmark = pytest.mark.reliability
 def test_a_finished_run_has_its_folders(micro_run: Path) -> None:
     names = {path.name for path in micro_run.iterdir()}
     assert {"run.json", "metrics.jsonl", "store", "checkpoints", "model", "tensorboard"} <= names
-    records = [json.loads(line) for line in (micro_run / "metrics.jsonl").read_text().splitlines()]
-    assert [r["update"] for r in records if r["kind"] == "update"] == [10, 20, 30]
-    validations = [r for r in records if r["kind"] == "validation"]
+    assert [r["update"] for r in records(micro_run, "update")] == [10, 20, 30]
+    validations = records(micro_run, "validation")
     assert [r["update"] for r in validations] == [15, 30]
     assert validations[1]["nll_nats"] < validations[0]["nll_nats"]
     assert validations[1]["signature"].startswith("nrefs:1|case:mixed")
@@ -230,8 +230,7 @@ def test_validation_bleu_is_that_of_evaluate(tmp_path: Path) -> None:
         max_extra_tokens = 5
     """)
     train(read_recipe(recipe), tmp_path / "run")
-    records = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
-    (validation,) = [record for record in records if record["kind"] == "validation"]
+    (validation,) = records(tmp_path / "run", "validation")
     assert validation["bleu"] > 5  # it has learned something
     dev = open_prepared(tmp_path / "run" / "store").text("dev")
     assert dev is not None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -187,12 +186,8 @@ def test_a_document_that_takes_too_long(translator_folder: Path) -> None:
 def test_a_long_document_waits_for_room_in_the_queue(translator_folder: Path) -> None:
     lines = "".join(f"the dog {n} sleeps\n" for n in range(300)).encode()
     with serving(translator_folder, capacity=70, max_batch=32) as client:
-        answers = list[Any]()
-        threads = [threading.Thread(target=lambda: answers.append(sent(client, lines, "a.txt"))) for _ in range(3)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with ThreadPoolExecutor(3) as threads:
+            answers = list(threads.map(lambda _: sent(client, lines, "a.txt"), range(3)))
         assert [each.status_code for each in answers] == [200] * 3
         texts = {client.get(each.json()["translatedFileUrl"]).content for each in answers}
         assert len(texts) == 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import random
 from collections.abc import Callable, Iterator, Mapping
@@ -15,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 
+from run_records import records
 from said import naming
 from transduce.config import DataConfig, RunConfig
 from transduce.config.task_settings import is_read, readers_of
@@ -27,7 +27,6 @@ from transduce.tasks import TASKS, open_prepared, prepare, task_named
 from transduce.training import UpdateRecord, checkpoint_folders
 
 N_EVALUATED = 5  # dev and test sentences of the built-in corpus
-TIMES = ("elapsed_s", "tgt_tokens_per_s")
 OF_EVERY_VALIDATION = {"kind", "update", "nll_nats", "is_best", "signature", "perplexity"}
 
 
@@ -115,13 +114,6 @@ def check_data(run: SmallRun, folder: Path, other: SmallRun) -> None:
 
 def _files(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
-def records(folder: Path, kind: str) -> list[dict[str, Any]]:
-    """The records of a run folder, without times."""
-    lines = (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    found = [record for record in map(json.loads, lines) if record["kind"] == kind]
-    return [{name: value for name, value in record.items() if name not in TIMES} for record in found]
 
 
 def check_training(run: SmallRun, folder: Path, other: SmallRun) -> None:

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 import torch
 from small_recipes import SmallRuns
-from task_suite import CHECKS, SmallTask, records, run_once
+from task_suite import CHECKS, SmallTask, run_once
 
+from run_records import records
 from said import naming
 from transduce.cli.output import print_scores
 from transduce.config import DataConfig, LanguageModelConfig, Split

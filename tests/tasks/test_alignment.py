@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 import torch
 from small_recipes import SmallRuns
-from task_suite import SmallRun, records
+from task_suite import SmallRun
 
+from run_records import records
 from said import says
 from transduce.config import TrainingConfig
 from transduce.corpora.grammar.instructions import generate_instructions

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from task_suite import few_evaluated_sentences
 
+from run_records import records
 from said import naming
 from transduce.config import DataConfig, RunConfig, config_from_mapping
 from transduce.corpora import parallel_text
@@ -51,8 +52,7 @@ def test_each_validation_scores_all(config: RunConfig, tmp_path: Path) -> None:
     assert prepared.dev is not None
     assert len(prepared.dev) == 5
     assert [len(side) for side in prepared.also_dev_text("grammar")] == [n_dev, n_dev]
-    lines = (tmp_path / "run" / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    validations = [record for record in map(json.loads, lines) if record["kind"] == "validation"]
+    validations = records(tmp_path / "run", "validation")
     assert len(validations) == 2
     for record in validations:
         assert record["grammar_perplexity"] > 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from contextlib import nullcontext
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from run_records import records
 from said import naming
 from transduce import LanguageModel
 from transduce.config import LanguageModelConfig
@@ -75,15 +75,10 @@ def model(run: Path) -> LanguageModel:
     return LanguageModel.load(run / "model")
 
 
-def metrics(run: Path, kind: str) -> list[dict[str, float]]:
-    lines = (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    return [record for record in map(json.loads, lines) if record["kind"] == kind]
-
-
 def test_it_learns_and_validates(run: Path) -> None:
-    first, *_, last = metrics(run, "update")
+    first, *_, last = records(run, "update")
     assert last["nll_nats"] < first["nll_nats"]
-    validation = metrics(run, "validation")[-1]
+    validation = records(run, "validation")[-1]
     # Bits per byte follow from nats per token: a text of ASCII has a token for each byte, the space before each line,
     # and the end.
     assert validation["bits_per_byte"] == pytest.approx(validation["nll_nats"] / math.log(2), rel=0.05)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 from small_recipes import SmallRuns
-from task_suite import records
 
+from run_records import records
 from said import naming
 from transduce import LanguageModel
 from transduce.config import LanguageModelConfig, ModelConfig, SearchConfig

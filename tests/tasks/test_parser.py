@@ -13,6 +13,7 @@ import torch
 from task_suite import few_evaluated_sentences
 
 import transduce as package
+from run_records import records
 from said import naming, says
 from transduce.config import SearchConfig
 from transduce.corpora import generate_pairs
@@ -90,8 +91,7 @@ def model(run: Path) -> Path:
 
 
 def test_it_learns_and_is_judged_by_f1(run: Path, model: Path) -> None:
-    records = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    first, second = (record for record in records if record["kind"] == "validation")
+    first, second = records(run, "validation")
     assert second["perplexity"] < first["perplexity"] < 4
     assert min(first["f1"], second["f1"]) > 10
     assert "bleu" not in first
@@ -214,8 +214,7 @@ def test_positions_of_words_are_known_in_training_and_in_the_model(tmp_path: Pat
     assert tokens[3] == UNK_ID  # an unknown ending also stands for a word
     n_words = model.target.begins_word_V[torch.tensor([BOS_ID, *tokens])].cumsum(0).tolist()
     assert n_words == [0, 0, 0, 1, 2, 3, 3, 3, 4, 4, 5, 5]
-    records = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
-    (validation,) = (record for record in records if record["kind"] == "validation")
+    (validation,) = records(tmp_path / "run", "validation")
     prepared = open_prepared(tmp_path / "run" / "store")
     assert prepared.dev is not None
     sources, references = prepared.text("dev") or ([], [])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,8 @@ import numpy as np
 import pytest
 from small_recipes import SmallRuns
 
+from commands import CommandLine
+from run_records import records
 from said import naming, says
 from transduce import Transcriber
 from transduce.data import open_store
@@ -24,7 +25,6 @@ from transduce.tasks import prepare
 from transduce.view import attention_of_media
 
 soundfile: Any = pytest.importorskip("soundfile")
-CommandLine = Callable[..., Any]
 
 
 @pytest.fixture(scope="module")
@@ -119,8 +119,7 @@ def test_speech_in_another_language_is_scored_as_a_translation(recipe: Path, tmp
     result = train(read_recipe(recipe, settings), tmp_path / "run")
     assert result.scores is not None
     assert result.scores.as_json().keys() == {"sacrebleu", "chrf", "sentences"}
-    records = map(json.loads, (tmp_path / "run" / "metrics.jsonl").read_text().splitlines())
-    assert ["bleu" in record for record in records if record["kind"] == "validation"] == [True]
+    assert ["bleu" in record for record in records(tmp_path / "run", "validation")] == [True]
 
 
 def test_a_translation_of_speech_starts_from_a_model_that_writes_it_down(
