@@ -193,7 +193,7 @@ def _not_learned(rows: Rows) -> list[str]:
     names = [name for name in rows if not has_learned(name, rows)]
     bleu = ", ".join(f"{name} ({mean_of(bleu_of, rows[name]):.1f} BLEU)" for name in names)
     return [
-        f"Not learned: {bleu}. With less than {LEARNED:.0%} of base's BLEU a model tells how it was trained, and"
+        f"Not learned: {bleu}. With less than {100 * LEARNED:g} % of base's BLEU a model tells how it was trained, and"
         " nothing of what the row changes; it decides nothing."
     ] if names else []  # fmt: skip
 
