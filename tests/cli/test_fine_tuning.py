@@ -183,6 +183,25 @@ def test_old_text_is_that_of_the_run_wherever_it_is_read(
         old_text_of_run(model, None)
 
 
+def test_old_text_is_in_the_data_folder_of_the_run(micro_recipe: Path, tmp_path: Path) -> None:
+    """That of ``--data``, which nobody has to give again."""
+    text = tmp_path / "data" / "talks"
+    text.mkdir(parents=True)
+    pairs = list(generate_pairs("train", n_pairs=40, seed=7))
+    for split, of_split in (("train", pairs[:30]), ("dev", pairs[30:])):
+        for side in ("en", "de"):
+            lines = "".join(f"{getattr(pair, side)}\n" for pair in of_split)
+            (text / f"{split}.{side}").write_text(lines, encoding="utf-8")
+    config = read_recipe(micro_recipe, ["data.corpus=talks", "training.max_updates=1"])
+    run(config, tmp_path / "run", data_folder=text.parent)
+    old = old_text_of_run(tmp_path / "run" / "model", None)
+    assert old is not None
+    assert len(list(old.train())) == 30
+    text.parent.rename(tmp_path / "gone")
+    with pytest.raises(DataError, match="talks"):
+        old_text_of_run(tmp_path / "run" / "model", None)
+
+
 def test_no_near_copy_of_held_out_lines_is_mixed_in(tmp_path: Path) -> None:
     own = OwnText("en", "de")
     held_out = {"train": [("x", "y")], "dev": [("A dog.", "Ein Hund.")], "test": [("Page 12: the END.", "Das Ende.")]}
@@ -191,7 +210,12 @@ def test_no_near_copy_of_held_out_lines_is_mixed_in(tmp_path: Path) -> None:
             (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     kept = ("A cat", "Eine Katze")
     old = [("page 37 - the end", "Schluss"), ("a DOG", "Hund"), ("The finish", "das ende"), kept]
-    assert write_old_text(OldText(lambda: iter(old), [("b", "c")]), own, tmp_path, 10) == 1
+    lines = list[str]()
+    assert write_old_text(OldText(lambda: iter(old), [("b", "c")]), own, tmp_path, 10, lines.append) == 1
+    (line,) = lines
+    assert says(
+        line, "warning: dev and test: 2 of 2 lines", "the old text", "1 source with", "1 line of one or two words"
+    )
     assert (tmp_path / "old" / "train.en").read_text(encoding="utf-8") == f"{kept[0]}\n"
 
 
@@ -210,9 +234,12 @@ def test_a_run_whose_start_has_moved_still_ends(transduce: CommandLine, micro_mo
     assert all(each in outcome.out for each in ("scores on test", "model: "))
 
 
-def test_a_rate_that_overwrites_is_told(transduce: CommandLine, micro_recipe: Path, micro_model: Path) -> None:
-    few = ("--set", "training.max_updates=1", "--set", "training.warmup_steps=10")
-    outcome = transduce("train", micro_recipe, "--from", micro_model, "--out", micro_recipe.parent / "again", *few)
+@pytest.mark.parametrize("other", [(), ("--set", "model.d_ff=40")])  # a few weights have other shapes
+def test_a_rate_that_overwrites_is_told(
+    transduce: CommandLine, micro_recipe: Path, micro_model: Path, tmp_path: Path, other: tuple[str, ...]
+) -> None:
+    few = ("--set", "training.max_updates=1", "--set", "training.warmup_steps=10", *other)
+    outcome = transduce("train", micro_recipe, "--from", micro_model, "--out", tmp_path / "again", *few)
     assert outcome.code == 0, outcome.err
     assert says(outcome.err, "warning", "overwrites", "init --from", "training.lr_factor=")
     of_widths = [

@@ -169,7 +169,7 @@ def test_a_plan_of_few_minutes_is_told(transduce: CommandLine, text: Path, monke
     outcome = transduce("init", "--src", "my.en", "--tgt", "my.de", "--minutes", 1, "--json")
     assert (outcome.code, json.loads(outcome.out)["updates"]) == (0, 3), outcome.err
     training = read_recipe(text / "my.toml").training
-    assert (training.warmup_steps, training.validate_every_updates, training.checkpoint_every_updates) == (1, 1, 1)
+    assert (training.warmup_steps, training.validate_every_updates, training.checkpoint_every_updates) == (1, 3, 5)
 
 
 @pytest.mark.usefixtures("untimed")

@@ -44,6 +44,7 @@ def test_rates_are_sums_before_they_are_divided() -> None:
 def test_words_that_are_heard_have_no_case_and_no_punctuation() -> None:
     pair = ["the dog doesn't bark 'ere"], ["The dog doesn’t bark, ’ere!"]
     assert word_error_rate(*pair, plain=True).score == 0
+    assert word_error_rate(["a well-known dog"], ["a well\u2011known dog"], plain=True).score == 0
     assert word_error_rate(*pair).score == pytest.approx(100 * 4 / 5)
     assert "case:lower" in word_error_rate(*pair, plain=True).signature
 

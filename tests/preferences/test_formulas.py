@@ -193,6 +193,7 @@ def test_adaptive_coefficient() -> None:
     assert start.after(600.0, 100).beta == pytest.approx(0.15 * (1 + 0.2 * 100 / 10_000))  # the error is clipped
     assert start.after(0.0, 100).beta == pytest.approx(0.15 * (1 - 0.2 * 100 / 10_000))
     assert AdaptiveKL(0.15, target=None, horizon=10_000).after(600.0, 100).beta == 0.15
+    assert AdaptiveKL(0.15, target=6.0, horizon=50).after(0.0, 256).beta == pytest.approx(0.15 * 0.8)  # never negative
 
 
 def test_responses_without_an_end_have_a_fixed_score() -> None:

@@ -78,7 +78,7 @@ def test_the_command(transduce: CommandLine, finished: Path, tmp_path: Path) -> 
     run = Path(shutil.copytree(finished, tmp_path / "run"))
     outcome = transduce("train", "--more", 1e-4, "--out", run, "--json")
     assert outcome.code == 0, outcome.err
-    assert says(outcome.err, "updates more", 8)
+    assert says(outcome.err, "more", 8)
     assert json.loads(outcome.out)["updates"] == read_run_config(run).training.max_updates > 8
     for arguments, facts in (
         (("recipe.toml", "--more", 1), ("--more", "recipe")),
@@ -105,5 +105,11 @@ def test_only_a_finished_run_is_extended(micro_recipe: Path, tmp_path: Path) -> 
     )
     with pytest.raises(TrainingError, match="has not finished"):
         extended_run(tmp_path / "run", 1, lambda line: None)
+    longer = [*SETTINGS, "training.decay=inverse_sqrt"]
+    train(read_recipe(micro_recipe, longer), tmp_path / "longer")
+    config = read_recipe(micro_recipe, [*longer, "training.max_updates=20"])
+    train(config, tmp_path / "longer", resume=True, should_stop=lambda: True)
+    with pytest.raises(TrainingError, match="has not finished"):  # though it had, when it was to be shorter
+        extended_run(tmp_path / "longer", 1, lambda line: None)
     with pytest.raises(TrainingError, match="holds no run"):
         extended_run(tmp_path / "none", 1, lambda line: None)

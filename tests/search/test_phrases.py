@@ -8,7 +8,7 @@ import math
 import pytest
 import torch
 
-from transduce.search import AvoidedPhrases, LengthPenalty, WantedPhrases, beam_search
+from transduce.search import AvoidedPhrases, ForcedPrefix, LengthPenalty, WantedPhrases, beam_search
 
 A, B, C, INSIDE = 3, 4, 5, 6
 NOTHING_INSIDE = torch.zeros(8, dtype=torch.bool)
@@ -35,6 +35,7 @@ class Unigrams:
         return self
 
     def __call__(self, last_ids_N, state):
+        assert int(last_ids_N.min()) >= 0, "no token"
         return self.logits_V.expand(len(last_ids_N), -1), state
 
 
@@ -60,6 +61,14 @@ def test_the_best_output_with_all_phrases(phrases, ids) -> None:
 def test_sentences_have_phrases_of_their_own() -> None:
     outputs = found(MODEL, [[(B, C)], [], [(A,), (B,), (C,)]])
     assert [sorted(each.ids) for [each] in outputs] == [[B, C], [], [A, B, C]]
+
+
+def test_a_forced_prefix_beside_unequal_numbers_of_phrases() -> None:
+    """Of the first token's candidates only the forced one is left."""
+    forced = ForcedPrefix([(C, A), ()], NOTHING_INSIDE, is_complete=[True, True])
+    [[first], [second]] = found(MODEL, [[(A, B)], [(A, B), (C,)]], beam_size=6, process=forced)
+    assert first.ids == (C, A, B)
+    assert sorted(second.ids) == [A, B, C]
 
 
 def test_a_phrase_inside_a_longer_word_does_not_count() -> None:

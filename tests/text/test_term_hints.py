@@ -74,6 +74,7 @@ def test_a_table_knows_the_words_of_a_text() -> None:
     assert best["dog"] == "hund"
     assert table.written["hund"] == "Hund"
     assert "the" in table.common
+    assert not learn_word_table([("a cat cat cat", "x"), *[("dogs bark", "y")] * 9]).common.count("cat")
     assert WordTable(**json.loads(json.dumps(asdict(table)))) == table
     assert learn_word_table([]).scores == learn_word_table([("", "a")]).scores == {}
 

@@ -29,7 +29,9 @@ from transduce.training import (
     Validation,
     ValidationRecord,
     averaged_checkpoints,
+    best_update,
     checkpoint_folders,
+    checkpoints_around,
     newest_complete,
     read_state,
     set_aside_newer,
@@ -249,6 +251,83 @@ def test_the_end_of_a_run_is_averaged_even_where_it_is_the_best(make_trainer: Ma
     (state,) = [read_state(path) for path in checkpoint_folders(trainer.checkpoints)]
     assert (state.update, state.cause) == (4, "end")
     assert averaged_checkpoints(trainer.checkpoints, 5) == checkpoint_folders(trainer.checkpoints)
+
+
+@pytest.mark.parametrize("checkpoint_every", [2, 5, 100])
+@pytest.mark.parametrize("by_clock", [False, True])
+def test_the_end_is_compared_where_the_best_checkpoint_is_the_model(
+    make_trainer: MakeTrainer, checkpoint_every: int, by_clock: bool
+) -> None:
+    """Between two validations too: the last updates have the lowest rates, and are often the best."""
+    losses, seen = iter(range(100, 0, -1)), list[Record]()
+    limits: dict[str, Any] = {"max_updates": 5}
+    if by_clock:  # ten seconds an update
+        clock = lambda: 10.0 * sum(isinstance(record, UpdateRecord) for record in seen)  # noqa: E731
+        limits = {"max_updates": 100, "max_minutes": 1.0, "clock": clock}
+    trainer = make_trainer(
+        averaging="best", average_last=1, validate_every_updates=4, checkpoint_every_updates=checkpoint_every,
+        validate=lambda should_stop: Validation(float(next(losses))), listeners=[seen.append], **limits,
+    )  # fmt: skip
+    trainer.run()
+    end = trainer.state.update
+    assert end % 4
+    last = checkpoint_folders(trainer.checkpoints)[-1]
+    assert (read_state(last).update, read_state(last).best_update, best_update(trainer.checkpoints)) == (end, end, end)
+    assert checkpoints_around(trainer.checkpoints, end, 1, interval=checkpoint_every) == [last]
+
+
+def test_what_is_compared_at_the_end_is_no_step_of_patience(make_trainer: MakeTrainer) -> None:
+    options: dict[str, Any] = {"patience": 3, "validate_every_updates": 4}
+    losses = iter([1.0, *range(2, 99)])
+    for max_updates in (10, 40):
+        trainer = make_trainer(
+            max_updates=max_updates, validate=lambda should_stop: Validation(float(next(losses))), **options
+        )
+        if max_updates > 10:
+            trainer.resume(checkpoint_folders(trainer.checkpoints)[-1])
+        reason = trainer.run()
+    assert (reason, trainer.state.update) == ("patience", 16)
+
+
+def test_a_finished_run_whose_best_is_by_another_score_knows_none(make_trainer: MakeTrainer) -> None:
+    options: dict[str, Any] = {"max_updates": 6, "validate_every_updates": 2, "averaging": "best"}
+    make_trainer(**options).run()
+    trainer = make_trainer(best_by="score", validate=scored([5.0], lower_is_better=False), **options)
+    trainer.resume(checkpoint_folders(trainer.checkpoints)[-1])
+    trainer.run()
+    assert best_update(trainer.checkpoints) is None
+
+
+def test_the_record_of_an_end_that_was_not_written_is_made_up_for(make_trainer: MakeTrainer, tmp_path: Path) -> None:
+    """The process was killed between the last checkpoint and its record, or while the model was averaged."""
+    file = MetricsFile(tmp_path / "metrics.jsonl")
+    options: dict[str, Any] = {"max_updates": 5, "checkpoint_every_updates": 4, "listeners": [file]}
+    make_trainer(**options).run()
+    whole = records_in(file.path)
+    trainer = make_trainer(**options)
+    trainer.resume(checkpoint_folders(trainer.checkpoints)[-1])
+    file.rewind(trainer.state)
+    trainer.run()
+    assert records_in(file.path) == whole
+
+
+def test_an_interrupt_while_the_end_is_compared_loses_nothing(make_trainer: MakeTrainer) -> None:
+    options: dict[str, Any] = {"averaging": "best", "average_last": 1, "max_updates": 5, "validate_every_updates": 4}
+    trainer = make_trainer(**options)
+    look = trainer.validate
+    is_asked = False
+
+    def validate(should_stop: Callable[[], bool]) -> Validation | None:
+        nonlocal is_asked
+        is_asked = trainer.state.update == 5
+        return None if is_asked else look(should_stop)
+
+    trainer.validate, trainer.should_stop = validate, lambda: is_asked
+    assert trainer.run() == "interrupted"
+    resumed = make_trainer(**options)
+    resumed.resume(checkpoint_folders(trainer.checkpoints)[-1])
+    assert resumed.run() == "max_updates"
+    assert resumed.state.validated_update == 5
 
 
 @pytest.mark.parametrize("max_updates", [4, 8])

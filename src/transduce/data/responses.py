@@ -27,7 +27,7 @@ from transduce.text import BOS_ID, EOS_ID, UNK_ID
 
 __all__ = [
     "PROMPT", "RESPONSES", "PromptBatch", "PromptBatches", "RankingBatch", "RankingBatches", "ResponseBatches",
-    "longest_prompt", "prompt_of", "response_rows", "responses_of",
+    "longest_prompt", "prompt_of", "ranking_tokens", "response_rows", "responses_of",
 ]  # fmt: skip
 
 PROMPT, RESPONSES = "prompt", "responses"  # the columns
@@ -106,17 +106,26 @@ class RankingBatch:
         }  # fmt: skip
 
 
+def ranking_tokens(store: Store) -> NDArray[np.int32]:
+    """Return the tokens of each ranking, (R,): its prompt once for each response, and the responses."""
+    prompt_R, responses_R = _lengths(store)
+    return prompt_R * _numbers_of_responses(store) + responses_R
+
+
+def _numbers_of_responses(store: Store) -> NDArray[np.int32]:
+    return np.array([len(responses_of(store, row)) for row in range(len(store))], dtype=np.int32)
+
+
 class RankingBatches(StoreBatches[RankingBatch]):
     """Batches of whole rankings."""
 
     def __init__(self, store: Store, **options: Unpack[BatchOptions]) -> None:
         """Raises ConfigError if a row has a single response."""
-        prompt_R, responses_R = _lengths(store)
-        n_R = np.array([len(responses_of(store, row)) for row in range(len(store))], dtype=np.int32)
+        n_R = _numbers_of_responses(store)
         if (n_R < 2).any():
             row = int(np.flatnonzero(n_R < 2)[0])
             raise ConfigError(f"{store.folder}: row {row + 1:,} has one response; a ranking needs two or more")
-        super().__init__(store, src_lengths=prompt_R * n_R + responses_R, tgt_lengths=np.ones_like(n_R), **options)
+        super().__init__(store, src_lengths=ranking_tokens(store), tgt_lengths=np.ones_like(n_R), **options)
 
     def _collate_rows(self, epoch: int, rows_B: NDArray[np.int64]) -> RankingBatch:
         prompts: list[list[int]] = []

@@ -41,7 +41,7 @@ def learn_word_table(pairs: Iterable[tuple[str, str]]) -> WordTable:
     first = list(islice(pairs, MAX_PAIRS))
     for source, target in (map(normalise, pair) for pair in first):
         words, of_target = table_words(source), table_words(target)
-        counts.update(filter(is_word, words))
+        counts.update(set(filter(is_word, words)))
         if words and of_target and max(len(words), len(of_target)) <= MAX_WORDS:
             src.add(words)
             tgt.add(of_target)

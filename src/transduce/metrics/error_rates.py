@@ -46,6 +46,9 @@ def word_error_rate(hypotheses: Sequence[str], references: Sequence[str], *, pla
     return _rate(hypotheses, references, plain_words if plain else lambda text: composed(text).split(), settings)
 
 
+ASCII_MARKS = str.maketrans("\u2019\u2010\u2011", "'--")
+
+
 def plain_words(text: str) -> list[str]:
     """Return the words of a text in lower case, without punctuation except apostrophes and hyphens inside a word.
 
@@ -54,7 +57,7 @@ def plain_words(text: str) -> list[str]:
     """
     kept = "".join(
         each if each in "'-" or unicodedata.category(each)[0] not in "PS" else " "
-        for each in composed(text).replace("\u2019", "'").lower()
+        for each in composed(text).translate(ASCII_MARKS).lower()
     )
     return [word for each in kept.split() if (word := each.strip("'-"))]
 

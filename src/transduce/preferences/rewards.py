@@ -68,4 +68,4 @@ class AdaptiveKL:
         if self.target is None:
             return self
         error = min(max(kl / self.target - 1, -MAX_ERROR), MAX_ERROR)
-        return replace(self, beta=self.beta * (1 + error * n_responses / self.horizon))
+        return replace(self, beta=self.beta * (1 + error * min(1.0, n_responses / self.horizon)))

@@ -143,7 +143,7 @@ def _write_old(
     try:
         languages = text.src_language, text.tgt_language
         old = text_to_mix(mix, languages, data_folder) if mix else old_text_of_run(model, data_folder)
-        n_old = write_old_text(old, text, folder, n) if old else 0
+        n_old = write_old_text(old, text, folder, n, log) if old else 0
     except (CheckpointError, ConfigError, DataError) as error:
         if mix:
             raise

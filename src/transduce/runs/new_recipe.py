@@ -10,6 +10,7 @@ import json
 import math
 import shlex
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -24,7 +25,7 @@ from transduce.config import (
     TrainingConfig,
     TransformerConfig,
 )
-from transduce.errors import ConfigError
+from transduce.errors import ConfigError, TrainingError
 from transduce.files import atomic_folder, write_lines, write_text
 from transduce.model import cost_of, fast_precision
 from transduce.runs.own_text import Log, OwnText, data_config, data_of_splits, write_splits
@@ -42,6 +43,7 @@ MIN_EPOCHS, MIN_UPDATES = 12.0, 6000  # a model that is too slow for these is no
 # R-Drop takes twice the time, and its gain comes late: it is used where so many updates and epochs are left with it.
 # Measured in notebook/own-text.md.
 R_DROP, R_DROP_UPDATES, R_DROP_EPOCHS = 2.0, 2000, 20.0
+N_VALIDATIONS = 6
 WEIGHT_DECAY = 0.5  # text that is read many times needs more than the usual 0.1 (Kim et al., 2025); measured there, too
 
 
@@ -142,10 +144,10 @@ def _plan_run(
     n_updates_of = [int(UPDATE_TIME_FRACTION * 60 * minutes / estimate) for estimate in estimates]
     min_updates = max(MIN_UPDATES, MIN_EPOCHS * n_batches)
     best = max(index for index, n_updates in enumerate(n_updates_of) if index == 0 or n_updates >= min_updates)
-    run, seconds = runs[best], seconds if best == 0 else seconds_per_update(runs[best], sample, device)
+    run, seconds = _last_that_fits((runs[0], seconds), runs[1 : best + 1], sample, device, log)
     if UPDATE_TIME_FRACTION * 60 * minutes / seconds >= 2 * max(R_DROP_UPDATES, R_DROP_EPOCHS * n_batches):
-        run = run.model_copy(update={"training": training.model_copy(update={"r_drop": R_DROP})})
-        seconds = seconds_per_update(run, sample, device)
+        with_r_drop = run.model_copy(update={"training": training.model_copy(update={"r_drop": R_DROP})})
+        run, seconds = _last_that_fits((run, seconds), [with_r_drop], sample, device, log)
     n_updates = max(1, int(UPDATE_TIME_FRACTION * 60 * minutes / seconds))
     n_epochs = n_updates / n_batches
     if n_epochs < FEW_EPOCHS:
@@ -154,7 +156,19 @@ def _plan_run(
             f"warning: --minutes {minutes:g} is {n_epochs:.1f} epochs on this machine, as busy as it is: a model "
             f"learns next to nothing in fewer than {FEW_EPOCHS}; about --minutes {math.ceil(few)} is enough for these"
         )
-    return _with_length(run, n_updates, n_epochs), n_updates, seconds, n_epochs
+    return _with_length(run, minutes, n_updates, n_epochs), n_updates, seconds, n_epochs
+
+
+def _last_that_fits(
+    timed: tuple[RunConfig, float], larger: Sequence[RunConfig], sample: Prepared, device: torch.device, log: Log
+) -> tuple[RunConfig, float]:
+    """Return the last of the larger runs for which there is memory, else ``timed``; with the seconds of an update."""
+    for run in reversed(larger):
+        try:
+            return run, seconds_per_update(run, sample, device)
+        except TrainingError as error:
+            log(f"a smaller model, or one without R-Drop: {error}")
+    return timed
 
 
 def _sample(text: OwnText, folder: Path, work_folder: Path, n_train: int, vocab_size: int) -> tuple[Prepared, int]:
@@ -169,16 +183,19 @@ def _sample(text: OwnText, folder: Path, work_folder: Path, n_train: int, vocab_
     return prepare(config, work_folder / "prepared"), n_lines
 
 
-def _with_length(run: RunConfig, n_updates: int, n_epochs: float) -> RunConfig:
-    """Set the number of updates and what depends on it: the more epochs, the more dropout."""
+def _with_length(run: RunConfig, minutes: float, n_updates: int, n_epochs: float) -> RunConfig:
+    """Set the number of updates and what depends on it: the more epochs, the more dropout.
+
+    Validations and checkpoints take some of its time: at most one a minute, and one in five updates.
+    """
     p_drop = 0.1 if n_epochs < 12 else 0.2 if n_epochs < 20 else 0.3  # notebook/own-text.md
     training = run.training.model_copy(
         update={
             "max_updates": int(HEADROOM * n_updates),
             "warmup_steps": max(1, min(300, n_updates // 5)),
-            "validate_every_updates": max(1, n_updates // 6),
+            "validate_every_updates": max(1, n_updates // max(1, min(N_VALIDATIONS, int(minutes)))),
             "validation_sentences": 200,
-            "checkpoint_every_updates": max(1, n_updates // 100),
+            "checkpoint_every_updates": max(5, n_updates // 100),
             "log_every_updates": max(1, min(50, n_updates // 20)),
         }
     )

@@ -23,11 +23,12 @@ from transduce.corpora import (
     hold_out,
 )
 from transduce.corpora.holding_out import side_keys
+from transduce.corpora.leakage import LeakageSearch
 from transduce.documents.pairs import pairs_of
 from transduce.errors import ConfigError, DataError, TransduceError
 from transduce.files import read_lines, write_lines
 from transduce.runs.folder import store_of
-from transduce.runs.own_text import OwnText
+from transduce.runs.own_text import Log, OwnText
 from transduce.runs.run_file import holds_run, read_run_file
 from transduce.tasks.prepared import open_prepared
 
@@ -56,6 +57,8 @@ def old_text_of_run(model: Path, data_folder: Path | None) -> OldText | None:
     settings = read_run_file(run)
     if not isinstance(settings.config.data, ParallelData):
         return None
+    if data_folder is None and settings.data_folder is not None and Path(settings.data_folder).is_dir():
+        data_folder = Path(settings.data_folder)
     source = ParallelText(_where_it_was(settings.config.data, settings.started_in), data_folder)
     dev = dev_of_run(run)
     there = list(islice(source.of("dev"), MAX_DEV)) if source.has("dev") else []
@@ -134,20 +137,26 @@ def _held_out(read: Callable[[], Iterator[Pair]]) -> OldText:
     return OldText(lambda: held_out.train(read()), [*held_out.dev, *held_out.test])
 
 
-def write_old_text(old: OldText, own: OwnText, folder: Path, n: int) -> int:
+def write_old_text(old: OldText, own: OwnText, folder: Path, n: int, log: Log) -> int:
     """Write dev pairs and at most ``n`` training pairs, spread over the text, as the corpus ``OLD`` of a folder.
 
     ``folder`` has the splits of the user's own text: no training pair has a source or target of its dev or test, and
-    no dev pair one of its training text, not even with other capitals, punctuation or digits. Returns the number of
-    training pairs; if there are none, or no dev pairs, nothing is written.
+    no dev pair one of its training text, not even with other capitals, punctuation or digits. ``log`` is told how much
+    of its dev and test the old text has anyway: the model may have learnt that before. Returns the number of training
+    pairs; if there are none, or no dev pairs, nothing is written.
     """
-    keys: dict[str, set[tuple[int, str]]] = {}
-    for split in SPLITS:
-        sides = zip(*(read_lines(folder / name) for name in own.names_of(split)), strict=True)
-        keys[split] = {key for pair in sides for key in side_keys(pair)}
+    texts = {
+        split: list(zip(*(read_lines(folder / name) for name in own.names_of(split)), strict=True)) for split in SPLITS
+    }
+    keys = {split: {key for pair in pairs for key in side_keys(pair)} for split, pairs in texts.items()}
     held_out = keys["dev"] | keys["test"]
     dev = [pair for pair in old.dev if keys["train"].isdisjoint(side_keys(pair))][:MAX_DEV]
-    n_all = sum(1 for _ in old.train())
+    search, n_all = LeakageSearch([*texts["dev"], *texts["test"]]), 0
+    for pair in old.train():
+        search.observe(pair)
+        n_all += 1
+    if (known := search.result().sentence("the old text")) is not None:
+        log(f"warning: dev and test: {known}")
     step = max(1, -(-n_all // n))
     train = [pair for pair in islice(old.train(), 0, None, step) if held_out.isdisjoint(side_keys(pair))]
     if not dev or not train:

@@ -210,13 +210,15 @@ class _Run:
             self.log("no dev text: there is no validation and no best checkpoint, and patience has no effect")
         torch_version = existing.torch if existing is not None else str(torch.__version__)
         ancestry = existing.ancestry if existing is not None else ()
-        started_in = existing.started_in if existing is not None else str(Path.cwd())
+        folders = str(Path.cwd()), None if data_folder is None else str(data_folder.absolute())
+        if existing is not None:
+            folders = existing.started_in, existing.data_folder
         if checkpoint is None and config.training.init_from is not None:
             path = Path(config.training.init_from)
             saved = read_saved_weights(path)
             require_same_vocabulary(saved, model_config, prepared.tokenizers, path)
             ancestry = saved.ancestry
-        self.settings = RunSettings(config, prepared.fingerprint, torch_version, ancestry, started_in)
+        self.settings = RunSettings(config, prepared.fingerprint, torch_version, ancestry, *folders)
         write_json(folder / RUN_FILE, self.settings.as_json())
         return config.model_dump_json(), checkpoint.name if checkpoint is not None else None
 
@@ -254,7 +256,7 @@ class _Run:
             taken = take_weights(model, config.model, prepared.tokenizers, read_saved_weights(path))
             for line in taken.lines(path):
                 self.log(line)
-            if not taken.drawn and (warning := overwriting(config, path)):
+            if len(taken.taken) > len(taken.drawn) and (warning := overwriting(config, path)):
                 self.log(warning)
         if checkpoint is None:
             task.start_model(model, prepared, config)

@@ -45,6 +45,7 @@ CHANGEABLE = frozenset(
 )
 
 LENGTH = frozenset({"training.max_updates", "training.max_minutes"})
+FOLDERS = ("started_in", "data_folder")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,7 @@ class RunSettings:
     torch: str
     ancestry: tuple[Ancestor, ...] = ()  # the models whose weights it started from, the oldest first
     started_in: str | None = None  # the folder that relative paths start from; None in runs of earlier versions
+    data_folder: str | None = None  # that of --data, in which the corpora were; None if it was not given
 
     def as_json(self) -> dict[str, Any]:
         """Return the JSON values, with the number of fields, so that a deleted field is not taken for a default."""
@@ -67,7 +69,7 @@ class RunSettings:
             "data_fingerprint": self.data_fingerprint,
             "torch": self.torch,
             **({"ancestry": ancestry_as_json(self.ancestry)} if self.ancestry else {}),
-            **({} if self.started_in is None else {"started_in": self.started_in}),
+            **{name: value for name in FOLDERS if (value := getattr(self, name)) is not None},
         }
 
     @classmethod
@@ -92,11 +94,12 @@ class RunSettings:
                 f"{where} was written with {quoted(n_written)} fields and has {_n_fields(tables)}: some are "
                 f"missing{names}"
             )
-        started_in = current.get("started_in")
-        if not isinstance(started_in, str | None):
-            raise CheckpointError(f"{where}: started_in should be a folder, got {quoted(started_in)}")
+        folders = {name: current.get(name) for name in FOLDERS}
+        for name, value in folders.items():
+            if not isinstance(value, str | None):
+                raise CheckpointError(f"{where}: {name} should be a folder, got {quoted(value)}")
         ancestry = ancestry_from_json(current, where=where)
-        return cls(config, fingerprint, str(current.get("torch")), ancestry, started_in)
+        return cls(config, fingerprint, str(current.get("torch")), ancestry, **folders)
 
 
 def _n_fields(tables: Mapping[str, Mapping[str, Any]]) -> int:

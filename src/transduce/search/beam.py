@@ -201,7 +201,7 @@ def _expand_to_phrases(
     more_log_probs_BWX = more_log_probs_BWX.masked_fill(more_BWX < 0, -torch.inf) + beam.alive_log_probs_BW[:, :, None]
     parents_BWX = torch.arange(n_beams, device=more_BWX.device)[:, None].expand_as(more_BWX)
     parents_BP = torch.cat([best.parents_BP, parents_BWX.flatten(1)], dim=1)
-    ids_BP = torch.cat([best.ids_BP, more_BWX.flatten(1)], dim=1)
+    ids_BP = torch.cat([best.ids_BP, more_BWX.clamp(min=0).flatten(1)], dim=1)  # -1: no token
     log_probs_BP = torch.cat([best.log_probs_BP, more_log_probs_BWX.flatten(1)], dim=1)
     numbers_BP = parents_BP * vocab_size + ids_BP
     is_twice_BP = (numbers_BP[:, :, None] == numbers_BP[:, None, :]).tril(-1).any(dim=2)

@@ -187,19 +187,14 @@ class HeadsDrafter(Generic[RewindableT]):
         self._ahead = ahead
 
     def propose(self, last_N: Tensor, state: RewindableT, limits_N: Tensor, choice: Choice) -> Drafts:
-        """Take the best token, or a draw, of each head."""
+        """Take the best token of each head."""
         logits_NPV = self._ahead(state) if bool((limits_N > 0).any()) else None
         if logits_NPV is None:
             return Drafts(last_N.new_zeros(len(last_N), 0), torch.zeros_like(limits_N))
         n_ahead = min(logits_NPV.shape[1], int(limits_N.max()))
-        n_N = limits_N.clamp(max=n_ahead)
-        if choice.sampling is None:
-            flat = logits_NPV[:, :n_ahead].flatten(0, 1)
-            ids_NP = choice(flat, torch.ones(len(flat), dtype=torch.bool))[0].view(-1, n_ahead)
-            return Drafts(ids_NP, n_N)
-        chosen = [choice(logits_NPV[:, index], index < n_N) for index in range(n_ahead)]
-        log_probs = [log_probs_NV for _, log_probs_NV in chosen if log_probs_NV is not None]
-        return Drafts(torch.stack([ids_N for ids_N, _ in chosen], dim=1), n_N, torch.stack(log_probs, dim=1))
+        flat = logits_NPV[:, :n_ahead].flatten(0, 1)
+        ids_NP = choice(flat, torch.ones(len(flat), dtype=torch.bool))[0].view(-1, n_ahead)
+        return Drafts(ids_NP, limits_N.clamp(max=n_ahead))
 
     def accept(self, n_accepted_N: Tensor, is_finished_N: Tensor) -> None:
         """Nothing to do: the model's state has been rewound."""

@@ -96,14 +96,13 @@ class Trainer(Generic[BatchT]):
 
     def resume(self, checkpoint: Path) -> None:
         """Load a checkpoint to resume from. Raises CheckpointError if it cannot be used."""
-        self.state = load_checkpoint(checkpoint, self.model, self.optimiser)
+        self.state = self._saved = load_checkpoint(checkpoint, self.model, self.optimiser)
         if self.state.best_by != self.config.best_by:  # which checkpoint is the best by this is not known
             self.state = replace(
                 self.state, best_by=self.config.best_by, best_value=None, best_update=None, validations_without_gain=0
             )
         if isinstance(self.objective, Stateful):
             self.objective.load_state(load_objective_state(checkpoint))
-        self._saved = self.state
         self._previous_sessions_s = self.state.elapsed_s
 
     def run(self) -> StopReason:
@@ -114,7 +113,7 @@ class Trainer(Generic[BatchT]):
         """
         self._session_started = self._window_started = self.clock()
         self._synchronised_s = self._checkpointed_s = self._previous_sessions_s
-        if self._saved is not None and self._saved.is_scheduled:
+        if (saved := self._saved) is not None and (saved.is_scheduled or (saved.cause == "end" and self._end())):
             self._log_checkpoint()  # the process may have been killed before logging it
         if self.state.update < self.config.max_updates:
             self.model.train()
@@ -124,6 +123,9 @@ class Trainer(Generic[BatchT]):
         while True:
             is_best = self._validation_is_due() and self._validate()
             self._synchronise()
+            if self._ends_unvalidated():
+                is_best = self._validate()
+                self._synchronise()
             trigger = self._checkpoint_trigger(is_best=is_best)
             if trigger is not None:
                 self._checkpoint(trigger)
@@ -147,9 +149,11 @@ class Trainer(Generic[BatchT]):
         return self._synchronised_s
 
     def _stop_reason(self) -> StopReason | None:
+        return "interrupted" if self._is_interrupted else self._end()
+
+    def _end(self) -> Literal["max_updates", "max_minutes", "patience"] | None:
+        """Return why the run is over, None if it is not; an interrupt does not end it."""
         config = self.config
-        if self._is_interrupted:
-            return "interrupted"
         if self.state.update >= config.max_updates:
             return "max_updates"
         is_over = config.max_minutes is not None and self._synchronised_s >= 60 * config.max_minutes
@@ -273,6 +277,11 @@ class Trainer(Generic[BatchT]):
         is_scheduled = update > 0 and update % self.config.validate_every_updates == 0
         return self.validate is not None and is_scheduled and self.state.validated_update != update
 
+    def _ends_unvalidated(self) -> bool:
+        """Whether the run is over, and its last weights, which may be the best, have not been compared."""
+        is_compared = self.validate is None or self.state.validated_update == self.state.update
+        return self.config.averages_around_best and not is_compared and self._stop_reason() not in (None, "interrupted")
+
     def _validate(self) -> bool:
         """Validate; whether the model is the best so far. False if the validation was interrupted."""
         assert self.validate is not None
@@ -285,16 +294,15 @@ class Trainer(Generic[BatchT]):
         if validation is None or score is None:
             self._is_interrupted = True
             return False
-        is_best = score.is_better_than(self.state.best_value)
-        update, n_without_gain = self.state.update, 0 if is_best else self.state.validations_without_gain + 1
+        update, is_best = self.state.update, score.is_better_than(self.state.best_value)
+        is_step = update % self.config.validate_every_updates == 0  # of patience; not at the end of a run
+        n_without_gain = 0 if is_best else self.state.validations_without_gain + is_step
         self.state = replace(self.state, validated_update=update, validations_without_gain=n_without_gain)
         if is_best:
             self.state = replace(self.state, best_value=score.value, best_update=update)
-        self._log(
-            ValidationRecord(
-                update, validation.nll_nats, validation.scores, is_best, self._elapsed_s(), validation.is_of_tokens
-            )
-        )
+        self._log(ValidationRecord(
+            update, validation.nll_nats, validation.scores, is_best, self._elapsed_s(), validation.is_of_tokens
+        ))  # fmt: skip
         return is_best
 
     def _checkpoint_trigger(self, *, is_best: bool) -> CheckpointTrigger | None:
@@ -308,15 +316,18 @@ class Trainer(Generic[BatchT]):
             return "schedule" if is_best else None  # by a validation that a resume has added; it stays in the average
         if update % config.checkpoint_every_updates == 0 or is_overdue:
             return "schedule"
-        return "best" if is_best and update < config.max_updates else None
+        return "best" if is_best and self._end() is None else None
 
     def _save_final_state(self, trigger: CheckpointTrigger) -> None:
         """Save the final state unless saved; ``end`` checkpoints are averaged, ``stop`` ones are not."""
-        saved, update = self._saved, self.state.update
+        saved, state = self._saved, self.state
         # Updates skipped since the last checkpoint need no new one: a resumed run skips them again.
-        is_saved = saved is not None and saved.update == update
-        suffices = saved is not None and (trigger == "stop" or saved.cause in ("schedule", "end"))
-        if update > 0 and not (is_saved and suffices):
+        if saved is not None and saved.update == state.update:
+            suffices = trigger == "stop" or saved.cause in ("schedule", "end")
+            if suffices and saved.best_update == state.best_update:
+                return
+            trigger = "schedule" if saved.cause == "schedule" else trigger  # it stays in the average
+        if state.update > 0:
             self._checkpoint(trigger)
 
     def _checkpoint(self, trigger: CheckpointTrigger) -> None:

@@ -15,11 +15,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from transduce.config import SPLITS, PromptsData, RunConfig, Split
+from transduce.config import SPLITS, RunConfig, Split
 from transduce.corpora import BUILT_IN, Source
 from transduce.corpora.responses import Ranking
 from transduce.data import Store
-from transduce.data.responses import RankingBatch, RankingBatches
+from transduce.data.responses import RankingBatch, RankingBatches, ranking_tokens
 from transduce.inference.language_models.ranked_samples import rank_samples
 from transduce.metrics.calibration import expected_calibration_error, reliability_bins
 from transduce.model import RewardLM, make_model
@@ -30,7 +30,7 @@ from transduce.tasks.prepared import Prepared
 from transduce.tasks.prompts.response_task import AnsweredPreparation, ResponseTask
 from transduce.tasks.registry import register
 from transduce.tasks.task import CardUsage, EvaluationOptions, Processes
-from transduce.training import Score, Validation
+from transduce.training import DistributedContext, Score, Validation
 from transduce.training.checkpoint import load_weights
 
 __all__ = [
@@ -116,12 +116,14 @@ class RankingTask(ResponseTask[RankingBatch]):
 class RankingValidation:
     """The loss of the dev pairs, the share of them in the right order, and the mean difference of their rewards."""
 
-    def __init__(self, objective: Callable[[], PreferenceObjective], batches: RankingBatches) -> None:
-        self._objective, self._batches = objective, batches
+    def __init__(
+        self, objective: Callable[[], PreferenceObjective], batches: RankingBatches, distributed: DistributedContext
+    ) -> None:
+        self._objective, self._batches, self._distributed = objective, batches, distributed
 
     def __call__(self, should_stop: Callable[[], bool] = lambda: False) -> Validation | None:
-        """Validate once; None if interrupted."""
-        if should_stop():
+        """Validate once; None, on all ranks, if ``should_stop`` interrupted any of them."""
+        if self._distributed.all_gather(torch.tensor([float(should_stop())])).any():
             return None
         margins_P = margins_of_pairs(self._objective(), self._batches)
         return Validation(pair_score(margins_P).loss, scores_of_pairs(margins_P), is_of_tokens=False)
@@ -162,6 +164,7 @@ class RewardModelling(RankingTask):
         return RankingValidation(
             lambda: RewardObjective(model()),
             RankingBatches(prepared.dev, max_tokens=config.training.max_tokens_per_batch, seed=0),
+            on.get("distributed") or DistributedContext(),
         )
 
     def start_model(self, model: nn.Module, prepared: Prepared, config: RunConfig) -> None:
@@ -185,8 +188,7 @@ class RewardModelling(RankingTask):
         """Return accuracy and calibration on the pairs of dev or test."""
         model = self.load(model_folder, device=options["device"]).model
         store = self.split_store(prepared, split)
-        longest = int(max(store.columns["responses"].lengths_R) + 64 * PromptsData.of(prepared.config).max_length)
-        batches = RankingBatches(store, max_tokens=max(8192, longest), seed=0)
+        batches = RankingBatches(store, max_tokens=max(8192, int(ranking_tokens(store).max())), seed=0)
         return pair_score(margins_of_pairs(RewardObjective(model), batches))
 
     def score_lines(self, scores: Any, config: RunConfig) -> Sequence[str]:
