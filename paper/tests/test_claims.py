@@ -13,9 +13,9 @@ from transduce_paper.printed import PRINTED
 from transduce_paper.report import Claim, agreement
 from transduce_paper.run_records import RunRecord, are_trained_to_the_end
 from transduce_paper.table2.papers_table import capacities_table, claims_of_the_paper, flops_by_rule
-from transduce_paper.table3 import _effects
 from transduce_paper.table3.claims import TESTED_BY, claims_on_rows, deciding_rows, rows_at_their_best
-from transduce_paper.table3.effects import Rows, bleu_of, effect_on_perplexity, twice_as_long
+from transduce_paper.table3.effects import Rows, bleu_of, effect_on_perplexity, is_as_in_the_paper, twice_as_long
+from transduce_paper.table3.effects_table import effects_table
 from transduce_paper.table3.parameters import claim_on_the_vocabulary
 from transduce_paper.table3.rows import row_records
 from transduce_paper.table4 import _claims_of_the_paper as parsing_claims
@@ -74,7 +74,7 @@ def records_of_table_3(scale: Scale) -> dict[str, list[RunRecord]]:
 
 
 def deciding_of(rows: Rows, later: Rows | None = None) -> set[str]:
-    return deciding_rows(rows, rows_at_their_best(rows), later)
+    return set(deciding_rows(rows, rows_at_their_best(rows), later))
 
 
 def claims_of(rows: Rows, deciding: Set[str]) -> tuple[Claim, ...]:
@@ -101,12 +101,12 @@ def test_a_row_that_overfits_decides_by_the_best_of_several_lengths() -> None:
 
 
 def test_a_row_of_several_seeds_is_trained_to_the_end_by_their_mean() -> None:
-    base, row = (records_of_table_3("gpu")[name][0] for name in ("base", "C-N8"))
-    row = replace(row, dev_perplexity=2 * base.dev_perplexity)
+    records = records_of_table_3("gpu")
+    bases, row = records["base"], replace(records["C-N8"][0], dev_perplexity=2 * records["base"][0].dev_perplexity)
     for falls, is_trained in (((0.003, 0.002, 0.007), True), ((0.003, 0.008), False), ((0.001, None), False)):
         seeds = [replace(row, last_fall=fall) for fall in falls]
         assert are_trained_to_the_end(seeds) is is_trained
-        assert ("row" in deciding_of({"base": [base], "row": seeds})) is is_trained
+        assert ("C-N8" in deciding_of({"base": bases, "C-N8": seeds})) is is_trained
 
 
 def test_no_effect_needs_both_models_trained_to_the_end() -> None:
@@ -120,6 +120,27 @@ def test_no_effect_needs_both_models_trained_to_the_end() -> None:
         assert (claim.verdict != "not trained to the end") is decides
 
 
+def test_no_effect_decides_only_if_the_interval_is_within_the_bound() -> None:
+    """Seeds of 0.15 apart cannot tell an equal row from one that is 2 % better; with 0.01 they can."""
+    base, row = (replace(records_of_table_3("gpu")[name][0], last_fall=0.001) for name in ("base", "C-ff1024"))
+    for apart, decides in ((0.15, False), (0.01, True)):
+        seeds = [replace(base, dev_perplexity=5.0 + apart * n) for n in range(3)]
+        rows = {"base": seeds, "C-ff1024": [replace(row, dev_perplexity=seeds[1].dev_perplexity)]}
+        assert effect_on_perplexity("C-ff1024", rows) == "paper only"
+        assert ("C-ff1024" in deciding_of(rows)) is decides
+
+
+def test_a_row_without_an_effect_is_as_in_the_paper_only_if_it_is_equal() -> None:
+    records = records_of_table_3("gpu")
+    assert effect_on_perplexity("E-learned", records) == "ours only"
+    for apart, is_so in ((1.0, False), (0.01, True)):
+        seeds = [replace(each, dev_perplexity=5.0 + apart * n) for n, each in enumerate(records["base"])]
+        learned = replace(seeds[2], dev_scores=records["base"][2].dev_scores)
+        assert effect_on_perplexity("E-learned", {"base": seeds, "E-learned": [learned]}) == "none in either"
+        same = [replace(each, dev_scores=seeds[0].dev_scores) for each in (*seeds, learned)]
+        assert is_as_in_the_paper("E-learned", {"base": same[:-1], "E-learned": same[-1:]}) is is_so
+
+
 def test_bleu_is_compared_with_the_best_number_of_heads() -> None:
     records = {
         name: [replace(each, last_fall=0.0) for each in runs] for name, runs in records_of_table_3("gpu").items()
@@ -130,8 +151,9 @@ def test_bleu_is_compared_with_the_best_number_of_heads() -> None:
 
 
 def test_an_untrained_row_decides_only_what_more_training_would_confirm() -> None:
-    base, row = (records_of_table_3("gpu")[name][0] for name in ("base", "C-N8"))
-    trained, learning = replace(base, last_fall=0.001), replace(base, last_fall=0.02)
+    records = records_of_table_3("gpu")
+    base, row = (records[name][0] for name in ("base", "C-N8"))
+    trained, learning = ([replace(each, last_fall=fall) for each in records["base"]] for fall in (0.001, 0.02))
     worse, better = replace(row, dev_perplexity=2 * base.dev_perplexity), replace(row, dev_perplexity=1.0)
     for of_row, of_base, decides in (
         (replace(worse, last_fall=0.02), trained, False),  # it may yet overtake base
@@ -142,7 +164,7 @@ def test_an_untrained_row_decides_only_what_more_training_would_confirm() -> Non
         (replace(worse, last_fall=None), trained, False),
         (replace(worse, last_fall=0.004), trained, True),
     ):
-        assert ("row" in deciding_of({"base": [of_base], "row": [of_row]})) is decides
+        assert ("C-N8" in deciding_of({"base": of_base, "C-N8": [of_row]})) is decides
 
 
 def test_a_model_that_has_not_learned_to_translate_decides_nothing() -> None:
@@ -163,14 +185,15 @@ def test_an_effect_that_twice_the_updates_would_not_turn_decides() -> None:
     rows = {"base": bases, "C-N2": [row]}
     earlier = {"base": [curve(30.0, 5.5, 5.0), curve(30.0, 5.51, 5.01)], "C-N2": [curve(40.0, 6.6, 6.0)]}
     assert deciding_of(rows) == set()
-    assert deciding_of(rows, twice_as_long(rows, earlier)) == {"C-N2"}
+    at_best = rows_at_their_best(rows)
+    assert deciding_rows(rows, at_best, twice_as_long(rows, earlier)) == {"C-N2": "yes, by the estimate"}
     slow = twice_as_long(rows, {**earlier, "C-N2": [curve(40.0, 8.0, 6.0)]})  # 4.5 after as many again
     assert deciding_of(rows, slow) == set()
     overfitted = {**rows, "C-N2": [replace(row, last_fall=-0.1)]}
     assert deciding_of(overfitted, twice_as_long(overfitted, earlier)) == set()
     at_best = rows_at_their_best(overfitted, {"C-N2"})  # whichever length is the best
     assert at_best == {"C-N2"}
-    assert deciding_rows(overfitted, at_best) == {"C-N2"}
+    assert deciding_rows(overfitted, at_best) == {"C-N2": "yes"}
 
 
 def test_sentences_on_a_row_that_overfits_wait_for_other_lengths() -> None:
@@ -215,7 +238,7 @@ def test_claims_of_table_3_follow_from_the_effects() -> None:
     records = {
         name: [replace(each, last_fall=0.0) for each in of_row] for name, of_row in records_of_table_3("gpu").items()
     }
-    table = _effects(records, list(records))
+    table = effects_table(records, list(records), {}, set())
     effects = dict(zip(table.column("row"), table.column("PPL's effect"), strict=True))
     claims = {claim.sentence: claim.verdict for claim in claims_of(records, deciding_of(records))}
     assert len(claims) == len(TESTED_BY) + 5

@@ -22,7 +22,7 @@ from transduce_paper import ARTEFACTS, Experiments, Request, Scale, write_report
 from transduce_paper.intervals import Interval, interval_of_difference
 from transduce_paper.printed import PRINTED
 from transduce_paper.run_records import Experiment, RunRecord
-from transduce_paper.table3 import _caption, _margins, runs_of_table
+from transduce_paper.table3 import recorded, runs_of_table
 from transduce_paper.table3.dropout import dropout_experiments, dropout_table
 from transduce_paper.table3.effects import (
     bleu_of,
@@ -33,8 +33,16 @@ from transduce_paper.table3.effects import (
     twice_as_long,
     verdict,
 )
+from transduce_paper.table3.effects_table import caption, margins
 from transduce_paper.table3.parameters import vocabularies_that_fit
-from transduce_paper.table3.rows import N_SEEDS, row_at_scale, row_records, shorter_experiments
+from transduce_paper.table3.rows import (
+    N_SEEDS,
+    row_at_scale,
+    row_records,
+    runs_of_row,
+    runs_of_row_alone,
+    shorter_experiments,
+)
 from transduce_paper.training_curves import ValidationPoint
 
 COMMITTED = Path(__file__).parents[1] / "reports"
@@ -168,9 +176,9 @@ def test_rows_of_several_seeds_share_their_noise() -> None:
     deviation, t = 0.1, 2.447
     assert one.half_width == pytest.approx(t * deviation * math.sqrt(1 + 1 / 3), rel=1e-3)
     assert two.half_width == pytest.approx(t * deviation * math.sqrt(1 / 2 + 1 / 3), rel=1e-3)
-    assert _margins(rows, perplexity_of) == [two.half_width, one.half_width]
-    assert "(rows of several seeds the first, of one the second)" in _caption(rows)
-    assert "Student's t over 5 rows of several seeds, pooled" in _caption(rows)
+    assert margins(rows, perplexity_of) == [two.half_width, one.half_width]
+    assert "(rows of several seeds the first, of one the second)" in caption(rows)
+    assert "Student's t over 5 rows of several seeds, pooled" in caption(rows)
 
 
 def test_effects_at_other_lengths_are_those_of_the_validations() -> None:
@@ -221,6 +229,38 @@ def test_of_a_row_that_overfits_the_best_of_several_lengths_counts(
     assert [run.updates for run in rows["base"]] == [24_000] * 3
     assert set(shorter) <= {run.name for run in runs_of_table(experiments)}
     assert not shorter_experiments(experiments_in(tmp_path, "gpu"), "D-drop0")
+
+
+def test_a_row_alone_is_shown_when_every_length_of_its_first_seed_is_recorded(tmp_path: Path) -> None:
+    experiments = experiments_in(tmp_path, "hours")
+    (tmp_path / "runs" / "hours").mkdir(parents=True)
+
+    def record(*runs: Experiment) -> None:
+        for run in runs:
+            experiments.record_path(run).write_text("{}")
+
+    record(*runs_of_row(experiments, "base"), *runs_of_row(experiments, "C-N2"))
+    of_seed_1 = [run for run in runs_of_row(experiments, "D-drop0") if run.config.training.seed == 1]
+    for n, rows in ((1, ("base", "C-N2")), (3, ("base", "C-N2", "D-drop0"))):
+        record(*of_seed_1[:n])
+        assert recorded(experiments) == Request(rows=rows)
+    assert runs_of_row_alone(experiments, "D-drop0") == of_seed_1
+    record(*runs_of_row(experiments, "D-drop0"))
+    assert len(runs_of_row_alone(experiments, "D-drop0")) == 6  # a further seed counts as soon as it is whole
+    assert len(runs_of_row_alone(experiments_in(tmp_path / "new", "hours"), "base")) == 3
+
+
+def test_a_report_of_rows_says_what_is_missing() -> None:
+    experiments = Experiments(COMMITTED / "runs", COMMITTED / "work", scale="hours")
+    report = ARTEFACTS["table3"](experiments, Request(rows=("base", "D-drop0")))
+    decides, trained = (report.table().column(name) for name in ("decides", "trained to the end"))
+    assert (decides, trained) == ([None, "yes"], ["yes", "best of several lengths"])
+    text = report.as_markdown()
+    assert "D-drop0 (3 of 6 runs), D-smooth0 (1 of 2 runs, so not shown)" in text
+    assert report.finding.startswith(
+        "1 of 1 comparisons with base decide, since the worse model is trained to the end."
+    )
+    assert "the highest rate of each row is 2.8 times the paper's (base 2.0e-03 and 7.0e-04)" in text
 
 
 def test_dropout_is_compared_on_less_text(tmp_path: Path) -> None:

@@ -3,44 +3,36 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from statistics import mean
 
 from transduce_paper.experiments import Experiments, Scale
-from transduce_paper.report import (
-    Cell,
-    Claim,
-    Report,
-    Table,
-    how_to_reproduce,
-    picture,
-)  # fmt: skip
+from transduce_paper.report import Claim, Report, Table, how_to_reproduce, picture
 from transduce_paper.request import Request
-from transduce_paper.run_records import Experiment, RunRecord, are_trained_to_the_end, machines, precisions
+from transduce_paper.run_records import Experiment, RunRecord, machines, precisions
 from transduce_paper.sizes import size_description
-from transduce_paper.table3.claims import claims_on_rows, deciding_rows, holds, rows_at_their_best
+from transduce_paper.table3.claims import Decides, claims_on_rows, deciding_rows, rows_at_their_best
 from transduce_paper.table3.dropout import dropout_by_pairs, dropout_experiments, dropout_table
 from transduce_paper.table3.effects import (
     LEARNED,
-    NEGLIGIBLE_BLEU,
-    NEGLIGIBLE_PPL,
     NOT_LEARNED,
     Rows,
     bleu_of,
-    change_of,
-    effect_on_bleu,
     effect_on_perplexity,
     half_way,
     has_learned,
+    is_as_in_the_paper,
     mean_of,
+    minutes_of,
     perplexity_of,
     twice_as_long,
 )
+from transduce_paper.table3.effects_table import effects_table, margins
 from transduce_paper.table3.parameters import about_vocabularies, claim_on_the_vocabulary, parameters_table
 from transduce_paper.table3.rows import (
     ROWS,
+    about_rates,
     about_training,
     learning_rate_description,
     require_rows,
@@ -49,7 +41,8 @@ from transduce_paper.table3.rows import (
     row_records,
     rows_of_several_lengths,
     runs_of_row,
-)  # fmt: skip
+    runs_of_row_alone,
+)
 from transduce_paper.table_plots import RowPoint, draw_perplexities
 
 __all__ = ["make_table3", "recorded", "runs_of_table"]
@@ -64,16 +57,17 @@ def make_table3(experiments: Experiments, request: Request) -> Report:
         return _report_of_rows(experiments, request)
     rows = row_records(experiments, experiments.pick(list(ROWS), test=["base", "C-N2"]), jobs=request.jobs)
     later, about_length = _length(experiments, rows)
-    at_best = rows_at_their_best(rows, rows_of_several_lengths(experiments.scale))
+    lengths = rows_of_several_lengths(experiments.scale)
+    at_best = rows_at_their_best(rows, lengths)
     deciding = deciding_rows(rows, at_best, later)
     return Report(
         "Table 3: variations on the Transformer",
         (
             _sizes({"base": rows["base"]}),
-            about_training(rows),
+            about_training(rows, lengths),
             *_not_learned(rows),
             *about_length,
-            _effects(rows, list(rows)),
+            effects_table(rows, list(rows), deciding, lengths),
             picture("table3", "Perplexity of each row against base: ours with the interval of seeds, the paper's"),
             how_to_reproduce(
                 "table3",
@@ -93,7 +87,7 @@ def make_table3(experiments: Experiments, request: Request) -> Report:
         claims=()
         if experiments.scale == "test"
         else (*claims_on_rows(rows, deciding, at_best), claim_on_the_vocabulary()),
-        finding=_summary(rows, deciding, at_best),
+        finding=_summary(rows, deciding),
         name="table3",
     )
 
@@ -105,10 +99,10 @@ def runs_of_table(experiments: Experiments) -> list[Experiment]:
 
 
 def recorded(experiments: Experiments) -> Request | None:
-    """Return the request for what is recorded: for all, for base and other rows, or none."""
+    """Return the request for what is recorded: for all, for base and other rows (all lengths of a seed), or none."""
     if _have_records(experiments, runs_of_table(experiments)):
         return Request()
-    rows = tuple(name for name in ROWS if _have_records(experiments, runs_of_row(experiments, name)))
+    rows = tuple(name for name in ROWS if _have_records(experiments, runs_of_row_alone(experiments, name)))
     return Request(rows=rows) if "base" in rows and len(rows) > 1 else None
 
 
@@ -117,30 +111,31 @@ def _have_records(experiments: Experiments, runs: Sequence[Experiment]) -> bool:
 
 
 def _report_of_rows(experiments: Experiments, request: Request) -> Report:
-    """Report some rows alone."""
+    """Report some rows alone: trained with their first seed, and other seeds as far as they are recorded."""
     require_rows(request.rows)
     names = tuple(dict.fromkeys(request.rows))
-    rows = row_records(experiments, names, jobs=request.jobs)
+    rows = row_records(experiments, names, jobs=request.jobs, runs_of=runs_of_row_alone)
     of_base = row_experiments(experiments, "base")
-    sections: list[str | Table] = [_sizes(rows), about_training(rows)]
+    lengths = rows_of_several_lengths(experiments.scale)
+    sections: list[str | Table] = [_sizes(rows), about_training(rows, lengths), *_missing(experiments, names)]
     claims: tuple[Claim, ...] = ()
     finding = ""
     if _have_records(experiments, of_base):
         compared = {"base": [experiments.run(each) for each in of_base], **rows}
         later, about_length = _length(experiments, compared)
-        at_best = rows_at_their_best(compared, rows_of_several_lengths(experiments.scale))
+        at_best = rows_at_their_best(compared, lengths)
         deciding = deciding_rows(compared, at_best, later)
         sections += [
             *_not_learned(compared),
             *about_length,
-            _effects(compared, names),
+            effects_table(compared, names, deciding, lengths),
             _details(experiments.scale, compared),
         ]
         claims = claims_on_rows(compared, deciding, at_best)
-        finding = _summary(compared, deciding, at_best) if len(compared) > 1 else ""
+        finding = _summary(compared, deciding) if len(compared) > 1 else ""
     else:
         sections += [
-            _effects(rows, names),
+            effects_table(rows, names, {}, lengths),
             f"Base has not been trained here, so effects are unknown: `transduce paper table3 --row base` trains its"
             f" {len(of_base)} seeds.",
         ]
@@ -157,6 +152,17 @@ def _report_of_rows(experiments: Experiments, request: Request) -> Report:
     return Report(title, tuple(sections), claims=claims, finding=finding, name="table3-rows")
 
 
+def _missing(experiments: Experiments, names: Sequence[str]) -> list[str]:
+    """Return a paragraph on the rows of which runs are missing; a row not shown has its first seed only in part."""
+    parts = []
+    for name in ROWS:
+        runs = runs_of_row(experiments, name) if name in names else runs_of_row_alone(experiments, name)
+        n_recorded = sum(experiments.record_path(run).exists() for run in runs)
+        if 0 < n_recorded < len(runs):
+            parts.append(f"{name} ({n_recorded} of {len(runs)} runs{'' if name in names else ', so not shown'})")
+    return [f"Recorded in part, of seeds or lengths: {', '.join(parts)}."] if parts else []
+
+
 def _seeds(rows: Rows) -> str:
     """Say which seeds the rows have."""
     several = {name: len(runs) for name, runs in rows.items() if len(runs) > 1}
@@ -164,22 +170,22 @@ def _seeds(rows: Rows) -> str:
     return f"seed 1, {listed}" if listed else "seed 1"
 
 
-def _summary(rows: Rows, deciding: Set[str], at_best: Set[str]) -> str:
-    """Count the rows whose effect is, and is not, that of the paper; only trained rows count."""
+def _summary(rows: Rows, deciding: Mapping[str, Decides]) -> str:
+    """Count the rows that decide, and those whose effect is, and is not, that of the paper."""
     others = [name for name in rows if name != "base"]
-    of_perplexity = {name: effect_on_perplexity(name, rows) for name in others}
-    counts = Counter(of_perplexity.values())
+    counts = Counter(effect_on_perplexity(name, rows) for name in others)
     n_same, n_opposite, n_ours = (counts[each] for each in ("as in the paper", "opposite", "ours only"))
     n_noise = sum(counts[each] for each in ("none in either", "paper only"))
     only_ours = f", {n_ours} where the paper has no effect" if n_ours else ""
-    as_printed = {"as in the paper", "none in either"}
-    by_both = sum({of_perplexity[name], effect_on_bleu(name, rows)} <= as_printed for name in others)
-    n_deciding = sum(name in deciding and holds(name, rows, at_best) for name in others)
+    how = Counter(deciding.values())
+    strict, by_estimate = how["yes"], how["yes, by the estimate"]
+    since = ", since the worse model is trained to the end" if strict else ""
+    more = f"; {by_estimate} more by the estimate for twice the updates" if by_estimate else ""
     return (
-        f"{n_deciding} of {len(others)} comparisons with base are of models trained far enough to decide."
+        f"{strict} of {len(others)} comparisons with base decide{since}{more}."
         f" As they are, {n_same} rows change the perplexity as in the paper by more than another seed does,"
-        f" {n_opposite} in the opposite direction{only_ours}, and {n_noise} by less{_counted_out(counts)}. By"
-        f" perplexity and BLEU, {by_both} rows are as in the paper."
+        f" {n_opposite} in the opposite direction{only_ours}, and {n_noise} by less{_counted_out(counts)}. In"
+        f" perplexity and BLEU, {sum(is_as_in_the_paper(name, rows) for name in others)} rows change as in the paper."
     )
 
 
@@ -251,7 +257,7 @@ def _sizes(rows: Rows) -> str:
 
 def _draw(rows: Rows, path: Path) -> None:
     base, first = mean_of(perplexity_of, rows["base"]), rows["base"][0]
-    margin = max(_margins(rows, perplexity_of))
+    margin = max(margins(rows, perplexity_of))
     points = [
         RowPoint(
             name=name,
@@ -292,15 +298,16 @@ def _details(scale: Scale, rows: Rows) -> str:
             f" {model['d_model']}, d_ff {model['d_ff']}, d_k {model['d_k']}, {first.parameters / 1e6:.2f} million"
             f" parameters, on {corpora} ({data['direction']}, vocabulary {model['tgt_vocab_size']:,}).",
             f"- Training: {first.updates:,} updates, {training['warmup_steps']:,} of them warm-up"
-            f"{learning_rate_description(training)}, {first.tgt_tokens:,} target tokens,"
-            f" {precisions(runs)}, {first.minutes:.1f} minutes{_beside(runs)}. No checkpoint is averaged (section"
-            " 6.2).",
+            f"{learning_rate_description(training)}; {about_rates(scale)}; {first.tgt_tokens:,} target tokens,"
+            f" {precisions(runs)}, {mean_of(minutes_of, rows['base']):.1f} minutes{_beside(runs)}. No checkpoint is"
+            " averaged (section 6.2).",
             f"- PPL and BLEU are of {first.dev_text}, the paper's of newstest2013. PPL is per token, without label"
             " smoothing.",
             f"- BLEU: `{first.dev_scores['sacrebleu']['signature']}`. Tokenised BLEU with compounds split, like the"
             f" paper's: `{first.dev_scores['paper_bleu']['signature']}`. Beam {search['beam_size']}, alpha"
             f" {search['alpha']}.",
-            f"- Seeds: {_seeds(rows)}; the numbers of rows with several are their means.",
+            f"- Seeds: {_seeds(rows)}; the numbers of rows with several are their means. Minutes are those of a run"
+            " from start to end.",
         )
     )
 
@@ -309,70 +316,3 @@ def _beside(runs: Sequence[RunRecord]) -> str:
     fewest, most = (end(run.runs_at_once - 1 for run in runs) for end in (min, max))
     others = f"{'' if fewest == most else 'up to '}{most} other run{'' if most == 1 else 's'}"
     return f", beside {others}, so minutes say little about speed" if most else ""
-
-
-def _effects(rows: Rows, names: Sequence[str]) -> Table:
-    """Make the table of those rows; if base is not among all ``rows``, effects are left empty."""
-    cells: list[tuple[Cell, ...]] = []
-    for name in names:
-        printed, runs, has_effect = ROWS[name], rows[name], "base" in rows and name != "base"
-        first = runs[0]
-        cells.append(
-            (
-                name,
-                printed.change,
-                printed.perplexity,
-                mean_of(perplexity_of, runs),
-                effect_on_perplexity(name, rows) if has_effect else None,
-                printed.bleu,
-                mean_of(bleu_of, runs),
-                effect_on_bleu(name, rows) if has_effect else None,
-                mean(bleu_of(run, "paper_bleu") for run in runs),
-                first.parameters / 1e6,
-                round(mean(run.updates for run in runs)),
-                "not known" if first.last_fall is None else "yes" if are_trained_to_the_end(runs) else "no",
-                mean(run.minutes for run in runs),
-            )
-        )
-    formats = {
-        "paper PPL": ".2f",
-        "PPL": ".2f",
-        "paper BLEU": ".1f",
-        "BLEU": ".2f",
-        "million parameters": ".2f",
-        "tokenised BLEU": ".2f",
-        "updates": ",",
-        "minutes": ".1f",
-    }
-    columns = (
-        "row", "change", "paper PPL", "PPL", "PPL's effect", "paper BLEU", "BLEU", "BLEU's effect", "tokenised BLEU",
-        "million parameters", "updates", "trained to the end", "minutes",
-    )  # fmt: skip
-    is_compared = "base" in rows and len(rows) > 1
-    return Table("", columns, tuple(cells), _caption(rows) if is_compared else "", formats)
-
-
-def _margins(rows: Rows, score: Callable[[RunRecord], float]) -> list[float]:
-    """Return half of the interval of seeds for each number of seeds that a row has, the largest number first."""
-    widths = {len(runs): change_of(name, rows, score).half_width for name, runs in rows.items() if name != "base"}
-    return [width for _, width in sorted(widths.items(), reverse=True)]
-
-
-def _caption(rows: Rows) -> str:
-    n_comparisons, several = 2 * (len(rows) - 1), [len(runs) for runs in rows.values() if len(runs) > 1]
-    perplexities = " or ".join(f"{margin:.3f}" for margin in _margins(rows, perplexity_of))
-    bleus = " or ".join(f"{margin:.2f}" for margin in _margins(rows, bleu_of))
-    pooled = f"the {several[0]} seeds of base" if len(several) == 1 else f"{len(several)} rows of several seeds, pooled"
-    of_several = " (rows of several seeds the first, of one the second)" if len(several) > 1 else ""
-    return " ".join(
-        (
-            f"An effect is a difference from base above {perplexities} PPL or {bleus}",
-            f"BLEU{of_several}, the 95 % interval of seeds (Student's t over {pooled}).",
-            '"as in the paper": same direction; "opposite": the other direction; "paper only" and "ours only": only',
-            f"one of the two has an effect. Differences in the paper up to {NEGLIGIBLE_PPL} PPL or {NEGLIGIBLE_BLEU}",
-            "BLEU count as none.",
-            f"With {n_comparisons} comparisons at 95 %, about {n_comparisons / 20:.0f} effects are expected by chance."
-            if n_comparisons > 10
-            else "",
-        )
-    ).strip()

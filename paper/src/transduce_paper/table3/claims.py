@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Collection, Sequence, Set
+from typing import Literal
 
 from transduce_paper.intervals import NEARLY_IDENTICAL
 from transduce_paper.report import Claim, Verdict, agreement
@@ -14,11 +15,15 @@ from transduce_paper.table3.effects import (
     change_of,
     effect_on_perplexity,
     has_learned,
+    is_equal,
     mean_of,
+    minutes_of,
     perplexity_of,
 )
 
-__all__ = ["TESTED_BY", "claims_on_rows", "deciding_rows", "holds", "rows_at_their_best"]
+__all__ = ["TESTED_BY", "Decides", "claims_on_rows", "deciding_rows", "rows_at_their_best"]
+
+Decides = Literal["yes", "yes, by the estimate"]
 
 # Sentences of sections 6.2 and 5.4 and the rows whose perplexity tests them.
 TESTED_BY: tuple[tuple[str, str, tuple[str, ...]], ...] = (
@@ -32,7 +37,7 @@ TESTED_BY: tuple[tuple[str, str, tuple[str, ...]], ...] = (
 ROWS_OF_HEADS = ("A-h1", "A-h4", "base", "A-h16", "A-h32")
 
 
-def claims_on_rows(rows: Rows, deciding: Set[str], at_best: Set[str]) -> tuple[Claim, ...]:
+def claims_on_rows(rows: Rows, deciding: Collection[str], at_best: Set[str]) -> tuple[Claim, ...]:
     """Return the sentences about these rows, by their effect on perplexity, and those that need more than an effect.
 
     Without the sentences of which a row is missing. ``deciding`` and ``at_best`` are the ``deciding_rows`` and
@@ -76,74 +81,74 @@ def _had_high_rate(run: RunRecord) -> bool:
     return run.overfits and run.config["training"]["decay"] != "inverse_sqrt"
 
 
-def deciding_rows(rows: Rows, at_best: Set[str], later: Rows | None = None) -> set[str]:
-    """Return the rows that have learned to translate and whose comparison with base further training would not turn.
+def deciding_rows(rows: Rows, at_best: Set[str], later: Rows | None = None) -> dict[str, Decides]:
+    """Return the rows whose comparison with base further training would not turn, and how they decide.
 
-    Of the two, the one with the higher perplexity is ``at_best``; or the row has the same effect with the
-    perplexities ``later``, estimated for twice the updates.
+    The row has learned to translate. An effect decides if the one with the higher perplexity is ``at_best``, or by the
+    estimate: if it is the same with the perplexities ``later``, of twice the updates. That there is none needs both
+    ``at_best``, and an interval within the bound of what counts as equal.
     """
+    how = {name: _how_it_decides(name, rows, at_best, later) for name in rows if name != "base"}
+    return {name: decides for name, decides in how.items() if decides is not None}
 
-    def worse(name: str) -> str:
-        return max(name, "base", key=lambda each: mean_of(perplexity_of, rows[each]))
 
-    return {
-        name
-        for name in rows
-        if has_learned(name, rows)
-        and (worse(name) in at_best or (later is not None and _keeps_its_effect(name, rows, at_best, later)))
-    }
+def _how_it_decides(name: str, rows: Rows, at_best: Set[str], later: Rows | None) -> Decides | None:
+    is_above = change_of(name, rows, perplexity_of).is_above_zero
+    if not has_learned(name, rows):
+        return None
+    if is_above is None:
+        return "yes" if _are_at_their_best(name, at_best) and is_equal(name, rows, perplexity_of) else None
+    if (name if is_above else "base") in at_best:
+        return "yes"
+    return "yes, by the estimate" if later is not None and _keeps_its_effect(name, rows, at_best, later) else None
+
+
+def _are_at_their_best(name: str, at_best: Set[str]) -> bool:
+    return {name, "base"} <= at_best
 
 
 def _keeps_its_effect(name: str, rows: Rows, at_best: Set[str], later: Rows) -> bool:
-    effect = effect_on_perplexity(name, rows)
-    is_one = effect in ("as in the paper", "opposite", "ours only")
     had_high_rate = any(_had_high_rate(run) for each in {name, "base"} - at_best for run in rows[each])
-    return is_one and not had_high_rate and effect == effect_on_perplexity(name, later)
+    return not had_high_rate and effect_on_perplexity(name, rows) == effect_on_perplexity(name, later)
 
 
 def _claim_on(
-    sentence: str, where: str, names: Sequence[str], rows: Rows, deciding: Set[str], at_best: Set[str]
+    sentence: str, where: str, names: Sequence[str], rows: Rows, deciding: Collection[str], at_best: Set[str]
 ) -> Claim:
-    """Return a sentence that the perplexities of some rows test."""
+    """Return a sentence that the perplexities of some rows test.
+
+    Any that decides to the contrary, all as in the paper, or neither; a row that does not decide waits for training
+    unless it and base are at their best.
+    """
     effects = {name: effect_on_perplexity(name, rows) for name in names}
     found = "; ".join(
         f"{name} {change_of(name, rows, perplexity_of)} PPL ({effect})" for name, effect in effects.items()
     )
-    counting = [effect for name, effect in effects.items() if name in deciding and holds(name, rows, at_best)]
-    return Claim(sentence, where, _verdict_on(counting, n_rows=len(names)), f"{found}.")
-
-
-def holds(name: str, rows: Rows, at_best: Set[str]) -> bool:
-    """Whether more training of the better model would not turn an effect: where there is none, it could make one."""
-    has_none = effect_on_perplexity(name, rows) in ("none in either", "paper only")
-    return not has_none or {name, "base"} <= at_best
-
-
-def _verdict_on(effects: Sequence[str], *, n_rows: int) -> Verdict:
-    """Return the verdict on several rows: any to the contrary, all as in the paper, or neither.
-
-    ``effects`` are those of the rows that decide.
-    """
-    if any(effect in ("opposite", "ours only") for effect in effects):
-        return "does not"
-    is_as_in_the_paper = all(effect in ("as in the paper", "none in either") for effect in effects)
-    return agreement(True if is_as_in_the_paper else None, is_trained=len(effects) == n_rows)
+    decided = [effect for name, effect in effects.items() if name in deciding]
+    is_open = any(name not in deciding and not _are_at_their_best(name, at_best) for name in names)
+    if any(effect in ("opposite", "ours only") for effect in decided):
+        verdict: Verdict = "does not"
+    else:
+        is_so = len(decided) == len(names) and all(each in ("as in the paper", "none in either") for each in decided)
+        verdict = agreement(is_so or None, is_trained=not is_open)
+    return Claim(sentence, where, verdict, f"{found}.")
 
 
 def _claim_on_cost_of_heads(rows: Rows) -> Claim:
     """Return the sentence of section 3.2.2 on the cost of several heads, by FLOPs; minutes are given beside."""
     flops = {rows[name][0].training_flops for name in ROWS_OF_HEADS}
-    had_others = [rows[name][0].runs_at_once > 1 for name in ROWS_OF_HEADS]
+    had_others = [run.runs_at_once > 1 for name in ROWS_OF_HEADS for run in rows[name]]
     beside = ", other runs beside" if all(had_others) else ", other runs beside some" if any(had_others) else ""
     minutes = ", ".join(
-        f"{rows[name][0].minutes:.1f} (h = {rows[name][0].config['model']['n_heads']})" for name in ROWS_OF_HEADS
+        f"{mean_of(minutes_of, rows[name]):.1f} (h = {rows[name][0].config['model']['n_heads']})"
+        for name in ROWS_OF_HEADS
     )
     return Claim(
         "Due to the reduced dimension of each head, the total computational cost is similar to that of single-head"
         " attention with full dimensionality",
         "section 3.2.2",
         agreement(max(flops) <= 1.01 * min(flops)),
-        f"The FLOPs by count are the same. Minutes of training{beside}: {minutes}.",
+        f"The FLOPs by count are the same. Minutes of training, means of the seeds{beside}: {minutes}.",
         "algebra",
     )
 
@@ -167,7 +172,7 @@ def _claim_on_positions(rows: Rows, at_best: Set[str]) -> Claim:
     """Return the sentence on learned positions: equal only if no difference above the bound is probable."""
     change = change_of("E-learned", rows, perplexity_of)
     bound = NEARLY_IDENTICAL * mean_of(perplexity_of, rows["base"])
-    is_trained = {"E-learned", "base"} <= at_best
+    is_trained = _are_at_their_best("E-learned", at_best)
     return Claim(
         "we replace our sinusoidal positional encoding with learned positional embeddings, and observe nearly identical"
         " results to the base model",
@@ -178,22 +183,22 @@ def _claim_on_positions(rows: Rows, at_best: Set[str]) -> Claim:
 
 
 def _claims_on_smoothing(rows: Rows, at_best: Set[str]) -> tuple[Claim, ...]:
-    """Return both halves of the sentence on label smoothing."""
+    """Return the sentences on label smoothing that perplexity and BLEU test."""
     without = {"PPL": change_of("D-smooth0", rows, perplexity_of), "BLEU": change_of("D-smooth0", rows, bleu_of)}
     worse = {
         "PPL": max("D-smooth0", "base", key=lambda name: mean_of(perplexity_of, rows[name])),
         "BLEU": min("D-smooth0", "base", key=lambda name: mean_of(bleu_of, rows[name])),
     }
     halves = (
-        ("[label smoothing] hurts perplexity, as the model learns to be more unsure", "PPL", ""),
-        ("[label smoothing] improves accuracy and BLEU score", "BLEU", " Accuracy was not measured."),
+        ("[label smoothing] hurts perplexity, as the model learns to be more unsure", "PPL"),
+        ("[label smoothing] improves [...] BLEU score", "BLEU"),
     )
     return tuple(
         Claim(
             sentence,
             "section 5.4",
             agreement((-without[unit]).is_above_zero, is_trained=worse[unit] in at_best),
-            f"Without it {without[unit]} {unit}.{note}",
+            f"Without it {without[unit]} {unit}.",
         )
-        for sentence, unit, note in halves
+        for sentence, unit in halves
     )

@@ -6,15 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from statistics import mean
 
-from transduce_paper.intervals import Interval, interval_of_difference
+from transduce_paper.intervals import NEARLY_IDENTICAL, Interval, interval_of_difference
 from transduce_paper.run_records import RunRecord
 from transduce_paper.table3.rows import ROWS
 from transduce_paper.training_curves import ValidationPoint
 
 __all__ = [
     "LEARNED", "NEGLIGIBLE_BLEU", "NEGLIGIBLE_PPL", "NOT_LEARNED", "Curves", "Rows", "bleu_of", "change_between",
-    "change_of", "effect_on_bleu", "effect_on_perplexity", "half_way", "has_learned", "mean_of", "perplexity_of",
-    "twice_as_long", "verdict",
+    "change_of", "effect_on_bleu", "effect_on_perplexity", "half_way", "has_learned", "is_as_in_the_paper", "is_equal",
+    "mean_of", "minutes_of", "perplexity_of", "twice_as_long", "verdict",
 ]  # fmt: skip
 
 Rows = Mapping[str, Sequence[RunRecord]]  # the runs of each row, one for each seed
@@ -34,6 +34,11 @@ def bleu_of(record: RunRecord, metric: str = "sacrebleu") -> float:
 def perplexity_of(record: RunRecord) -> float:
     """Return the perplexity of a run on its dev text."""
     return record.dev_perplexity
+
+
+def minutes_of(record: RunRecord) -> float:
+    """Return the minutes of a run from start to end, its validations included."""
+    return record.minutes
 
 
 def mean_of(score: Callable[[RunRecord], float], runs: Sequence[RunRecord]) -> float:
@@ -111,6 +116,22 @@ def effect_on_bleu(name: str, rows: Rows) -> str:
     if not has_learned(name, rows):
         return NOT_LEARNED
     return verdict(ROWS[name].bleu - ROWS["base"].bleu, change_of(name, rows, bleu_of), negligible=NEGLIGIBLE_BLEU)
+
+
+def is_equal(name: str, rows: Rows, score: Callable[[RunRecord], float]) -> bool:
+    """Whether a row's score is that of base: the whole interval of the difference is within 2 % of base's."""
+    bound = NEARLY_IDENTICAL * mean_of(score, rows["base"])
+    return change_of(name, rows, score).is_within(bound) is True
+
+
+def is_as_in_the_paper(name: str, rows: Rows) -> bool:
+    """Whether perplexity and BLEU both change as in the paper; where it has no effect, they have to be equal."""
+    return all(
+        effect == "as in the paper" or (effect == "none in either" and is_equal(name, rows, score))
+        for effect, score in (
+            (effect_on_perplexity(name, rows), perplexity_of), (effect_on_bleu(name, rows), bleu_of),
+        )
+    )  # fmt: skip
 
 
 def verdict(printed: float, ours: Interval, *, negligible: float = 0.0) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from itertools import chain
 from operator import attrgetter, itemgetter
 from statistics import mean
@@ -13,14 +13,16 @@ from transduce.config import RunConfig, nearest_name
 from transduce.errors import ConfigError, quoted
 from transduce.model import cost_of
 from transduce.recipes import TABLE_3, with_settings
+from transduce.training import peak_learning_rate
 from transduce_paper.at_once import train_at_once
 from transduce_paper.experiments import Experiments, Scale
 from transduce_paper.printed import PRINTED
 from transduce_paper.run_records import CONVERGED, Experiment, RunRecord, are_trained_to_the_end
 
 __all__ = [
-    "ROWS", "about_training", "learning_rate_description", "require_rows", "row_at_scale", "row_experiment",
-    "row_experiments", "row_records", "rows_of_several_lengths", "runs_of_row", "shorter_experiments",
+    "ROWS", "about_rates", "about_training", "learning_rate_description", "require_rows", "row_at_scale",
+    "row_experiment", "row_experiments", "row_records", "rows_of_several_lengths", "runs_of_row", "runs_of_row_alone",
+    "shorter_experiments",
 ]  # fmt: skip
 
 ROWS = PRINTED.table3
@@ -57,24 +59,38 @@ def require_rows(names: Sequence[str]) -> None:
             raise ConfigError(f"Table 3 has no row {quoted(name)}; {nearest_name(name, list(ROWS))}")
 
 
-def row_records(experiments: Experiments, names: Sequence[str], *, jobs: int) -> dict[str, list[RunRecord]]:
-    """Train or read rows, every seed of each; the first seed of all rows before the second of any.
+def row_records(
+    experiments: Experiments,
+    names: Sequence[str],
+    *,
+    jobs: int,
+    runs_of: Callable[[Experiments, str], list[Experiment]] | None = None,
+) -> dict[str, list[RunRecord]]:
+    """Train or read rows, the first seed of all rows before the second of any.
 
-    Where a row has shorter runs, the one of a seed with the lowest perplexity counts.
+    ``runs_of`` returns the runs of a row, by default all (``runs_of_row``). Where a row has shorter runs, the one of a
+    seed with the lowest perplexity counts.
     """
-    wanted = {name: runs_of_row(experiments, name) for name in names}
+    wanted = {name: (runs_of or runs_of_row)(experiments, name) for name in names}
     if jobs > 1:
         train_at_once(experiments, sorted(chain(*wanted.values()), key=_turn), jobs=jobs)
-    by_seed = sorted(chain(*wanted.values()), key=lambda each: each.config.training.seed)
-    records = {each.name: experiments.run(each) for each in by_seed}
+    in_turn = sorted(chain(*wanted.values()), key=lambda each: each.config.training.seed)
+    records = {each.name: experiments.run(each) for each in in_turn}
+    return {
+        name: [
+            min((records[each.name] for each in of_seed), key=attrgetter("dev_perplexity"))
+            for of_seed in _by_seed(of_row)
+        ]
+        for name, of_row in wanted.items()
+    }
 
-    def best_by_seed(of_row: Sequence[Experiment]) -> list[RunRecord]:
-        by_seed = defaultdict[int, list[RunRecord]](list)
-        for each in of_row:
-            by_seed[each.config.training.seed].append(records[each.name])
-        return [min(runs, key=attrgetter("dev_perplexity")) for runs in by_seed.values()]
 
-    return {name: best_by_seed(of_row) for name, of_row in wanted.items()}
+def _by_seed(runs: Sequence[Experiment]) -> list[list[Experiment]]:
+    """Return the runs of each seed."""
+    by_seed = defaultdict[int, list[Experiment]](list)
+    for each in runs:
+        by_seed[each.config.training.seed].append(each)
+    return list(by_seed.values())
 
 
 def _turn(experiment: Experiment) -> tuple[bool, float]:
@@ -93,6 +109,16 @@ def row_experiments(experiments: Experiments, name: str) -> list[Experiment]:
 def runs_of_row(experiments: Experiments, name: str) -> list[Experiment]:
     """Return all runs of a row: of each seed, and of other lengths."""
     return [*row_experiments(experiments, name), *shorter_experiments(experiments, name)]
+
+
+def runs_of_row_alone(experiments: Experiments, name: str) -> list[Experiment]:
+    """Return the runs of a row without the rest of the table: of base all, whose seeds give the interval.
+
+    Of other rows those of the first seed, and of the further seeds that are recorded, in all lengths.
+    """
+    first, *others = _by_seed(runs_of_row(experiments, name))
+    further = [runs for runs in others if name == "base" or all(experiments.record_path(run).exists() for run in runs)]
+    return [*first, *chain(*further)]
 
 
 def rows_of_several_lengths(scale: Scale) -> set[str]:
@@ -207,8 +233,17 @@ def learning_rate_description(training: Mapping[str, Any]) -> str:
     return decay if factor == 1 else f"{decay}, all rates times {factor:g}"
 
 
-def about_training(records: Mapping[str, Sequence[RunRecord]]) -> str:
-    """Say which rows are trained to the end."""
+def about_rates(scale: Scale) -> str:
+    """Say how the highest learning rates are related to the paper's; every row's by the same factor."""
+    ours, paper = (
+        peak_learning_rate(d_model=run.model.d_model, config=run.training)
+        for run in (row_at_scale("base", each) for each in (scale, "paper"))
+    )
+    return f"the highest rate of each row is {ours / paper:.1f} times the paper's (base {ours:.1e} and {paper:.1e})"
+
+
+def about_training(records: Mapping[str, Sequence[RunRecord]], of_several_lengths: Set[str] = frozenset()) -> str:
+    """Say which rows are trained to the end; of the rows ``of_several_lengths`` the best length counts."""
     first = {name: of_row[0] for name, of_row in records.items()}
     record = next(iter(first.values()))
     training = TABLE_3["base"]().training
@@ -230,6 +265,8 @@ def about_training(records: Mapping[str, Sequence[RunRecord]]) -> str:
         return (
             f"{updates}. They were validated at their end only, so which of them are trained to the end is not known."
         )
+    several = [name for name in falls if name in of_several_lengths]
+    falls = {name: fall for name, fall in falls.items() if name not in several}
     learning = {name: fall for name, fall in falls.items() if not are_trained_to_the_end(records[name])}
     of_base = f", base ({100 * learning['base']:.1f} %)" if "base" in learning else ""
     slowest = [
@@ -243,4 +280,5 @@ def about_training(records: Mapping[str, Sequence[RunRecord]]) -> str:
         f" by {100 * CONVERGED:g} % or more over the last tenth of the updates{slow if learning else ''}. The"
         " rate falls to zero, so a small fall is also the end of the schedule: a longer run may end lower."
         + (f" The best checkpoint counts, and {', '.join(overfitted)} had it before the end." if overfitted else "")
+        + (f" Of {' and '.join(several)} runs of several lengths were made; the best counts." if several else "")
     )
