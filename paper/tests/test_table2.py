@@ -208,5 +208,7 @@ def test_training_is_faster_only_beyond_what_another_run_changes() -> None:
 def test_a_stall_of_the_machine_does_not_count() -> None:
     minutes = (2.0, 4.0, 36.0, 38.0, 40.0, 42.0)
     curve = [ValidationPoint(100 * n, 0, at, 9.0, 1.0) for n, at in enumerate(minutes, start=1)]
-    system = Trained([replace(with_bleu(30), updates=600)], [curve], {})
-    assert system.minutes == pytest.approx(12.0)
+    record = replace(with_bleu(30), updates=600)
+    assert Trained([record], [curve], {}).minutes == pytest.approx(12.0)
+    twice_as_slow = [replace(point, minutes=2 * point.minutes) for point in curve]
+    assert Trained([record, record], [curve, twice_as_slow], {}).minutes == pytest.approx(18.0)  # the mean of the seeds

@@ -148,11 +148,12 @@ def _claims(systems: Mapping[str, Trained]) -> tuple[Claim, ...]:
             " layers",
             "section 7",
             agreement(False if False in is_faster else None if None in is_faster else True),
-            f"The same number of updates takes {mean(systems[TRANSFORMER].minutes_by_seed):.1f} minutes, "
-            + ", ".join(f"{name} {mean(systems[name].minutes_by_seed):.1f}" for name in others)
-            + " (by the median of the times between validations; means over seeds, of which another one changes it by"
-            f" up to {max(each.half_width for each in slower.values()):.1f} minutes;"
-            f" {systems[TRANSFORMER].records[0].machine}, one run at a time or two).",
+            f"The same number of updates takes {systems[TRANSFORMER].minutes:.1f} minutes, "
+            + ", ".join(f"{name} {systems[name].minutes:.1f}" for name in others)
+            + " (all updates at the median pace between validations, means of the seeds;"
+            f" {systems[TRANSFORMER].records[0].machine}). By the spread of the seeds, some of which ran beside another"
+            f" run, such a difference is uncertain by up to {max(each.half_width for each in slower.values()):.1f}"
+            " minutes.",
         ),
     )
 
@@ -220,7 +221,8 @@ def _details(experiments: Experiments, systems: Mapping[str, Trained]) -> str:
             f" paper's: `{scores['paper_bleu']['signature']}`. Beam {search['beam_size']}, alpha {search['alpha']}.",
             "- FLOPs by count: 6 per weight and target token. FLOPs by rule (the paper's): training time"
             " x sustained FLOP/s, measured with large matrix products before each training. Minutes are those of all"
-            " updates at the median pace between two validations, so that a stall of the machine does not count.",
+            " updates at the median pace between two validations, so that a stall of the machine does not count. Both"
+            " are means of the seeds.",
             f"- Curves: BLEU of the first {training['validation_sentences']:,} sentences of {record.dev_text} at each"
             " validation, without averaging of checkpoints.",
         )

@@ -64,13 +64,14 @@ class Trained:
 
     @property
     def minutes(self) -> float:
-        """Minutes of all updates of seed 1."""
-        return self.minutes_by_seed[0]
+        """Minutes of all updates, the mean over the seeds."""
+        return mean(self.minutes_by_seed)
 
     @property
     def flops_by_rule(self) -> float:
-        """Training FLOPs by the paper's rule: time times the sustained FLOP/s of the machine."""
-        return 60 * self.minutes * self.records[0].sustained_flops
+        """Training FLOPs by the paper's rule, time times the sustained FLOP/s of the machine, mean of the seeds."""
+        pairs = zip(self.minutes_by_seed, self.records, strict=True)
+        return mean(60 * minutes * record.sustained_flops for minutes, record in pairs)
 
     @property
     def flops_so_far(self) -> list[float]:
