@@ -11,7 +11,7 @@ import pytest
 from transduce_paper import ARTEFACTS, Experiments, Report, Request, Scale, Table, write_claims
 from transduce_paper.printed import PRINTED
 from transduce_paper.report import Claim, agreement
-from transduce_paper.run_records import RunRecord, are_trained_to_the_end
+from transduce_paper.run_records import RunRecord, about_runs, are_trained_to_the_end
 from transduce_paper.table2.papers_table import capacities_table, claims_of_the_paper, flops_by_rule
 from transduce_paper.table3.claims import TESTED_BY, claims_on_rows, deciding_rows, rows_at_their_best
 from transduce_paper.table3.effects import Rows, bleu_of, effect_on_perplexity, is_as_in_the_paper, twice_as_long
@@ -107,6 +107,14 @@ def test_a_row_of_several_seeds_is_trained_to_the_end_by_their_mean() -> None:
         seeds = [replace(row, last_fall=fall) for fall in falls]
         assert are_trained_to_the_end(seeds) is is_trained
         assert ("C-N8" in deciding_of({"base": bases, "C-N8": seeds})) is is_trained
+
+
+def test_pages_say_how_long_runs_took_and_whether_they_are_trained_to_the_end() -> None:
+    run = records_of_table_3("gpu")["C-N8"][0]
+    ends = [replace(run, minutes=minutes, last_fall=fall) for minutes, fall in ((1.2, 0.001), (3.6, 0.02), (2.0, None))]
+    assert about_runs(ends) == "Training took 1 to 4 minutes a run. 1 of 3 are trained to the end."
+    not_known = "Training took 2 minutes a run. Their records do not tell whether they are trained to the end."
+    assert about_runs(ends[2:]) == not_known
 
 
 def test_no_effect_needs_both_models_trained_to_the_end() -> None:

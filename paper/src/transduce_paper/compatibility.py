@@ -26,7 +26,7 @@ from transduce_paper.intervals import NEARLY_IDENTICAL, Interval, half_width_of_
 from transduce_paper.machine import machine_description
 from transduce_paper.report import Cell, Claim, Report, Table, agreement, how_to_reproduce, picture
 from transduce_paper.request import Request
-from transduce_paper.run_records import Experiment, RunRecord, are_trained_to_the_end, machines
+from transduce_paper.run_records import Experiment, RunRecord, about_runs, are_trained_to_the_end, machines
 from transduce_paper.sizes import size_description
 from transduce_paper.table3.rows import row_at_scale
 
@@ -68,8 +68,7 @@ than dot product may be beneficial": besides the additive one we test a bilinear
 
 Translation models that differ only in function and d_k are trained from the seeds {seeds} ({size}; {n_heads} heads,
 d_v 32, {n_updates:,} updates, {parameters}). The intervals are 95 %, by Student's t with the standard deviation pooled
-over all pairs of seeds ({freedom} degrees of freedom); those of perplexity are of its logarithm. The runs were
-validated at their end only, so whether they are trained to the end is not known."""
+over all pairs of seeds ({freedom} degrees of freedom); those of perplexity are of its logarithm. {about_runs}"""
 
 ABOUT_COST = """\
 ## Time and memory
@@ -108,6 +107,7 @@ def make_compatibility_report(experiments: Experiments, request: Request) -> Rep
                 n_updates=all_records[0].updates,
                 parameters=_parameters(all_records),
                 freedom=len(records) * (len(SEEDS) - 1),
+                about_runs=about_runs(all_records),
             ),
             _table(records),
             picture("compatibility", "Perplexity and BLEU of four compatibility functions over d_k"),

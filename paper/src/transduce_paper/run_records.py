@@ -20,8 +20,8 @@ from transduce.errors import ConfigError, DataError
 from transduce.files import migrated, read_json
 
 __all__ = [
-    "CONVERGED", "PATHS", "RECORD_MIGRATIONS", "Experiment", "RunRecord", "are_trained_to_the_end", "machines",
-    "name_of", "precisions", "read_record", "without_paths",
+    "CONVERGED", "PATHS", "RECORD_MIGRATIONS", "Experiment", "RunRecord", "about_runs", "are_trained_to_the_end",
+    "machines", "name_of", "precisions", "read_record", "without_paths",
 ]  # fmt: skip
 
 # A run has converged if its dev perplexity fell by less than this share over the last tenth of its updates.
@@ -146,6 +146,19 @@ def are_trained_to_the_end(runs: Sequence[RunRecord]) -> bool:
     """
     falls = [max(0.0, run.last_fall) for run in runs if run.last_fall is not None]
     return len(falls) == len(runs) and mean(falls) < CONVERGED
+
+
+def about_runs(records: Iterable[RunRecord]) -> str:
+    """Say how long some runs took, and how many of them are trained to the end."""
+    runs = list(records)
+    least, most = (f"{end(run.minutes for run in runs):.0f}" for end in (min, max))
+    known = [run for run in runs if run.last_fall is not None]
+    minutes = f"{least if least == most else f'{least} to {most}'} minute{'' if least == most == '1' else 's'}"
+    if not known:
+        ending = "Their records do not tell whether they are trained to the end."
+    else:
+        ending = f"{sum(run.is_trained_to_the_end for run in known)} of {len(runs)} are trained to the end."
+    return f"Training took {minutes} a run. {ending}"
 
 
 def machines(records: Iterable[RunRecord]) -> str:

@@ -30,7 +30,7 @@ from transduce_paper.report import (
     picture,
 )
 from transduce_paper.request import Request
-from transduce_paper.run_records import machines
+from transduce_paper.run_records import RunRecord, about_runs, machines
 
 __all__ = ["deviation_of_shift", "make_curves", "peak", "shift_matrix"]
 
@@ -45,6 +45,7 @@ COLOUR_OF: Mapping[Positions, str] = {"sinusoidal": COLOURS[0], "learned": COLOU
 def make_curves(experiments: Experiments, request: Request) -> Report:
     """Plot the learning rate of equation 3 and the sinusoids; test their linear map and long sentences."""
     runs = {positions: experiment(experiments, positions) for positions in POSITIONS}
+    records = [experiments.run(run) for run in runs.values()]
     scores = {positions: by_length(experiments, run) for positions, run in runs.items()}
     deviations = [deviation_of_shift(shift_matrix(k, D_MODEL), k, N_POSITIONS) for k in SHIFTS]
     return Report(
@@ -54,13 +55,13 @@ def make_curves(experiments: Experiments, request: Request) -> Report:
                 "curves",
                 scale=experiments.scale,
                 seeds="seed 1",
-                hardware=machines(experiments.run(run) for run in runs.values()),
+                hardware=machines(records),
             ),
             *_about_the_schedule(),
             picture("curves-schedule", "Learning rate over updates for base and big"),
             *_about_shifts(deviations),
             picture("curves-sinusoids", "Sinusoids as an image, single dimensions, and PE(pos) · PE(pos + k) over k"),
-            *_about_lengths(scores, runs["sinusoidal"].config),
+            *_about_lengths(scores, runs["sinusoidal"].config, records),
             picture("curves-lengths", "BLEU and perplexity by sentence length, sinusoidal and learned positions"),
         ),
         drawings={
@@ -191,7 +192,9 @@ matrix, M_(k+1). Since M_k is a rotation, PE(pos) · PE(pos+k) depends on k alon
     )
 
 
-def _about_lengths(scores: Mapping[Positions, Sequence[ClassScores]], model: RunConfig) -> tuple[str | Table, ...]:
+def _about_lengths(
+    scores: Mapping[Positions, Sequence[ClassScores]], model: RunConfig, records: Sequence[RunRecord]
+) -> tuple[str | Table, ...]:
     sinusoidal, learned = (scores[positions] for positions in POSITIONS)
     rows = tuple(
         (str(each), sine.sentences, sine.bleu, table.bleu, sine.perplexity, table.perplexity)
@@ -213,7 +216,7 @@ Within the trained lengths: {sinusoidal[0].bleu:.1f} BLEU with sinusoids, {learn
 Just beyond: {sinusoidal[1].bleu:.1f} and {learned[1].bleu:.1f}; the longest: {sinusoidal[-1].bleu:.1f} and
 {learned[-1].bleu:.1f}. Learned positions beyond {MAX_TRAINED} keep their random initial values, since no update changes
 them. Longer sentences also have constructions that short ones lack, for both models; how much of the loss is due to
-these is not measured. One seed each, so differences of a few points mean nothing.""",
+these is not measured. One seed each, so differences of a few points mean nothing. {about_runs(records)}""",
         Table(
             "-lengths",
             columns,

@@ -26,7 +26,7 @@ from transduce_paper.future.systems import (
 from transduce_paper.machine import machine_description
 from transduce_paper.report import Claim, Report, Section, Table, agreement, how_to_reproduce
 from transduce_paper.request import Request
-from transduce_paper.run_records import Experiment, RunRecord, machines
+from transduce_paper.run_records import Experiment, RunRecord, about_runs, machines
 from transduce_paper.sizes import size_description
 
 __all__ = ["is_recorded", "make_future"]
@@ -279,6 +279,7 @@ def _details(records: Mapping[str, RunRecord], rows: Sequence[dict[str, Any]]) -
         f"- {name}: {record.updates:,} updates, {record.minutes:.0f} minutes, {record.machine}"
         for name, record in records.items()
     ]
+    lines.append(f"- {about_runs(records.values())}")
     if not any("CTranslate2" in row["system"] for row in rows):
         lines.append("- CTranslate2 was not installed.")
     return "\n".join(lines)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from transduce.recipes import tiny, with_settings
 from transduce_paper.experiments import Experiments
 from transduce_paper.report import Claim, Section, Table, agreement
-from transduce_paper.run_records import Experiment, RunRecord, are_trained_to_the_end
+from transduce_paper.run_records import Experiment, RunRecord, about_runs, are_trained_to_the_end
 from transduce_paper.sizes import size_description
 
 __all__ = ["NEIGHBOURHOODS", "neighbourhood_experiments", "neighbourhoods_section"]
@@ -68,6 +68,7 @@ def neighbourhoods_section(experiments: Experiments) -> Section:
         f" the r - 1 before it, in an encoder as many on both sides. {sizes}. Segments of characters have"
         f" {records['characters'][None].config['model']['n_positions']:,} positions. Each run has"
         f" {records['characters'][None].updates:,} updates.{_explanation(records['characters'])}"
+        f" {about_runs(record for of_kind in records.values() for record in of_kind.values())}"
     )
     return Section(
         "Restricted attention: quality",

@@ -21,7 +21,7 @@ from transduce_paper.experiments import Experiments
 from transduce_paper.future.pixel_baselines import N_STEPS, Images, baseline_rows, images_of
 from transduce_paper.measurement_cache import MeasuredArrays
 from transduce_paper.report import Claim, Section, Table, agreement, picture
-from transduce_paper.run_records import Experiment, machines
+from transduce_paper.run_records import Experiment, about_runs, machines
 
 __all__ = ["PIXELS", "pixels_experiment", "pixels_section"]
 
@@ -46,10 +46,10 @@ TITLE = "Output other than text: digits, pixel by pixel"
 MISSING = "scikit-learn, which has the digits, was not installed."
 
 ABOUT = """\
-{finding} The model ({n_layers} layers of width {d_model}; {updates:,} updates, {minutes:.1f} minutes) reads the class
+{finding} The model ({n_layers} layers of width {d_model}; {updates:,} updates) reads the class
 of a digit, then predicts its {n_pixels} pixels of {n_levels} grey levels one after the other, row by row. It learns
 from {n_train:,} digits; dev and test are the 400 after them. The baselines know the class, too, and are fitted to the
-same digits; their setting is the best on dev."""
+same digits; their setting is the best on dev. {about_runs}"""
 
 SAMPLES = """\
 {picture}
@@ -97,7 +97,7 @@ def pixels_section(experiments: Experiments) -> Section:
         n_layers=record.config["model"]["n_layers"],
         d_model=record.config["model"]["d_model"],
         updates=record.updates,
-        minutes=record.minutes,
+        about_runs=about_runs([record]),
         n_pixels=DIGIT_PIXELS,
         n_levels=len(DIGIT_LEVELS),
         n_train=drawn.values["n_train"],

@@ -19,7 +19,7 @@ from transduce.text import MASK_TOKEN, Tokenizer, normalise
 from transduce_paper.experiments import Experiments
 from transduce_paper.intervals import half_width_of_share
 from transduce_paper.report import Cell, Claim, Section, Table, agreement
-from transduce_paper.run_records import Experiment, RunRecord
+from transduce_paper.run_records import Experiment, RunRecord, about_runs
 from transduce_paper.sizes import model_description
 
 __all__ = [
@@ -78,7 +78,8 @@ on the same text (English captions, {size}; vocabulary {vocabulary:,}, {n_update
 are not comparable, since the targets differ. So all are asked the same question: which word is hidden in a sentence of
 {dev_text}? {n:,} words are hidden, one in a sentence, drawn at random from those that are one token. The causal model
 sees only the words before it, the others both sides. The model of spans is asked for more: it writes as many tokens as
-it likes, and only the hidden word alone is right. The intervals are 95 %, of the binomial distribution."""
+it likes, and only the hidden word alone is right. The intervals are 95 %, of the binomial distribution.
+{about_runs}"""
 
 LIMITATIONS = """\
 Models of some minutes learn form, not knowledge. On English news, which is harder, a masked model of four times the
@@ -118,6 +119,7 @@ def make_language_models(experiments: Experiments) -> Section:
                 n_updates=first.updates,
                 dev_text=first.dev_text,
                 n=n,
+                about_runs=about_runs(records.values()),
             ),
             _table(records, shares, n),
             LIMITATIONS,

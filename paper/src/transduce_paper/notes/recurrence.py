@@ -20,7 +20,7 @@ from transduce_paper.notes.length_scores import Attention, BinScore, length_scor
 from transduce_paper.notes.recall import KINDS, N_SYMBOLS, Kind, Recall, RecallSizes, recall
 from transduce_paper.notes.tiny import BATCH_SIZE, TINY
 from transduce_paper.report import Cell, Claim, Section, Table, agreement, picture
-from transduce_paper.run_records import RunRecord, are_trained_to_the_end, machines
+from transduce_paper.run_records import RunRecord, about_runs, are_trained_to_the_end, machines
 from transduce_paper.sizes import size_description
 
 __all__ = ["claims_on_attention", "claims_on_recall", "make_recurrence"]
@@ -62,7 +62,7 @@ Table 2's LSTM encoder-decoder ({size}; {n_updates:,} updates, seeds {seeds}) wi
 the encoder's last state in place of the context: {parameters}. BLEU on {test_text} in ranges of source length (words
 between spaces), means of the seeds; `{signature}`. *Share* is BLEU without attention relative to BLEU with it: BLEU
 itself depends on the range, so only this is compared between ranges. ± is the 95 % interval of the seeds, by Student's
-t with a standard deviation pooled over the ranges. Trained on {hardware}."""
+t with a standard deviation pooled over the ranges. {about_runs} {hardware}."""
 
 LIMITATIONS = """\
 The recall task has one symbol and noise that never resembles it, which is the easiest long-range dependency. The
@@ -241,11 +241,11 @@ def claims_on_recall(recalls: Recalls, sizes: RecallSizes) -> tuple[Claim, ...]:
             "The shorter these paths between any combination of positions in the input and output sequences, the"
             " easier it is to learn long-range dependencies",
             "section 4",
-            agreement(_is_below(needed["transformer"], recurrent)),
+            agreement(False if min(needed["transformer"]) > max(recurrent) else None),
             f"Updates until a symbol is recalled at distance {sizes.longest}: "
             + ", ".join(f"{NAMES[kind]} {_counts(needed[kind])}" for kind in KINDS)
-            + f" ({len(RECALL_SEEDS)} seeds each); the path has one step in the Transformer, {sizes.longest} in the"
-            " others.",
+            + f" ({len(RECALL_SEEDS)} seeds each). The path has one step in the Transformer, {sizes.longest} in the"
+            " others; the layers differ in more than the path.",
         ),
     )
 
@@ -253,11 +253,6 @@ def claims_on_recall(recalls: Recalls, sizes: RecallSizes) -> tuple[Claim, ...]:
 def _all_or_none(is_so: Sequence[bool]) -> bool | None:
     """Return True if all are true, False if none is; None otherwise."""
     return True if all(is_so) else False if not any(is_so) else None
-
-
-def _is_below(ours: Sequence[float], theirs: Sequence[float]) -> bool | None:
-    """Return whether all of ours are below all of theirs; None if they overlap."""
-    return True if max(ours) < min(theirs) else False if min(ours) > max(theirs) else None
 
 
 def _range(shares: Sequence[float]) -> str:
@@ -284,6 +279,7 @@ def _about_lengths(records: Mapping[Attention, Sequence[RunRecord]], scores: Len
         parameters=parameters,
         test_text=first.test_text or first.dev_text,
         signature=scores["additive"][0][0].signature,
+        about_runs=about_runs(record for of_kind in records.values() for record in of_kind),
         hardware=machines(record for of_kind in records.values() for record in of_kind),
     )
 

@@ -28,7 +28,7 @@ from transduce_paper.notes.alignment.pipeline import (
 )
 from transduce_paper.notes.alignment.translation import study_translation
 from transduce_paper.report import Cell, Claim, Section, Table, agreement, picture, sentence
-from transduce_paper.run_records import Experiment, RunRecord, machines
+from transduce_paper.run_records import Experiment, RunRecord, about_runs, machines
 
 __all__ = ["make_alignment"]
 
@@ -51,7 +51,8 @@ question; docs/alignment.md), with combinations of words that training lacks. Th
 every response has a *quality*: 1 minus its edit distance from the ideal one in words, per word. A program with noise
 plays the human who ranks. Policies never see the quality: it shows what the learnt reward is worth.
 
-Models: {size}. {n:,} held-out instructions; one response to each, drawn at temperature 1. {times}. {machines}."""
+Models: {size}. {n:,} held-out instructions; one response to each, drawn at temperature 1. {times}. {about_runs}
+{machines}."""
 
 COMPARISON = """\
 ### Three seeds
@@ -123,6 +124,7 @@ def make_alignment(experiments: Experiments) -> Section:
                 size=f"{records[0].parameters / 1e6:.2f} million parameters",
                 n=n,
                 times=_times(records),
+                about_runs=about_runs(records),
                 machines=machines(records),
             ),
             COMPARISON.format(

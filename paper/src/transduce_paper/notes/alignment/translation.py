@@ -27,7 +27,7 @@ from transduce_paper.notes.alignment.translation_runs import (
     translator_experiment,
 )
 from transduce_paper.report import Section, Table, sentence
-from transduce_paper.run_records import machines
+from transduce_paper.run_records import about_runs, machines
 
 __all__ = ["best_of_rows", "study_translation"]
 
@@ -48,7 +48,7 @@ sources in the same way. Judged on the {n:,} sentences of {text}: n draws of eac
 reward model, by the translator's own probability, by chance ({n_chances} times), or by chrF against the very
 reference, which shows what the draws contain. *Words* are relative to the reference. ± of the single
 draw and of chance is a standard deviation. The translator knows its training sources, so that the ranked translations
-are better than those of new sentences. BLEU: `{signature}`. {machines}."""
+are better than those of new sentences. BLEU: `{signature}`. {about_runs} {machines}."""
 
 
 def study_translation(experiments: Experiments) -> Section:
@@ -81,6 +81,7 @@ def study_translation(experiments: Experiments) -> Section:
         text=translator.test_text,
         n_chances=N_CHANCES,
         signature=rows[0]["signature"],
+        about_runs=about_runs([translator, reader, reward]),
         machines=machines([translator, reader, reward]),
     )
     return Section("Best-of-n for translation", (about, _table(rows)), summary=summary)

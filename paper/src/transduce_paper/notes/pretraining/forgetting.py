@@ -19,7 +19,7 @@ from transduce.tasks import open_prepared
 from transduce_paper.experiments import Experiments
 from transduce_paper.notes.pretraining.translation import TEST
 from transduce_paper.report import Cell, Section, Table, sentence
-from transduce_paper.run_records import Experiment, machines
+from transduce_paper.run_records import Experiment, about_runs, machines
 
 __all__ = ["STAGES", "forgetting_experiment", "study_forgetting"]
 
@@ -65,7 +65,7 @@ ABOUT = """\
 A translator of captions ({captions_updates:,} updates) is trained on help pages for {help_updates:,} updates, then on
 captions again for {back_updates:,}. With *replay* an epoch also reads {replay:.0%} of the pairs of the other corpus.
 All have the vocabulary of the captions. BLEU on the first {n:,} sentences of each dev set, and perplexity on all of
-it; means of the seeds {seeds}. {machines}."""
+it; means of the seeds {seeds}. {about_runs} {machines}."""
 
 
 def forgetting_experiment(experiments: Experiments, key: str, seed: int) -> Experiment:
@@ -104,6 +104,7 @@ def study_forgetting(experiments: Experiments) -> Section:
         replay=REPLAY,
         n=n,
         seeds=" and ".join(map(str, seeds)),
+        about_runs=about_runs(chain(*records.values())),
         machines=machines(chain(*records.values())),
     )
     table = _table(scores, corpora, seeds)

@@ -10,7 +10,7 @@ from transduce.recipes import preset, with_settings
 from transduce_paper.experiments import Experiments
 from transduce_paper.intervals import NO_CELLS, Interval, interval_of_difference
 from transduce_paper.report import Cell, Section, Table
-from transduce_paper.run_records import Experiment, RunRecord, machines
+from transduce_paper.run_records import Experiment, RunRecord, about_runs, machines
 from transduce_paper.table4.parsers import parser_at_scale
 
 __all__ = ["encoder_experiment", "parser_experiment", "study_parsing"]
@@ -35,7 +35,8 @@ ABOUT = """\
 The encoder of Table 4's parser (3 layers of width 128) is trained as a masked language model of English news
 and captions ({n_updates:,} updates, {minutes:.0f} minutes), then the parser starts from it. The other parser has random
 weights and the same vocabulary; seeds {seeds}, {parser_updates:,} updates of each, half of those of Table 4. The masked
-model counts positions in tokens, the parser half of them in words, which makes the start harder. {machines}."""
+model counts positions in tokens, the parser half of them in words, which makes the start harder. {about_runs}
+{machines}."""
 
 
 def encoder_experiment(experiments: Experiments) -> Experiment:
@@ -77,6 +78,7 @@ def study_parsing(experiments: Experiments) -> Section:
         parser_updates=runs[True][0].updates,
         minutes=start.minutes,
         seeds=" and ".join(map(str, SEEDS)),
+        about_runs=about_runs([start, *runs[False], *runs[True]]),
         machines=machines([start, *runs[False], *runs[True]]),
     )
     columns = ("parser", "minutes", "dev F1", "test F1", "test F1, difference", "±")

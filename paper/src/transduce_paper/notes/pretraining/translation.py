@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import chain
 from statistics import mean
 from typing import Literal
 
@@ -11,7 +10,7 @@ from transduce.recipes import preset, with_settings
 from transduce_paper.experiments import Experiments
 from transduce_paper.intervals import NO_CELLS, Interval, interval_of_difference
 from transduce_paper.report import Cell, Section, Table, sentence
-from transduce_paper.run_records import Experiment, RunRecord, machines
+from transduce_paper.run_records import Experiment, RunRecord, about_runs, machines
 
 __all__ = ["STARTS", "TEST", "UPDATES", "spans_experiment", "study_translation", "translator_experiment"]
 
@@ -55,7 +54,7 @@ Multi30k, unpaired ({captions.updates:,} updates with Muon, {captions.minutes:.0
 from the first pairs of Multi30k, and so does a model with random weights, for as many updates of Adam with the same
 learning rates; all have the vocabulary of the news. Mean of the seeds 1 and 2, with {most:,} pairs of seed 1 alone;
 BLEU on {test_text}; ± is half of the 95 % interval of a difference, by Student's t and the standard deviation pooled
-over the pairs of seeds. {machines}.
+over the pairs of seeds. {about_runs} {machines}.
 
 {reason}"""
 
@@ -121,13 +120,15 @@ def study_translation(experiments: Experiments) -> Section:
         + f" ({remarks[text]})"
         for text in texts
     )
+    all_runs = [news, captions, *(run for each in runs.values() for records in each.values() for run in records)]
     about = ABOUT.format(
         finding=sentence(summary),
         news=news,
         captions=captions,
         most=max(UPDATES),
         test_text=runs[min(UPDATES)]["scratch"][0].test_text,
-        machines=machines(chain([news, captions], *(records for each in runs.values() for records in each.values()))),
+        about_runs=about_runs(all_runs),
+        machines=machines(all_runs),
         reason=REASON,
     )
     return Section("Translation from few pairs", (about, _table(runs, gains)), summary=summary)
