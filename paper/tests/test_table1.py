@@ -262,7 +262,7 @@ def test_operations_of_convolutions_are_those_of_the_formulas() -> None:
     assert counts.recurrent == {"rnn": 4 * n * d * d, "gru": 12 * n * d * d, "lstm": 16 * n * d * d}
     separable, factor = claims_about_convolutions(counts)
     assert counts.of_twice_k == 2 * counts.convolution
-    assert (separable.verdict, factor.verdict) == ("agrees", "cannot tell")  # an LSTM has more than a convolution
+    assert (separable.verdict, factor.verdict) == ("agrees", "agrees")  # in O(); an LSTM has more than a convolution
     constant = replace(counts, of_twice_k=counts.convolution, separable=[10 * each for each in counts.separable])
     assert [claim.verdict for claim in claims_about_convolutions(constant)] == ["does not", "does not"]
     assert "1.50 times" in factor.found  # k / 2

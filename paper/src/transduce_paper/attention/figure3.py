@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pydantic import TypeAdapter
 
 from transduce.view import HeadLines, LinePanel
-from transduce_paper.attention.heads import DISTANT, HeadNumbers, are_many
+from transduce_paper.attention.heads import DISTANT, MANY, HeadNumbers, are_many
 from transduce_paper.attention.inputs import PAGE, FigureInputs, compared_layer, figure_inputs, lines
 from transduce_paper.attention.measurements import measured, n_trees, numbers_of_heads, with_one_model
 from transduce_paper.attention.models import shown_model
@@ -325,7 +325,7 @@ def _claims(inputs: FigureInputs, results: Sequence[RelationResult]) -> tuple[Cl
             "Figure 3",
             agreement(are_many(n_strong, n_heads), is_trained=is_trained),
             f"{n_strong} of {n_heads} heads of layer {layer + 1} give “more difficult” {STRONG_WEIGHT} or more of the"
-            f" attention of “making”; many: a quarter of the heads. In all layers"
+            f" attention of “making”; {MANY}. In all layers"
             f" {int(is_strong.sum())} of {is_strong.size} do.",
         ),
     )

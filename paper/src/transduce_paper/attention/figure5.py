@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pydantic import TypeAdapter
 
 from transduce.view import HeadLines, LinePanel
-from transduce_paper.attention.heads import HeadNumbers, PositionBaseline, are_many
+from transduce_paper.attention.heads import MANY, HeadNumbers, PositionBaseline, are_many
 from transduce_paper.attention.inputs import PAGE, FigureInputs, figure_inputs, lines
 from transduce_paper.attention.measurements import measured, n_trees, numbers_of_heads, with_one_model
 from transduce_paper.attention.models import shown_model
@@ -228,7 +228,7 @@ def _claims(structure: Structure, *, is_trained: bool) -> tuple[Claim, ...]:
             "Figure 5, section 4",
             agreement(are_many(n_followers, n_heads) if n_heads else None, is_trained=is_trained),
             f"{n_followers} of {n_heads} heads find the words of a syntactic relation better than the best position"
-            f" baseline ({structure.n_untrained} in the untrained model); many: a quarter of the heads. Semantic"
+            f" baseline ({structure.n_untrained} in the untrained model); {MANY}. Semantic"
             " structure, which section 4 names besides, was not measured.",
         ),
         Claim(

@@ -22,6 +22,7 @@ from transduce_paper.attention.word_attention import WordAttention
 __all__ = [
     "BASELINES",
     "DISTANT",
+    "MANY",
     "HeadNumbers",
     "HeadResult",
     "HeadStatistics",
@@ -39,6 +40,7 @@ __all__ = [
     "wilson",
 ]
 
+MANY = "many: a quarter of the heads or more; not many: none; in between, one cannot tell"  # as ``are_many``
 DISTANT = 3  # words further apart than this are distant
 MAX_OFFSET = 12
 

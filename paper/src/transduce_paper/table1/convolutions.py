@@ -123,7 +123,7 @@ def _recurrent_table(counts: ConvolutionCounts) -> Table:
 
 
 def claims_about_convolutions(counts: ConvolutionCounts) -> tuple[Claim, ...]:
-    """Return both sentences with what was counted."""
+    """Return both sentences, which are about O(), with what was counted."""
     ratios = [
         (attention + feed_forward) / separable
         for separable, attention, feed_forward in zip(
@@ -146,10 +146,10 @@ def claims_about_convolutions(counts: ConvolutionCounts) -> tuple[Claim, ...]:
         Claim(
             "Convolutional layers are generally more expensive than recurrent layers, by a factor of k",
             "section 4",
-            agreement(grows_with_k and (True if min(factors) > 1 else None)),
-            f"In O() they are: twice the k has {counts.of_twice_k / counts.convolution:.2f} times the operations."
-            f" Counted, with k = {counts.k}, a convolution has {max(factors):.2f} times the operations of a plain"
-            f" recurrent layer, but {min(factors):.2f} times those of an LSTM: k / 2 and k / 8.",
+            agreement(grows_with_k),
+            f"In O(): twice the k has {counts.of_twice_k / counts.convolution:.2f} times the operations. Counted, with"
+            f" k = {counts.k}, a convolution has {max(factors):.2f} times the operations of a plain recurrent layer"
+            f" (k / 2), and {min(factors):.2f} times those of an LSTM (k / 8), so it is the cheaper one.",
             "algebra",
         ),
     )
