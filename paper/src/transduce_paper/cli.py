@@ -58,7 +58,8 @@ def paper(
         list[str] | None,
         Option(
             metavar="NAME",
-            help="Run only this row of table3, for example A-h1 or big; repeat for several. Row base has eight seeds.",
+            help="Run only this row of table3, for example A-h1 or big; repeat for several. It is trained with its"
+            " first seed, base with all of its seeds.",
             show_default=False,
         ),
     ] = None,

@@ -31,7 +31,8 @@ part below checks one of these; what came out stands beside the question:
 {checks}
 
 The models of batch and layer norm, of the positional encodings and most of those on recurrent networks are trained in
-seconds: their numbers show an effect, not its size in a large model."""
+seconds: their numbers show an effect, not its size in a large model. Where records do not tell whether runs are trained
+to the end, their differences decide nothing ([what counts](README.md#how-to-run-it-again))."""
 
 
 MAKERS = (
