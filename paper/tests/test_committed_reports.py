@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import shutil
@@ -109,6 +110,23 @@ def test_the_reading_of_table_2_follows_from_the_seeds() -> None:
     ):
         [score] = bleu(slug, 1)
         assert f"{name} ({score:.1f}" in text
+
+
+def test_the_reading_of_table_3_has_the_perplexities_of_the_table() -> None:
+    text = (COMMITTED / "README.md").read_text(encoding="utf-8").replace("\n", " ")
+    with (COMMITTED / "hours" / "table3-rows.csv").open(encoding="utf-8", newline="") as lines:
+        rows = [row for row in csv.DictReader(lines) if row["row"] not in ("base", "big")]
+    for row in rows:
+        assert re.search(rf"{row['row']} (is (worse|better) )?\({float(row['PPL']):.2f}[,)]", text), row["row"]
+
+
+def test_the_minutes_of_all_runs_are_those_of_the_records() -> None:
+    text = (COMMITTED / "README.md").read_text(encoding="utf-8").replace("\n", " ")
+    for scale, told in (("cpu", "The {} training runs at this scale took {} minutes"),
+                        ("hours", "The {} runs of Table 3 at `--scale hours` took {} minutes")):  # fmt: skip
+        values = [json.loads(path.read_text(encoding="utf-8")) for path in (RECORDS.parent / scale).glob("*.json")]
+        minutes = [each["minutes"] for each in values if "weights_sha256" in each and "minutes" in each]
+        assert told.format(len(minutes), f"{sum(minutes):,.0f}") in text
 
 
 def test_every_record_has_the_number_of_its_format() -> None:

@@ -16,7 +16,7 @@ from transduce_paper.experiments import Experiments
 from transduce_paper.printed import PRINTED
 from transduce_paper.report import Cell, Claim, Report, Table, agreement, how_to_reproduce, picture
 from transduce_paper.request import Request
-from transduce_paper.run_records import Experiment, RunRecord, machines, precisions
+from transduce_paper.run_records import Experiment, RunRecord, about_runs, machines, precisions
 from transduce_paper.sizes import corpus_description, model_description, size_description
 from transduce_paper.table4.parsers import SMALL_PARSER, parser_at_scale
 from transduce_paper.table4.variants import make_parsing_variants, variant_experiment, variant_experiments
@@ -175,7 +175,7 @@ def _details(records: Sequence[RunRecord]) -> str:
             "- Model: an encoder-decoder that writes a tree as a sequence of brackets, tags and words. The search is"
             " constrained: brackets match, and each word is used once.",
             f"- Search: beam {search['beam_size']}, alpha {search['alpha']}, at most input +"
-            f" {search['max_extra_tokens']} tokens. Training in {precisions(records)}.",
+            f" {search['max_extra_tokens']} tokens. Training in {precisions(records)}. {about_runs(records)}",
             "- Scores: labelled recall, precision and F1 in percent (PARSEVAL with the rules of COLLINS.prm). Gold tags"
             " mark the punctuation, as is usual; other tags are not scored.",
         )
