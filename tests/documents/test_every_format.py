@@ -161,6 +161,20 @@ def test_damage_is_told_in_one_line(name: str) -> None:
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_a_truncated_document_is_read_or_refused(name: str) -> None:
+@pytest.mark.parametrize("encoding", ["PunyCode", "idna", "unicode_escape"])
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("a.html", '<meta charset="{}"><p>text'),
+        ("a.xml", '<?xml version="1.0" encoding="{}"?><a>text</a>'),
+        ("a.po", 'msgid ""\nmsgstr "Content-Type: text/plain; charset={}\\n"\n'),
+    ],
+)
+def test_what_is_no_encoding_of_files_is_unknown(encoding: str, name: str, data: str) -> None:
+    with pytest.raises(DataError, match=f"its encoding is '{encoding}', which is unknown here"):
+        read_document(data.format(encoding).encode(), name)
+
+
     data = SAMPLES[name]
     for end in range(0, len(data), 7):
         try:

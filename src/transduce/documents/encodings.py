@@ -13,6 +13,7 @@ _MARKS = (  # the longer first
     (codecs.BOM_UTF32_LE, "utf-32-le"), (codecs.BOM_UTF32_BE, "utf-32-be"), (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"),
 )  # fmt: skip
+_NO_ENCODINGS = ("idna", "punycode", "raw-unicode-escape", "unicode-escape")  # of files; the first two are quadratic
 _DECLARED = compiled_on_use(r"""\s*<\?xml\s[^>]{0,200}?\bencoding\s*=\s*["']([\w.:-]+)["']""")  # by XML
 
 
@@ -23,6 +24,8 @@ def decoded(data: bytes, declared: str | None = None) -> tuple[str, str]:
     """
     encoding = next((name for mark, name in _MARKS if data.startswith(mark)), declared or "utf-8")
     try:
+        if codecs.lookup(encoding).name in _NO_ENCODINGS:
+            raise LookupError(encoding)
         text = data.decode(encoding)
         is_kept = text.encode(encoding) == data
     except UnicodeDecodeError as error:
