@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import time
 from pathlib import Path
 
 import pytest
@@ -200,6 +202,35 @@ def test_absurd_depth_is_read_or_refused(name: str, data: bytes) -> None:
     except DataError:
         return
     assert document.written([None] * len(document.segments)) == data
+
+
+CUE = "1\n00:00:01,000 --> 00:00:02,000\n"
+HOSTILE: dict[str, tuple[str, str | bytes]] = {  # each took seconds or, some characters longer, for ever
+    "encoding": ("a.html", f"<meta charset=punycode><p>x-{'a' * 300_000}"),
+    "options": ("a.po", f'msgid "-a{",-a" * 40} x"\nmsgstr ""\n'),
+    "flags": ("a.po", f'#, c-format\nmsgid "%{"0" * 30_000}! x"\nmsgstr ""\n'),
+    "plural forms": ("a.po", f'msgid ""\nmsgstr "Plural-Forms: nplurals=2; plural=n{" " * 30_000}x;"\n'),
+    "comments": ("a.xml", "<!---->" * 60 + "<a>text</a>"),
+    "attributes": ("a.xlf", f'<xliff version="1.2"><file {"a" * 30_000}></file></xliff>'),
+    "long tag": ("a.srt", f"{CUE}<{'a' * 30_000}"),
+    "many tags": ("a.srt", f"{CUE}{'<i>' * 10_000}text"),
+    "notes": ("a.srt", f"{CUE}text{'♪' * 20_000}x"),
+    "lines": ("a.srt", CUE + "some words in a line\n" * 2_000),
+    "spaces": ("a.md", f"!!! {' ' * 2_000}^"),
+    "brackets": ("a.md", "[^" * 12_000),
+    "marks": ("a.docx", docx(f"<!--{''.join(f'<?{number}-' for number in range(60_000))} --><w:p/>")),
+    "styles": ("a.docx", docx("<w:p><w:r><w:t>One</w:t></w:r></w:p>", styles=f"<w:pPrDefault>{' ' * 100_000}<w:x/>")),
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_hostile_documents_take_linear_time(what: str) -> None:
+    name, data = HOSTILE[what]
+    started = time.process_time()
+    with contextlib.suppress(DataError):
+        document = read_document(data if isinstance(data, bytes) else data.encode(), name, Reading(is_protected=True))
+        document.written([each.unit.raw for each in document.segments], tgt_language="ar")
+    assert time.process_time() - started < 2
 
 
 @pytest.mark.parametrize("name", SAMPLES)

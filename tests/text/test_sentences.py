@@ -208,7 +208,7 @@ def test_no_clause_ends_inside_a_tag() -> None:
 
 def test_a_very_long_line_takes_little_time() -> None:
     """Not timed: quadratic time in 90,000 characters would not end."""
-    for text in ("1. " * 30_000, "« " * 30_000, "No. " * 30_000, "x" * 90_000, "a, " * 30_000):
+    for text in ("1. " * 30_000, "« " * 30_000, "No. " * 30_000, "x" * 90_000, "a, " * 30_000, "።" * 90_000):
         segments = split_sentences(text, "en")
         assert "".join(each.text + each.space for each in segments) == text.strip()
     for text in ("x" * 90_000, f"{'x' * 25_000} Yes. {'y' * 25_000}"):  # a word is never split

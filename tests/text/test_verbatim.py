@@ -118,4 +118,8 @@ def test_no_text_takes_quadratic_time() -> None:
     start = time.monotonic()
     for part in HARD:
         list(verbatim_strings(part * (10_000 // len(part)) + "!"))
+    for beginning in ("1.0rc", "+1"):
+        list(verbatim_strings(f"{beginning}{'1' * 10_000}x"))
+    for signs in ("-/", "-./"):
+        list(verbatim_strings(signs * 50_000))
     assert time.monotonic() - start < 20

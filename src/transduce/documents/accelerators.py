@@ -21,7 +21,7 @@ _IN_WORD = {
 _ANY = {sign: compiled_on_use(rf"(?<!{sign}){sign}(?=[^\W_])(?!\w+;)") for sign in SIGNS}
 _IN_BRACKETS = {sign: compiled_on_use(rf"\s?\({sign}[A-Za-z0-9]\)") for sign in SIGNS}
 _SPACELESS_TEXT = compiled_on_use(f"[{SPACELESS}\uac00-\ud7af]")
-_END = compiled_on_use(r"[\s.…:：。]*$")
+_END = compiled_on_use(r"(?<![\s.…:：。])[\s.…:：。]*+$")
 _LETTER = compiled_on_use(r"[^\W\d_]")
 _PLACEHOLDER = compiled_on_use(r"%\S+|\{[^{}]*\}|<[^<>]*>|\$\w+")
 

@@ -5,7 +5,8 @@ Both divide at the ends of words, near the place where the source is divided, an
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from unicodedata import east_asian_width
@@ -18,10 +19,11 @@ from transduce.text.punctuation import COMMAS, SENTENCE_ENDS, STRONG_PAUSES
 __all__ = ["MAX_COLUMNS", "Atom", "atoms_of", "divided", "laid_out", "tokens_of"]
 
 MAX_COLUMNS = 42  # of a line, as broadcasters have it; wide characters count twice
-_TAG = compiled_on_use(r"</?([A-Za-z]\w*)[^<>]*>|<\d[\d:.]*>|\{\\[^{}]*\}")
+_TAG = compiled_on_use(r"</?([A-Za-z]\w*+)[^<>]*+>|<\d[\d:.]*+>|\{\\[^{}]*+\}")
 _ATOM = compiled_on_use(rf"\s+|[{SPACELESS}][^\w\s]*|[^\s{SPACELESS}]+")
 _SPACELESS = compiled_on_use(rf"[{SPACELESS}]")
 _CLOSING = "\"'”’»)]」』"
+MAX_DEPTH = 100  # of open tags; deeper ones are not opened anew
 # Columns that a division may be away from its place to stand behind a sentence, a clause, or any other word.
 _AFTER_SENTENCE, _AFTER_CLAUSE, _AFTER_WORD = 0, 4, 8
 
@@ -88,7 +90,7 @@ class _AtomReader:
     def take_tag(self, tag: Token) -> None:
         """Add a tag to the word beside it."""
         self._add(tag.raw)
-        if tag.kind == "start":
+        if tag.kind == "start" and len(self._stack) < MAX_DEPTH:
             self._stack.append(tag)
         elif any(each.name == tag.name for each in self._stack):
             while self._stack.pop().name != tag.name:
@@ -130,19 +132,33 @@ def divided(atoms: Sequence[Atom], shares: Sequence[float], max_columns: Sequenc
     ``max_columns`` are those of the parts: a longer one is worse than one that is far from its share.
     """
     ends = [0, *accumulate(atom.n_columns + atom.has_space for atom in atoms)]
-    total, whole = ends[-1], sum(shares)
+    total, wholes, rooms = ends[-1], [*accumulate(shares, initial=0.0)], [*accumulate(max_columns, initial=0)]
     cuts = [0]
     for part in range(1, len(shares)):
-        ideal, begin = sum(shares[:part]) / whole * total, ends[cuts[-1]]
-        latest, soonest = begin + max_columns[part - 1], total - sum(max_columns[part:])  # without an excess
+        ideal = wholes[part] / wholes[-1] * total
+        latest = ends[cuts[-1]] + max_columns[part - 1]  # without an excess, as the next
+        soonest = total - (rooms[-1] - rooms[part])
 
-        def cost(cut: int, ideal: float = ideal, latest: int = latest, soonest: int = soonest) -> float:
+        def distance(cut: int, ideal: float = ideal, latest: int = latest, soonest: int = soonest) -> float:
             excess = max(0, ends[cut] - latest) + max(0, soonest - ends[cut])
-            return abs(ends[cut] - ideal) + 10 * excess + _penalty(atoms, cut)
+            return abs(ends[cut] - ideal) + 10 * excess
 
         low = min(cuts[-1] + 1, len(atoms))
-        cuts.append(min(range(low, max(low, len(atoms) - len(shares) + part) + 1), key=cost))
+        high = max(low, len(atoms) - len(shares) + part)
+        cuts.append(min(_near(distance, low, high), key=lambda cut: distance(cut) + _penalty(atoms, cut)))
     return [atoms[start:end] for start, end in pairwise([*cuts, len(atoms)])]
+
+
+def _near(distance: Callable[[int], float], low: int, high: int) -> range:
+    """Return the numbers from ``low`` to ``high`` that a penalty may make the best; ``distance`` has one minimum."""
+    best = bisect_left(range(low, high), True, key=lambda cut: distance(cut) <= distance(cut + 1)) + low
+    worst = distance(best) + _AFTER_WORD
+    first = last = best
+    while first > low and distance(first - 1) <= worst:
+        first -= 1
+    while last < high and distance(last + 1) <= worst:
+        last += 1
+    return range(first, last + 1)
 
 
 def _penalty(atoms: Sequence[Atom], cut: int) -> int:

@@ -47,10 +47,10 @@ _LANGUAGES = {  # of runs, by kind of script
 # The properties of paragraphs without their own, up to where the one that turns them stands.
 _DEFAULT_PARAGRAPH = compiled_on_use(
     r"<w:pPrDefault>\s*<w:pPr>(?:(?!<w:bidi\b|<w:(?:adjustRightInd|snapToGrid|spacing|ind|contextualSpacing|mirrorIndents"
-    r"|suppressOverlap|jc|text\w+|outlineLvl|divId|cnfStyle|rPr|sectPr|pPrChange)\b|</w:pPr>).)*+(?!<w:bidi\b)",
+    r"|suppressOverlap|jc|text\w+|outlineLvl|divId|cnfStyle|rPr|sectPr|pPrChange|pPrDefault)\b|</w:pPr>).)*+(?!<w:bidi\b)",
     re.DOTALL,
 )
-_NO_DEFAULT = compiled_on_use(r"<w:pPrDefault\s*/>|<w:pPrDefault>\s*(?:<w:pPr\s*/>)?\s*</w:pPrDefault>")
+_NO_DEFAULT = compiled_on_use(r"<w:pPrDefault\s*+/>|<w:pPrDefault>\s*+(?:<w:pPr\s*+/>\s*+)?</w:pPrDefault>")
 
 
 def _named(text: str, language: str) -> str:

@@ -13,7 +13,7 @@ from transduce.text.markup_reading import Token, decoder, escaped, read_tokens, 
 __all__ = ["Element", "attributes_of", "decoded_xml", "local_name", "read_elements", "with_attribute"]
 
 MAX_DEPTH = 500
-_ATTRIBUTE = compiled_on_use(r"""([^\s"'<>/=]++)\s*+=\s*+(?:"([^"]*+)"|'([^']*+)')""")
+_ATTRIBUTE = compiled_on_use(r"""(?<![^\s"'<>/=])([^\s"'<>/=]++)\s*+=\s*+(?:"([^"]*+)"|'([^']*+)')""")
 
 
 @dataclass(slots=True, eq=False)

@@ -36,12 +36,12 @@ _MAY_BEGIN_BLOCK = compiled_on_use(r"[-+*_=:]+\Z|#{1,6}\Z|\d{1,9}[.)]\Z|[>|<]|~{
 _LITERAL_MARK = compiled_on_use(r"(?<!\S)[*_](?!\S)|(?<=[^\W_])_(?=[^\W_])")  # which ``_escaped`` leaves as it is
 _LABEL = compiled_on_use(r"\[([^\[\]]+)\]")
 _TITLE = compiled_on_use(r"""\]\(\s*+(?:<[^<>]*+>|\S*+)\s++(["'(])(.*)["')]\s*\)""", re.DOTALL)
-_FOOTNOTE = compiled_on_use(r"\[\^[^\]\s]+\]:?")
+_FOOTNOTE = compiled_on_use(r"\[\^[^\[\]\s]+\]:?")
 _TASK = compiled_on_use(r"\[[ xX]\](?=\s)")
 _ALERT = compiled_on_use(r"\[!\w+\][ \t]*\n")
 # Lines of Docusaurus and MyST (::: note), and of MkDocs (!!! note "Title", === "Title").
 _DIRECTIVE = compiled_on_use(
-    r'(?::{3,}[^\n]*|(?:!!!|\?{3}\+?|===\+?)[ \t]+(?:[\w -]+)?(?:"(?P<title>[^"\n]*)")?[ \t]*)(?:\n[ \t]*|\Z)'
+    r'(?::{3,}[^\n]*|(?:!!!|\?{3}\+?|===\+?)[ \t]++[\w -]*+(?:"(?P<title>[^"\n]*)")?+[ \t]*+)(?:\n[ \t]*|\Z)'
 )
 _DEFINITION = compiled_on_use(r"[ \t]*\n[ \t]*:[ \t]+(?=\S)")
 _ATTRIBUTES = compiled_on_use(r"\{[#.:][^{}\n]*\}")
@@ -90,7 +90,10 @@ def _kept(pattern: Any, kind: str, *, is_first: bool) -> _Rule:
 
 def _directive(state: StateInline, silent: bool) -> bool:
     """Keep a line that begins or ends a block of another dialect, but for its title."""
-    is_at_start = state.src[: state.pos].rstrip(" \t")[-1:] in ("", "\n")
+    start = state.pos
+    while start and state.src[start - 1] in " \t":
+        start -= 1
+    is_at_start = start == 0 or state.src[start - 1] == "\n"
     match = _DIRECTIVE.match(state.src, state.pos, state.posMax) if is_at_start else None
     if match is None:
         return False

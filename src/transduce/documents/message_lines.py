@@ -21,7 +21,7 @@ LONG_LINE = 50  # characters; a longer line was wrapped, unless it ends a senten
 _LINE_END = compiled_on_use(r"(\r\n|\n|\r)")
 _WRAPPED_AFTER = compiled_on_use(r"[^\s.!?:;]$")
 _WRAPPED_BEFORE = compiled_on_use(r"[\w\"'(<%{„“«]")
-_OPTION = compiled_on_use(r"\s*-{1,2}[\w?#]\S*(?:[ ,]+-{1,2}[\w?#]\S*)*(?:[ =][A-Z<\[]\S*)?(?:\s{2,}|\t+|$)")
+_OPTION = compiled_on_use(r"\s*+-{1,2}[\w?#]\S*+(?:[ ,]++-{1,2}[\w?#]\S*+)*(?: [A-Z<\[]\S*+)?(?:\s{2,}|\t+|$)")
 _INDENTATION = compiled_on_use(r"\s*(?:[*•·]\s+|-\s+)?")
 _TAG = compiled_on_use(r"<(/?)([A-Za-z][\w:.-]*)(?:\s[^<>]*[^/<>]|\s*)>")
 

@@ -48,7 +48,7 @@ KINDS: dict[str, Family] = {
 }  # fmt: skip
 
 _PERCENT = (
-    r"(?P<flags>[-+ #0'I]*)(?P<width>\*|\d+)?(?:\.(?P<precision>\*|\d+)?)?(?:hh|h|ll|l|L|q|j|z|t)?"
+    r"(?P<flags>[-+ #0'I]*+)(?P<width>\*|\d++)?(?:\.(?P<precision>\*|\d++)?)?(?:hh|h|ll|l|L|q|j|z|t)?"
     r"(?P<type>[diouxXeEfFgGaAcsCSpnmr@]|<PRI\w+>)"
 )
 _PATTERNS = {

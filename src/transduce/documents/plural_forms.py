@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 
 from transduce.config import base_language
 from transduce.errors import DataError, quoted
@@ -14,6 +14,7 @@ __all__ = ["PluralForms", "plural_forms_of", "read_plural_forms"]
 
 N_TRIED = 1001  # numbers for which forms are compared
 MAX_FORMS = 10
+MAX_CHARACTERS = 2000
 # Read up to the second semicolon, as gettext does.
 _HEADER = compiled_on_use(r"\s*nplurals\s*=\s*(\d+)\s*;\s*plural\s*=\s*([^;]+?)\s*(?:;.*)?", re.DOTALL)
 
@@ -65,12 +66,14 @@ def plural_forms_of(language: str) -> PluralForms | None:
     return next((read_plural_forms(header) for header, languages in _RULES.items() if base in languages.split()), None)
 
 
-@cache
+@lru_cache(maxsize=256)
 def read_plural_forms(header: str) -> PluralForms | None:
     """Return the plural forms that a header has; None if it is empty or that of a template.
 
     Raises DataError for one that makes no sense.
     """
+    if len(header) > MAX_CHARACTERS:
+        raise DataError(f"Plural-Forms has {len(header):,} characters; gettext reads 1,000")
     if not header.strip() or "INTEGER" in header:
         return None
     match = _HEADER.fullmatch(header)

@@ -27,6 +27,7 @@ __all__ = ["NOTHING_OPEN", "Group", "MarkedPart", "Marker", "Piece", "Style", "T
 
 _FORBIDDEN = compiled_on_use("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")  # in XML
 _SEVERAL_SPACES = compiled_on_use("  +")
+_NUMBERED = compiled_on_use(r"<\?(\d{1,9})-")
 _BLANK_FIELD = 3  # so many spaces with properties of their own are something to see, such as a line to write on
 
 
@@ -153,7 +154,8 @@ class Marker:
     def __post_init__(self, text: str) -> None:
         self.utf8 = self.data if self.encoding == "utf-8" else text.encode()
         # As no tag begins, and as no comment or CDATA section of the document has it.
-        self._mark = next(mark for mark in (f"<?{number}-" for number in count()) if mark not in text)
+        taken = set(_NUMBERED.findall(text))
+        self._mark = next(f"<?{number}-" for number in count() if str(number) not in taken)
 
     def source(self, start: int, end: int) -> str:
         """Return the text from one byte to another, with the marks in it."""

@@ -31,7 +31,7 @@ _LINE = compiled_on_use(r"([^\r\n]*)(\r\n|[\r\n]|\Z)")
 _NUMBER = compiled_on_use(r"\s*\d+\s*")
 _OWN_START = r"(?:[-–—‐](?![\d\s]*\d)|>{2,3}|[♪♫]+|#(?=\s))"  # a speaker, or singing
 _BEGINS = compiled_on_use(rf"(?:<[^<>]*>|\{{\\[^{{}}]*\}}|\s)*+{_OWN_START}")
-_LEAD, _TRAIL = compiled_on_use(rf"\s*{_OWN_START}?\s*"), compiled_on_use(r"(?<!\s)\s*+(?:[♪♫]+|(?<=\s)#)?\s*+\Z")
+_LEAD = compiled_on_use(rf"\s*{_OWN_START}?\s*")
 _REOPENED = compiled_on_use(r"</([ibu])>(\s+)<\1>")
 _BRACKETED = compiled_on_use(r"\s*(?:\[[^\[\]]*\]|\([^()]*\))\s*")
 _WRAP = compiled_on_use(rf"(?<=([{SPACELESS}]))?\s+(?=([{SPACELESS}]))?")
@@ -187,36 +187,59 @@ def _piece(text: str, cue: _Cue, lines: Sequence[tuple[int, int]]) -> _Piece:
     raw = text[start:end]
     tokens = list(tokens_of(_REOPENED.sub(r"\2", raw)))
     piece = _Piece(cue, start, end, len(lines), tokens, begins_text=_BEGINS.match(raw) is not None)
-    while _is_narrowed(piece):
-        pass
+    _narrow(piece)
     return piece
 
 
-def _is_narrowed(piece: _Piece) -> bool:
-    """Move what stands at an end of a piece out of its words; return whether there was something."""
+def _narrow(piece: _Piece) -> None:
+    """Move what stands at the ends of a piece out of its words."""
     tokens, ends = piece.tokens, matching_ends(piece.tokens)
-    if not tokens:
-        return False
-    first, last = tokens[0], tokens[-1]
-    lead = _LEAD.match(first.raw) if first.kind == "text" else None
-    trail = _TRAIL.search(last.raw) if last.kind == "text" else None
-    if lead and lead[0]:
-        piece.before += lead[0]
-        tokens[:1] = [Token("text", first.raw[lead.end() :])] * (lead.end() < len(first.raw))
-    elif trail and trail[0]:
-        piece.after = trail[0] + piece.after
-        tokens[-1:] = [Token("text", last.raw[: trail.start()])] * (trail.start() > 0)
-    elif first.kind != "text" and ends.get(0, len(tokens) - 1) == len(tokens) - 1:
-        piece.before += first.raw
-        piece.style += [first.raw] * (first.kind == "single" or 0 in ends or first.name == "v")
-        piece.after = (last.raw if 0 in ends else "") + piece.after
-        piece.tokens = tokens[1:-1] if 0 in ends else tokens[1:]
-    elif last.kind != "text" and len(tokens) - 1 not in ends.values():
-        piece.after = last.raw + piece.after
-        piece.tokens = tokens[:-1]
-    else:
-        return False
-    return True
+    closing, low, high = set(ends.values()), 0, len(tokens)
+    before, after = list[str](), list[str]()  # the latter from the end
+    while low < high:
+        first, last = tokens[low], tokens[high - 1]
+        n_lead = _n_lead(first)
+        n_words = len(last.raw) if n_lead else _n_words(last)
+        if n_lead:
+            before.append(first.raw[:n_lead])
+            tokens[low] = Token("text", first.raw[n_lead:])
+            low += n_lead == len(first.raw)
+        elif n_words < len(last.raw):
+            after.append(last.raw[n_words:])
+            tokens[high - 1] = Token("text", last.raw[:n_words])
+            high -= n_words == 0
+        elif first.kind != "text" and ends.get(low, high - 1) == high - 1:
+            before.append(first.raw)
+            piece.style += [first.raw] * (first.kind == "single" or low in ends or first.name == "v")
+            if low in ends:
+                after.append(last.raw)
+                high -= 1
+            low += 1
+        elif last.kind != "text" and high - 1 not in closing:
+            after.append(last.raw)
+            high -= 1
+        else:
+            break
+    piece.tokens, piece.before, piece.after = tokens[low:high], "".join(before), "".join(reversed(after))
+
+
+def _n_lead(token: Token) -> int:
+    """Return how many characters of a text stand before its words."""
+    lead = _LEAD.match(token.raw) if token.kind == "text" else None
+    return lead.end() if lead else 0
+
+
+def _n_words(token: Token) -> int:
+    """Return where space at the end of a text begins, with notes before it, or a ``#`` that stands alone."""
+    if token.kind != "text":
+        return len(token.raw)
+    text = token.raw.rstrip()
+    words = text.removesuffix("#")
+    if text.endswith(("♪", "♫")):
+        text = text.rstrip("♪♫").rstrip()
+    elif words[-1:].isspace() and words != text:
+        text = words.rstrip()
+    return len(text)
 
 
 def _groups(pieces: Sequence[_Piece]) -> Iterator[list[_Piece]]:

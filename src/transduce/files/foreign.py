@@ -23,7 +23,7 @@ _EXTRACT = "unpack it and give the files in it"
 _DATABASE = "export its text to a .tsv file: source TAB target"
 _BOM = rb"(?:\xef\xbb\xbf)?"
 _XML_DECLARATION = _BOM + rb"(?:<\?xml[^>]*>)?\s*"
-_XML = _BOM + rb"(?:<\?xml[^>]*>|<!--(?s:.{0,4000}?)-->|<!DOCTYPE[^>]*>|\s)*"
+_XML = _BOM + rb"(?:<\?xml[^>]*>|<!--(?s:.{0,4000}?)-->|<!DOCTYPE[^>]*>|\s)*+"  # a comment ends at the first -->
 _XLIFF = _XML + rb"<(?:\w+:)?xliff\b(?!:)"
 _COMMENTS = _BOM + rb"(?:[ \t]*#[^\n]*\n|[ \t\r]*\n)*"
 

@@ -10,7 +10,7 @@ from transduce.text.punctuation import SENTENCE_ENDS
 
 __all__ = ["END_MARKS", "insert_missing"]
 
-END_MARKS = compiled_on_use(rf"[\s{SENTENCE_ENDS}]*$")
+END_MARKS = compiled_on_use(rf"(?<![\s{SENTENCE_ENDS}])[\s{SENTENCE_ENDS}]*+$")
 _BOUNDARY = compiled_on_use(r"\s|(?<=[、，；：。！？])")
 MAX_SIGNS = 4  # between two tokens that are side by side: "1), (2"
 MAX_INSERTED = 100  # by source position, each in linear time; the rest are appended

@@ -29,7 +29,8 @@ _SURROGATE = compiled_on_use("[\ud800-\udfff]")
 _UNSPACED_LANGUAGES = frozenset(("zh", "ja", "yue", "wuu", "lzh"))  # no space between sentences; Thai, Lao, Khmer do
 _STRONG_END = compiled_on_use(rf"[{SURE_ENDS}]\s*$")
 # Ends that sentencex does not know, and those of scripts other than Latin and Chinese without a space behind them.
-_UNKNOWN_END = compiled_on_use(rf"[។៕෴༎༏༐༑⳹⳾︒]+\s*|[{''.join(set(SURE_ENDS) - set('!?。！？｡‼⁇⁈⁉'))}]+(?=[^\W_])")
+_OTHER_ENDS = "".join(set(SURE_ENDS) - set("!?。！？｡‼⁇⁈⁉"))
+_UNKNOWN_END = compiled_on_use(rf"[។៕෴༎༏༐༑⳹⳾︒]+\s*|[{_OTHER_ENDS}]{{1,99}}+(?=[^\W_])")  # 99: else in quadratic time
 # A sentence in brackets, or several, before another.
 _BRACKETED = compiled_on_use(rf"[(\[][^()\[\]]+[{SENTENCE_ENDS}][)\]]\s+(?=\S)|（[^（）]+[{SENTENCE_ENDS}]）\s*(?=\S)")
 _OPENING = "([\"'«¿¡（「『"
