@@ -5,16 +5,16 @@ Flat ones (FODT, FODS, FODP) have all of it in one XML document.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import replace
 
-from transduce.documents.document import Document, Format, Reading, Segment
-from transduce.documents.encodings import xml_text
+from transduce.documents.document import Document, Format, Reading
 from transduce.documents.languages import script_of, with_language
 from transduce.documents.office_xml import add_values, canonical
 from transduce.documents.package import Package, has_type
 from transduce.documents.package_document import PackageDocument, PartKind, marked_part, read_part
-from transduce.documents.runs import NOTHING_OPEN, Group, MarkedPart, Marker, Piece, Style, Tags
+from transduce.documents.runs import NOTHING_OPEN, Group, Marker, Piece, Style, Tags
 from transduce.documents.xml_tree import Element, Text
 from transduce.errors import DataError
 from transduce.patterns import compiled_on_use
@@ -49,6 +49,7 @@ _UNSEEN = frozenset(
 )
 _SPACES = compiled_on_use("[ \t\r\n]+")
 _MAX_SPACES = 1_000
+_FLAT_ROOT = re.compile(rb"<[\w.-]+:document\s")
 _LANGUAGES = {  # by kind of script
     script: compiled_on_use(
         rf"""<style:text-properties\b[^<>]*?\s{language}=["'](?!zxx|none)([^"']*)["'](?:[^<>]*?\s{country}=["']([^"']*))?"""
@@ -214,32 +215,12 @@ def read(data: bytes, reading: Reading) -> Document:
     return PackageDocument(package, parts, {name: _named for name in ("styles.xml",) if name in package})
 
 
-@dataclass(frozen=True, eq=False)
-class FlatDocument:
-    """A document of OpenDocument that is one XML document."""
-
-    part: MarkedPart
-
-    @property
-    def segments(self) -> list[Segment]:
-        """Its texts, in order."""
-        return self.part.segments
-
-    def written(self, targets: Sequence[str | None], *, tgt_language: str = "") -> bytes:
-        """Return the document with translations."""
-        data = self.part.written(targets)
-        if not tgt_language or data == self.part.data:
-            return data
-        text, encoding = xml_text(data)
-        return _named(text, tgt_language).encode(encoding)
-
-
 def read_flat(data: bytes, reading: Reading) -> Document:
     """Read a flat document of OpenDocument."""
-    if b"<office:document " not in data[:2000]:
+    if _FLAT_ROOT.search(data[:2000]) is None:
         raise DataError("its root is not <office:document>, so it is no flat document of OpenDocument; save it anew")
     kind = PartKind((*_TEXTS, *_PROPERTIES.names, "style:style"), _Reader(_TEXTS).add)
-    return FlatDocument(marked_part(data, kind, _NAMESPACES, reading))
+    return replace(marked_part(data, kind, _NAMESPACES, reading), named=_named)
 
 
 _MEDIA_TYPE = "application/vnd.oasis.opendocument."

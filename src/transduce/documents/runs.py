@@ -105,6 +105,7 @@ class MarkedPart:
     units: dict[int, _Marked]  # by their places, in order
     language: NamingLanguage | None = None  # in translated runs
     dropped: dict[int, _Dropped] = field(default_factory=dict)  # by their places
+    named: NamingLanguage | None = None  # in the whole document
 
     @property
     def segments(self) -> list[Segment]:
@@ -130,6 +131,8 @@ class MarkedPart:
         text, pattern = self.marked, re.compile(rf"{re.escape(self.mark)}(\d+)\?>")
         while self.mark in text:  # once more for each level of paragraphs in paragraphs
             text = pattern.sub(lambda match: texts[match[1]], text)
+        if tgt_language and self.named is not None:
+            text = self.named(text, tgt_language)
         return encoded(text, self.encoding, errors="xmlcharrefreplace")
 
 
