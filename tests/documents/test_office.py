@@ -309,6 +309,8 @@ def test_columns_of_tables_are_named_as_their_cells(targets: Mapping[str, str], 
     ("strings", "sheet", "name"),
     [
         ("<si><t>Wind</t></si>", "<f>SUM(Table1[Wind])</f>", "Wind"),
+        ("<si><t>Wind</t></si>", "<f>Table1[[#This Row],[Wind]]</f>", "Wind"),
+        ("<si><t>Wind &amp; rain</t></si>", "<f>Table1[@Wind &amp; rain]</f>", "Wind &amp; rain"),
         ("<si><t>Wind #</t></si>", "", "Wind #"),
         ("<si><t>Wind\nspeed</t></si>", "", "Wind_x000a_speed"),
     ],
@@ -316,6 +318,21 @@ def test_columns_of_tables_are_named_as_their_cells(targets: Mapping[str, str], 
 def test_names_of_columns_that_formulas_know_stay(strings: str, sheet: str, name: str) -> None:
     table = f'<tableColumn id="1" name="{name}"/>'
     assert texts(xlsx(f"{strings}<si><t>A gale</t></si>", sheet, table), "a.xlsx") == ["A gale"]
+
+
+def test_the_end_of_another_name_is_not_the_name_of_a_column() -> None:
+    data = xlsx("<si><t>Wind</t></si>", "<f>Table1[East Wind]</f>", '<tableColumn id="1" name="Wind"/>')
+    assert texts(data, "a.xlsx") == ["Wind"]
+
+
+def test_a_table_that_is_too_long_is_refused_and_a_long_sheet_without_text_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("transduce.documents.package.MAX_TEXT_BYTES", 1000)
+    numbers = "<c><v>1</v></c>" * 100
+    assert texts(xlsx("<si><t>Wind</t></si>", numbers, COLUMNS), "a.xlsx") == ["Wind"]
+    with pytest.raises(DataError, match=r"xl/tables/table1\.xml in it has \d,\d\d\d bytes: too many"):
+        texts(xlsx("<si><t>Wind</t></si>", numbers, COLUMNS * 10), "a.xlsx")
 
 
 def test_names_that_stay_are_not_those_of_charts() -> None:

@@ -194,6 +194,23 @@ def test_books_without_a_list_or_with_a_lock_are_refused() -> None:
         read_document(zipped({**members, "META-INF/encryption.xml": locked}), "a.epub")
 
 
+@pytest.mark.parametrize("name", ["OEBPS/text/one two.xhtml", "OEBPS/toc.ncx"])
+def test_a_part_of_a_book_that_is_too_long_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    archive = zipfile.ZipFile(io.BytesIO(epub("")))
+    members = {each: archive.read(each) for each in archive.namelist()}
+    monkeypatch.setattr("transduce.documents.package.MAX_TEXT_BYTES", 1000)
+    assert read_document(zipped(members), "a.epub").segments
+    with pytest.raises(DataError, match=rf"{name} in it has 1,\d\d\d bytes: too many"):
+        read_document(zipped({**members, name: members[name] + b" " * 1000}), "a.epub")
+
+
+def test_a_flat_document_may_have_other_prefixes() -> None:
+    names = "urn:oasis:names:tc:opendocument:xmlns"
+    root = f'<o:document\nxmlns:o="{names}:office:1.0" xmlns:t="{names}:text:1.0">'
+    data = f"{root}<o:body><t:p>The wind</t:p></o:body></o:document>".encode()
+    assert texts(data, "a.fodt") == ["The wind"]
+
+
 def test_several_spaces_stay_several() -> None:
     data = odf("text", '<text:p><text:s text:c="4"/>The wind <text:s text:c="2"/>sings</text:p>')
     [text] = texts(data)

@@ -64,3 +64,4 @@ class Format:
     read: Callable[[bytes, Reading], Document]
     media_type: str
     recognises: Callable[[bytes], bool] = lambda data: False  # by content alone, where the name says nothing
+    is_archive: bool = False  # of parts, whose sizes are limited instead of its own

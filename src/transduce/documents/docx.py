@@ -210,4 +210,4 @@ def read(data: bytes, reading: Reading) -> Document:
 
 
 _MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
-FORMATS = (Format("docx", (".docx", ".docm", ".dotx", ".dotm"), read, _MEDIA_TYPE, has_main(_MAINS)),)
+FORMATS = (Format("docx", (".docx", ".docm", ".dotx", ".dotm"), read, _MEDIA_TYPE, has_main(_MAINS), is_archive=True),)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 from transduce.documents import html
 from transduce.documents.document import Document, Format, Reading
@@ -28,6 +28,7 @@ _NAMESPACES = {
 }
 _CONTAINER, _ENCRYPTION = "META-INF/container.xml", "META-INF/encryption.xml"
 _PROPERTIES = PartKind(("dc:title", "dc:description", "dc:subject"), add_values, "property")
+_ADDRESS = compiled_on_use(r"""\bURI\s*=\s*["']/?([^"']*)""")
 _LANGUAGE = compiled_on_use(r"<dc:language[^<>]*>([^<>]*)")
 _CONTENTS_RULES = xml_rules(ignored=("docAuthor",))
 
@@ -37,8 +38,9 @@ def read(data: bytes, reading: Reading) -> Document:
     package = Package(data)
     book = _book(package)
     members = _members(package, book)
-    encrypted = package.read(_ENCRYPTION).decode("utf-8", "replace") if _ENCRYPTION in package else ""
-    locked = next((name for name in members if quote(name) in encrypted or name in encrypted), None)
+    encryption = package.read(_ENCRYPTION).decode("utf-8", "replace") if _ENCRYPTION in package else ""
+    encrypted = set(map(unquote, _ADDRESS.findall(encryption)))
+    locked = next((name for name in members if name in encrypted), None)
     if locked is not None:
         raise DataError(f"{shown(locked)} in it is encrypted; only a copy without protection can be translated")
     parts: dict[str, Document] = {book: read_part(package, book, _PROPERTIES, _NAMESPACES, reading)}
@@ -90,4 +92,4 @@ def _members(package: Package, book: str) -> dict[str, str]:
 
 
 _MEDIA_TYPE = "application/epub+zip"
-FORMATS = (Format("epub", (".epub",), read, _MEDIA_TYPE, has_type(_MEDIA_TYPE)),)
+FORMATS = (Format("epub", (".epub",), read, _MEDIA_TYPE, has_type(_MEDIA_TYPE), is_archive=True),)

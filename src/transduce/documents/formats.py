@@ -8,7 +8,6 @@ from importlib import import_module
 from pathlib import PurePath
 
 from transduce.documents.document import MAX_TEXT_BYTES, Document, Format, Reading
-from transduce.documents.package import is_package
 from transduce.errors import ConfigError, DataError, quoted
 
 __all__ = ["all_formats", "format_named", "format_of", "read_document"]
@@ -57,7 +56,7 @@ def read_document(data: bytes, name: str, reading: Reading | None = None, *, for
     """
     found = format_named(format) if format else format_of(name, data)
     try:
-        if len(data) > MAX_TEXT_BYTES and not is_package(data):
+        if len(data) > MAX_TEXT_BYTES and not found.is_archive:
             raise DataError(f"it has {len(data):,} bytes, of which {MAX_TEXT_BYTES:,} are read at once; divide it")
         return found.read(data, reading or Reading())
     except DataError as error:

@@ -232,7 +232,7 @@ _KINDS = {
 }
 FORMATS = (
     *(
-        Format(endings[0][1:], endings, read, _MEDIA_TYPE + kind, has_type(_MEDIA_TYPE + kind))
+        Format(endings[0][1:], endings, read, _MEDIA_TYPE + kind, has_type(_MEDIA_TYPE + kind), is_archive=True)
         for kind, endings in _KINDS.items()
     ),
     *(

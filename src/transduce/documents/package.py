@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from transduce.documents.document import MAX_TEXT_BYTES
 from transduce.errors import DataError, quoted, shown
 
 __all__ = ["Package", "has_type", "is_package"]
@@ -76,14 +77,18 @@ class Package:
     def __contains__(self, name: str) -> bool:
         return name in self._members
 
-    def read(self, name: str) -> bytes:
-        """Return the bytes of a member. Raises DataError if it is damaged or too large."""
+    def read(self, name: str, *, is_large: bool = False) -> bytes:
+        """Return the bytes of a member. Raises DataError if it is damaged or too large.
+
+        ``is_large``: it may have more than MAX_TEXT_BYTES.
+        """
         member = self._members[name]
         if member.flags & _ENCRYPTED:
             raise DataError(f"{shown(name)} in it is encrypted; save the document without a password")
         self._n_read += member.n_bytes
         is_bomb = member.n_bytes > max(SMALL_BYTES, MAX_RATIO * member.compressed_bytes)
-        if is_bomb or member.n_bytes > MAX_MEMBER_BYTES or self._n_read > MAX_READ_BYTES:
+        most = MAX_MEMBER_BYTES if is_large else min(MAX_TEXT_BYTES, MAX_MEMBER_BYTES)
+        if is_bomb or member.n_bytes > most or self._n_read > MAX_READ_BYTES:
             raise DataError(f"{shown(name)} in it has {member.n_bytes:,} bytes: too many for the texts of a document")
         start = self._data_start(name)
         stored = self._data[start : start + member.compressed_bytes]

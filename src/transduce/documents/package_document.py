@@ -39,7 +39,7 @@ def read_part(
     Raises DataError, with its name, if it cannot be read.
     """
     try:
-        return marked_part(package.read(name), kind, namespaces, reading, language)
+        return marked_part(package.read(name, is_large=True), kind, namespaces, reading, language)
     except DataError as error:
         raise DataError(f"{shown(name)}: {error}") from None
 
@@ -95,6 +95,6 @@ class PackageDocument:
         assert position == len(targets), "more translations than units"
         if replaced and tgt_language:
             for name, named in self.languages.items():
-                text, encoding = xml_text(replaced.get(name) or self.package.read(name))
+                text, encoding = xml_text(replaced.get(name) or self.package.read(name, is_large=True))
                 replaced[name] = named(text, tgt_language).encode(encoding)
         return replaced

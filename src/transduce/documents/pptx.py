@@ -75,4 +75,5 @@ def read(data: bytes, reading: Reading) -> Document:
 
 
 _MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
-FORMATS = (Format("pptx", (".pptx", ".pptm", ".ppsx", ".ppsm", ".potx", ".potm"), read, _MEDIA_TYPE, has_main(_MAINS)),)
+_ENDINGS = (".pptx", ".pptm", ".ppsx", ".ppsm", ".potx", ".potm")
+FORMATS = (Format("pptx", _ENDINGS, read, _MEDIA_TYPE, has_main(_MAINS), is_archive=True),)

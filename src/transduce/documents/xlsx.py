@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -40,6 +41,7 @@ _HEADERS = tuple(f"s:{which}{kind}" for which in ("odd", "even", "first") for ki
 _TAG = compiled_on_use("<[^<>]*>")
 _NOT_IN_NAMES = frozenset("[]#'@\n")  # written otherwise in formulas
 _ESCAPED_END = compiled_on_use("(?:_x000[dD]_)?_x000[aA]_")  # of a line
+_COLUMN = re.compile(rb"[\[@]([^][@#']+)\]")  # in a formula
 
 
 def _add_string(string: Element, marker: Marker) -> None:
@@ -168,9 +170,10 @@ def _fixed_names(package: Package, types: Mapping[str, str]) -> set[str]:
                     found.add(_ESCAPED_END.sub("\n", each.attributes.get("name", "")))
     if names:
         fixed |= {name for name in names if not _NOT_IN_NAMES.isdisjoint(name)}
+        decode = decoder(xml_rules())
         for part in (part for part, kind in types.items() if kind.endswith(_WITH_FORMULAS)):
-            formulas = package.read(part)
-            fixed |= {name for name in names if f"{escaped(name)}]".encode() in formulas}
+            named = {match[1] for match in _COLUMN.finditer(package.read(part, is_large=True))}
+            fixed |= names & {decode(each.decode("utf-8", "replace")) for each in named}
     return fixed
 
 
@@ -200,4 +203,4 @@ def read(data: bytes, reading: Reading) -> Document:
 
 
 _MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
-FORMATS = (Format("xlsx", (".xlsx", ".xlsm", ".xltx", ".xltm"), read, _MEDIA_TYPE, has_main(_MAINS)),)
+FORMATS = (Format("xlsx", (".xlsx", ".xlsm", ".xltx", ".xltm"), read, _MEDIA_TYPE, has_main(_MAINS), is_archive=True),)
