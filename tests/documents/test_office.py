@@ -356,6 +356,12 @@ def test_headers_of_sheets_have_codes() -> None:
     assert header.replace("Page", "Seite").replace("of", "von") in result
 
 
+def test_headers_of_sheets_may_have_a_prefix() -> None:
+    main = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+    header = f'<h:headerFooter xmlns:h="{main}"><h:oddHeader>Wind</h:oddHeader></h:headerFooter>'
+    assert texts(xlsx("", header), "a.xlsx") == ["Wind"]
+
+
 def test_formats_are_recognised_by_their_content() -> None:
     samples = {"docx": docx(""), "pptx": pptx(""), "xlsx": xlsx(""), "odt": odf("text", ""), "epub": epub("")}
     assert {name: format_of("-", data).name for name, data in samples.items()} == {name: name for name in samples}

@@ -52,7 +52,7 @@ def marked_part(
     language: NamingLanguage | None = None,
 ) -> MarkedPart:
     """Read an XML document. Raises DataError if it cannot be read."""
-    if not any(each in data for each in kind.only_with):
+    if b"\0" not in data[:4] and not any(each in data for each in kind.only_with):  # zeros: it is UTF-16
         return MarkedPart(b"", "utf-8", "", "", {})  # it is never written
     if len(data) > MAX_TEXT_BYTES:
         raise DataError(f"it has {len(data):,} bytes, of which {MAX_TEXT_BYTES:,} are read at once; divide it")

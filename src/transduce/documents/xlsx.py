@@ -189,7 +189,7 @@ def read(data: bytes, reading: Reading) -> Document:
         elif element.text not in fixed:
             _add_string(element, marker)
 
-    sheet = PartKind(("s:is", *_HEADERS), add, "text", only_with=(b"inlineStr", b"<headerFooter"))
+    sheet = PartKind(("s:is", *_HEADERS), add, "text", only_with=(b"inlineStr", b"headerFooter"))
     kinds = {"sharedStrings+xml": PartKind(("s:si",), add, "text"), "worksheet+xml": sheet, **_OTHER_KINDS}
     document = office_document(package, types, reading, kinds, {"": RUN_LANGUAGE})
     column = PartKind(("s:tableColumn",), lambda column, marker: add_attribute(column, "name", marker))
