@@ -52,6 +52,7 @@ MARKDOWN = {
     "<https://x.org> and a<br>b <kbd>Esc</kbd>": "<https://x.org> AND A<br>B <kbd>Esc</kbd>",
     'a <span title="b">c</span>': 'A <span title="B">C</span>',
     r"not \*marked\* and a &amp; b": r"NOT \*MARKED\* AND A & B",
+    r"it is written \&amp; and \&lt;": r"IT IS WRITTEN \&AMP; AND \&LT;",
     "a | b\n--|--\n`x\\|y` z \\| w | v\n": "A | B\n--|--\n`x\\|y` Z \\| W | V\n",
     "> | a | b |\n> |---|---|\n> | | c |\n": "> | A | B |\n> |---|---|\n> | | C |\n",
     "~~struck~~ and ***both***": "~~STRUCK~~ AND ***BOTH***",
@@ -231,6 +232,42 @@ def test_strings_of_android() -> None:
 def test_space_at_the_ends_of_strings_of_android(raw: str, written: str) -> None:
     document = '<resources><string name="a">{}</string></resources>'
     assert in_capitals("strings.xml", document.format(raw)) == document.format(written)
+
+
+@pytest.mark.parametrize(
+    ("raw", "written"),
+    [
+        (r"line one\u003cbr>line two", "LINE ONE&lt;BR&gt;LINE TWO"),
+        (r"hello\u0026nbsp;world", "HELLO&amp;NBSP;WORLD"),
+        (r"\u003cb>a\u003c/b> it\'s", r"&lt;B&gt;A&lt;/B&gt; IT\'S"),
+        (r"<![CDATA[a \u003cb>c\u003c/b>]]>", "<![CDATA[A <b>C</b>]]>"),
+        (r"<![CDATA[a \u0026 c]]>", "<![CDATA[A & C]]>"),
+    ],
+)
+def test_escaped_characters_of_android_are_no_markup(raw: str, written: str) -> None:
+    document = '<resources><string name="a">{}</string></resources>'
+    assert in_capitals("strings.xml", document.format(raw)) == document.format(written)
+    assert texts("strings.xml", document.format(written))
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "text"),
+    [
+        ("a.html", '<p><img alt="Gr&ouml;&szlig;e"></p>', "Größe"),
+        ("a.md", "Gr&ouml;&szlig;e", "Größe"),
+        ("a.md", '[x](y "Gr&ouml;&szlig;e")', "Größe"),
+        ("a.stringsdict", "<plist><dict><key>one</key><string>You &amp; I</string></dict></plist>", "You & I"),
+        ("a.vtt", "WEBVTT\n\n00:01.000 --> 00:02.000\nFish &amp; chips\n", "Fish & chips"),
+    ],
+)
+def test_letters_that_are_written_as_entities_are_no_placeholders(name: str, data: str, text: str) -> None:
+    first = read_document(data.encode(), name, Reading(is_protected=True)).segments[0].unit
+    assert (first.text, first.nodes) == (text, ())
+
+
+def test_numbers_of_json_stay_however_long_they_are() -> None:
+    source = f'{{"a": "Text", "n": [{"1" * 5000}, 1.10, -0, NaN]}}'
+    assert translated("a.json", source, "X") == source.replace("Text", "X")
 
 
 def test_json_of_i18next_and_icu() -> None:

@@ -9,7 +9,7 @@ from transduce.documents.document import Reading
 from transduce.documents.spliced import Part, Region, with_words
 from transduce.patterns import compiled_on_use
 from transduce.text.markup import divide, html_rules, xml_rules
-from transduce.text.markup_reading import CDATA, Token, attributes, matching_ends, read_tokens
+from transduce.text.markup_reading import CDATA, Token, attributes, escaped, matching_ends, read_tokens
 
 __all__ = ["android_parts", "is_android"]
 
@@ -91,11 +91,11 @@ def _parted(line: str) -> tuple[str, str, str]:
 
 
 def _line(raw: str, context: str, reading: Reading, *, is_first: bool, is_quoted: bool) -> Part:
-    plain = "".join(_of_text(token, _decoded) for token in read_tokens(raw, _RULES))
+    plain = "".join(_of_text(token, _decoded, in_section=_characters) for token in read_tokens(raw, _RULES))
     parts = [with_words(part) for part in divide(plain, _RULES, is_protected=reading.is_protected)]
 
     def written(text: str) -> str:
-        text = "".join(_of_text(token, _encoded) for token in read_tokens(text, _RULES))
+        text = "".join(_of_text(token, _encoded, in_section=_encoded) for token in read_tokens(text, _RULES))
         if not is_quoted:
             text = _END_SPACE.sub(lambda each: each[0].replace(" ", "\\u0020"), text)
         return "\\" * (is_first and text.startswith(("@", "?"))) + text
@@ -103,15 +103,25 @@ def _line(raw: str, context: str, reading: Reading, *, is_first: bool, is_quoted
     return Region(raw, parts, written, context)
 
 
-def _of_text(token: Token, change: Callable[[str], str]) -> str:
-    """Return a token with its text changed, also that of a section."""
+def _of_text(token: Token, change: Callable[[str], str], in_section: Callable[[str], str]) -> str:
+    """Return a token with its text changed, or that in a section, which has no entities of XML."""
     if token.kind == "cdata":
         opening, closing = CDATA
-        return opening + "".join(_of_text(each, change) for each in read_tokens(token.content, html_rules())) + closing
+        tokens = read_tokens(token.content, html_rules())
+        return opening + "".join(_of_text(each, in_section, in_section) for each in tokens) + closing
     return change(token.raw) if token.kind == "text" else token.raw
 
 
 def _decoded(text: str) -> str:
+    r"""Return markup without escapes.
+
+    >>> _decoded(r"it\'s one\u003cbr>two &amp; three")
+    "it's one&lt;br>two &amp; three"
+    """
+    return _ESCAPE.sub(lambda each: escaped(chr(int(each[1], 16))) if each[1] else _characters(each[0]), text)
+
+
+def _characters(text: str) -> str:
     return _ESCAPE.sub(lambda each: chr(int(each[1], 16)) if each[1] else _ESCAPES.get(each[2], each[2]), text)
 
 

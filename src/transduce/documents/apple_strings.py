@@ -63,10 +63,10 @@ def read_plurals(data: bytes, reading: Reading) -> Document:
         elif token.kind == "text" and name == "key" and path:
             path[-1] = decode(token.raw)
         elif token.kind == "text" and name == "string" and path and path[-1] in _TEXT_KEYS:
-            units = [
-                with_words(unit_of(text_tokens(line, is_protected=reading.is_protected), decode, is_escaped=True))
-                for line in _LINE.findall(token.raw)
-            ]
+            lines = (
+                text_tokens(line, is_protected=reading.is_protected, decode=decode) for line in _LINE.findall(token.raw)
+            )
+            units = [with_words(unit_of(line, decode, is_escaped=True)) for line in lines]
             parts.append(text[position : start - len(token.raw)])
             parts.append(Region(token.raw, units, context="/".join(path[1:])))
             position = start

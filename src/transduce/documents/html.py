@@ -103,7 +103,7 @@ def marked_tag(token: Token, embedded: Embedded, *, is_protected: bool) -> str:
             decode = decoder(RULES)
             if not needs_translation(decode(match[group])):
                 continue
-            unit = unit_of(text_tokens(match[group], is_protected=is_protected), decode, is_escaped=True)
+            unit = unit_of(text_tokens(match[group], is_protected=is_protected, decode=decode), decode, is_escaped=True)
             pieces += (
                 token.raw[position : match.start(group)],
                 embedded.mark(Region(match[group], [unit], _QUOTED[group])),

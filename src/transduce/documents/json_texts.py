@@ -25,7 +25,7 @@ def read(data: bytes, reading: Reading) -> Document:
     """Read a JSON document in UTF-8, or UTF-16 with a byte order mark."""
     text, encoding = decoded(data)
     try:
-        value = json.loads(text.removeprefix("\ufeff"))
+        value = json.loads(text.removeprefix("\ufeff"), parse_int=float)  # of any length; numbers are not used
     except json.JSONDecodeError as error:
         raise DataError(f"line {error.lineno:,}, column {error.colno:,}: it is no JSON: {error.msg}") from None
     except RecursionError:

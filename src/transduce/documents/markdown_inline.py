@@ -239,7 +239,7 @@ class Inline:
         return start, end
 
     def _tokens_of_text(self, text: str) -> list[Token]:
-        return text_tokens(text, is_protected=self._is_protected) if text else []
+        return text_tokens(text, is_protected=self._is_protected, decode=self._entities) if text else []
 
     def _markup(self, parsed: ParsedToken, located: Located, span: tuple[int, int]) -> list[Token]:
         """Return the tags that a token stands for."""
@@ -313,7 +313,8 @@ class Inline:
 
     def _decoded(self, text: str) -> str:
         """Return text without wraps, escapes and entities."""
-        return self._entities(_ESCAPED.sub(r"\1", _WRAP.sub(" ", text)))
+        pieces = _ESCAPED.split(_WRAP.sub(" ", text))  # every second one is a character that was escaped
+        return "".join(each if number % 2 else self._entities(each) for number, each in enumerate(pieces))
 
     def _escaped(self, text: str) -> str:
         """Return text as Markdown has it."""

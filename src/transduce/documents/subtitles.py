@@ -93,7 +93,7 @@ class Subtitles:
                     tokens.append(Token("text", " "))
                 for token in piece.tokens:
                     is_text = token.kind == "text"
-                    tokens += text_tokens(token.raw, is_protected=is_protected) if is_text else [token]
+                    tokens += text_tokens(token.raw, is_protected=is_protected, decode=decode) if is_text else [token]
             return unit_of(tokens, lambda raw: _WRAP.sub(_space, decode(raw)), is_escaped=False, escape=escape)
 
         self._units = [unit(group) for group in self._groups]
