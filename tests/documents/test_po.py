@@ -6,7 +6,8 @@ import pytest
 
 from transduce.documents import Reading, read_document
 from transduce.documents.plural_forms import plural_forms_of
-from transduce.documents.po_writing import quoted_po
+from transduce.documents.po_reading import read_entries
+from transduce.documents.po_writing import quoted_po, with_values
 from transduce.errors import DataError
 
 HEADER = """msgid ""
@@ -86,6 +87,21 @@ msgstr[1] "Kilka plików"
 msgstr[2] "Kilka plików"
 """
     )
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        '"Plural-Forms: nplurals=3; plural=(n==1 ? 0 : n>=2 && n"\n"<=4 ? 1 : 2);\\n"\n"X: y\\n"',
+        '"Language: fr\\nPlural-Forms: nplurals=3; plural=n;\\nX: y\\n"',
+        '"Plural-Forms: nplurals=3; "\r\n"plural=n;"\r\n"\\n"\r\n"X: y\\n"',
+    ],
+)
+def test_a_value_of_the_header_may_go_over_lines(header: str) -> None:
+    value = "nplurals=1; plural=0;"
+    [entry] = read_entries(f'msgid ""\nmsgstr {with_values(header, {"Plural-Forms": value}, chr(10))}\n')
+    lines = entry.forms[0].text.split("\n")
+    assert [line for line in lines if line[:1] in "PX"] == [f"Plural-Forms: {value}", "X: y", ""]
 
 
 @pytest.mark.parametrize(

@@ -47,10 +47,11 @@ def with_values(header: str, values: Mapping[str, str], line_end: str) -> str:
     "Plural-Forms: nplurals=1; plural=0;\\n"
     """
     for name, value in values.items():
-        pattern = compiled_on_use(rf'(?i)"{name}:[^"\\]*\\n"')
-        line = f'"{name}: {value.translate(_WRITTEN)}\\n"'
+        pattern = compiled_on_use(rf'(?i)(?:(?<=")|(?<=\\n)){name}:(?:[^"\\]|"\s*")*+\\n')  # it may go over lines
+        line = f"{name}: {value.translate(_WRITTEN)}\\n"
         found = pattern.search(header)
-        header = (
-            f"{header}{line_end}{line}" if found is None else header[: found.start()] + line + header[found.end() :]
-        )
+        if found is None:
+            header = f'{header}{line_end}"{line}"'
+        else:
+            header = header[: found.start()] + line + header[found.end() :]
     return header
