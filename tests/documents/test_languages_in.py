@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,12 @@ def test_the_language_of_the_sources_comes_first(tmp_path: Path) -> None:
 
 def test_xliff_has_regions(tmp_path: Path) -> None:
     assert languages_in([written(tmp_path / "a.xlf", XLIFF)]) == ["en-US", "pt-BR"]
+
+
+def test_a_file_that_is_cut_off_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.xlf.gz").write_bytes(gzip.compress(XLIFF.encode())[:-9])
+    with pytest.raises(DataError, match=r"a\.xlf\.gz cannot be read: .* ended before"):
+        languages_in([tmp_path / "a.xlf.gz"])
 
 
 def test_po_files_do_not_name_the_language_of_their_sources(tmp_path: Path) -> None:

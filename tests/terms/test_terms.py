@@ -78,7 +78,8 @@ def test_tbx(tmp_path: Path) -> None:
     path.write_bytes(of_version_3.encode("utf-16"))
     assert read_terms(path, src_language="en", tgt_language="de") == wanted
     bomb = '<!DOCTYPE a [<!ENTITY b "bb"><!ENTITY c "&b;&b;">]><a>&c;</a>'
-    for damaged in (TBX[:500], "", "<a/>", bomb, "<a>" * 100_000, "\ud7ff", "dog\tHund"):
+    unknown = '<?xml version="1.0" encoding="klingon"?><a/>'
+    for damaged in (TBX[:500], unknown, "", "<a/>", bomb, "<a>" * 100_000, "\ud7ff", "dog\tHund"):
         path.write_text(damaged, "utf-8")
         with pytest.raises(DataError, match=str(path)) as raised:
             read_terms(path, src_language="en", tgt_language="de")

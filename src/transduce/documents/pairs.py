@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from transduce.documents.po_reading import decoded_po
 from transduce.documents.tmx import read_tmx, tmx_languages
 from transduce.documents.xliff import XliffDocument
 from transduce.errors import DataError, MissingFileError
-from transduce.files import open_binary, read_lines
+from transduce.files import READ_ERRORS, open_binary, read_lines
 from transduce.text import needs_translation
 
 __all__ = ["PAIR_ENDINGS", "Pair", "Pairs", "languages_in", "pairs_of"]
@@ -67,7 +68,7 @@ class Pairs:
         self.left_out, self.n_kept = Counter(), 0
         seen = set[int]()
         for file in self.files:
-            try:
+            with _named_in_errors(file):
                 for found in _read(file, self.src, self.tgt):
                     pair = found if isinstance(found, str) else self._checked(found, seen)
                     if isinstance(pair, str):
@@ -75,10 +76,6 @@ class Pairs:
                     else:
                         self.n_kept += 1
                         yield pair
-            except MissingFileError:  # which names it
-                raise
-            except DataError as error:
-                raise DataError(f"{file}: {error}") from None
 
     def _checked(self, pair: Pair, seen: set[int]) -> Pair | str:
         src, tgt = (" ".join(text.split()) for text in (pair.src, pair.tgt))
@@ -138,18 +135,27 @@ def languages_in(files: Sequence[Path]) -> list[str]:
     """
     found = list[str]()
     for file in files:
-        try:
+        with _named_in_errors(file):
             if _ending(file) in PAIR_ENDINGS["tmx"]:
                 with open_binary(file) as stream:
                     found += tmx_languages(stream)
             elif _ending(file) in PAIR_ENDINGS["xliff"]:
                 with open_binary(file) as stream:
                     found += XliffDocument(*decoded_xml(stream.read()), Reading(wanted="fuzzy")).languages
-        except MissingFileError:  # which names it
-            raise
-        except DataError as error:
-            raise DataError(f"{file}: {error}") from None
     return [code for code in dict.fromkeys(found) if code]
+
+
+@contextmanager
+def _named_in_errors(file: Path) -> Iterator[None]:
+    """Say in a DataError which file cannot be read."""
+    try:
+        yield
+    except MissingFileError:  # which names it
+        raise
+    except DataError as error:
+        raise DataError(f"{file}: {error}") from None
+    except READ_ERRORS as error:
+        raise DataError(f"{file} cannot be read: {error}") from None
 
 
 def _ending(path: Path) -> str:

@@ -96,7 +96,7 @@ def _concepts(path: Path) -> list[dict[str, list[str]]]:
         raise DataError(f"{path} is longer than {MAX_BYTES >> 20} MB; divide it")
     try:
         parser.Parse(data, True)
-    except expat.ExpatError as error:
+    except (expat.ExpatError, LookupError, ValueError) as error:  # the last two: of its encoding
         raise DataError(f"{path} is no TBX: {error}; write source TAB target to a .tsv") from None
     if not concepts:
         raise DataError(f"{path} has no termEntry and no conceptEntry; it should be TBX, or a .tsv")
