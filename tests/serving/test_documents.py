@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +19,7 @@ from starlette.testclient import TestClient
 
 from said import says
 from transduce.inference import Translator
-from transduce.serving import document_store
+from transduce.serving import document_store, documents
 from transduce.serving.access import read_access
 from transduce.serving.app import make_app
 from transduce.serving.document_jobs import MAX_JOBS, DocumentJobs
@@ -281,6 +282,43 @@ def test_many_documents_at_once_are_refused_before_they_begin(
                 time.sleep(0.02)
             assert status == "done"
         assert client.app_state.documents._n_working == 0  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("path", "fields"), [("/translate_file", DIRECTION), ("/v2/document", DEEPL)])
+def test_a_document_has_room_while_it_is_read(
+    translator_folder: Path, monkeypatch: pytest.MonkeyPatch, path: str, fields: dict[str, str]
+) -> None:
+    monkeypatch.setattr(document_store, "MAX_AT_ONCE", 1)
+    read, is_begun, may_end = documents._read, threading.Event(), threading.Event()
+
+    def waits(*arguments: Any, **options: Any) -> Any:
+        is_begun.set()
+        may_end.wait(2)
+        return read(*arguments, **options)
+
+    monkeypatch.setattr(documents, "_read", waits)
+    with serving(translator_folder) as client, ThreadPoolExecutor(1) as pool:
+        file = {"file": ("a.txt", b"the dog")}
+        first = pool.submit(client.post, path, files=file, data=fields)
+        assert is_begun.wait(10)
+        second = client.post(path, files=file, data=fields)
+        may_end.set()
+        assert (first.result().status_code, second.status_code) == (200, 429)
+
+
+def test_work_whose_client_has_gone_away_is_awaited() -> None:
+    async def run() -> None:
+        may_end = threading.Event()
+        task = asyncio.ensure_future(documents._to_its_end(lambda: may_end.wait(2)))
+        await asyncio.sleep(0.01)
+        task.cancel()
+        await asyncio.sleep(0.01)
+        assert not task.done()
+        may_end.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(run())
 
 
 def test_jobs_are_bounded() -> None:

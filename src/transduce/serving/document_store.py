@@ -18,7 +18,7 @@ __all__ = ["DocumentStore", "KeptDocument"]
 
 MAX_KEPT, MAX_KEPT_BYTES, MAX_AGE_S = 200, 1 << 30, 3600.0
 BLOCK_BYTES = 256 << 10  # that are read together
-MAX_AT_ONCE = 8  # documents that are translated; of further ones, clients are told to wait
+MAX_AT_ONCE = 8  # documents that are read and translated; of further ones, clients are told to wait
 
 
 class KeptDocument:
@@ -51,28 +51,16 @@ class DocumentStore:
         self._kept = dict[str, KeptDocument]()  # by key, the oldest first
         self._clock, self._lock, self._n_working = clock, threading.Lock(), 0
 
-    def require_room(self) -> None:
-        """Raise ApiError if too many documents are translated."""
-        if self._n_working >= MAX_AT_ONCE:
-            raise ApiError(429, "Too many documents are translated at once", retry_after_s=10)
-
-    def take_room(self) -> None:
-        """Count a document that is translated from now on. Raises ApiError if there are too many."""
-        self.require_room()
-        self._n_working += 1
-
-    def free_room(self) -> None:
-        """Count a document that is not translated any more."""
-        self._n_working -= 1
-
     @contextmanager
     def working(self) -> Iterator[None]:
-        """Count a document that is translated within the block. Raises ApiError if there are too many."""
-        self.take_room()
+        """Count a document that is read and translated within the block. Raises ApiError if there are too many."""
+        if self._n_working >= MAX_AT_ONCE:
+            raise ApiError(429, "Too many documents are translated at once", retry_after_s=10)
+        self._n_working += 1
         try:
             yield
         finally:
-            self.free_room()
+            self._n_working -= 1
 
     def keep(self, data: bytes, name: str) -> str:
         """Keep a document; return the key that nobody can guess. Raises ApiError if there is no space for it."""

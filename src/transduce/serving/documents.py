@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import PurePath, PureWindowsPath
+from typing import TypeVar
 from urllib.parse import quote
 
 from starlette.responses import StreamingResponse
@@ -42,6 +43,8 @@ DETECTED_CHARACTERS = 5000  # by which the language of a document is recognised
 MAX_NAME = 100  # characters of the name of a result
 MAX_REASON = 300  # characters of what is wrong with a document
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, slots=True)
 class SentDocument:
@@ -56,12 +59,14 @@ class SentDocument:
 
 
 async def read_document(state: ServerState, upload: Upload, source: str, target: str, client: Client) -> SentDocument:
-    """Read a document. Raises ApiError for one that cannot be read or is too large, LanguageRefused."""
+    """Read a document, for which ``state.documents`` has room.
+
+    Raises ApiError for one that cannot be read or is too large, LanguageRefused.
+    """
     limits = client.limits
-    state.documents.require_room()
     if len(upload.data) > limits.document_bytes:
         raise ApiError(413, f"The document is larger than {limits.document_bytes:,} bytes")
-    read = await asyncio.to_thread(_read, upload, target, is_protected=False)
+    read = await _to_its_end(partial(_read, upload, target, is_protected=False))
     texts = [each.text for each in read.units]
     n_characters, most = sum(map(len, texts)), limits.most_document_characters
     if n_characters > most:
@@ -72,8 +77,17 @@ async def read_document(state: ServerState, upload: Upload, source: str, target:
         return SentDocument(upload.data, upload.name, detected.language, target, None, 0)
     model = state.translators[detected.language, target].model
     recall = None if model.memory is None else partial(recalled, model.memory)
-    work = await asyncio.to_thread(_read, upload, target, is_protected=not model.has_masks, recall=recall)
+    work = await _to_its_end(partial(_read, upload, target, is_protected=not model.has_masks, recall=recall))
     return SentDocument(upload.data, upload.name, detected.language, target, work, n_characters)
+
+
+async def _to_its_end(work: Callable[[], T]) -> T:
+    """Do work in another thread; its room is free when it is done, not when its client goes away."""
+    done = asyncio.ensure_future(asyncio.to_thread(work))
+    try:
+        return await asyncio.shield(done)
+    finally:
+        await asyncio.wait([done])
 
 
 def _read(upload: Upload, target: str, *, is_protected: bool, recall: Recall | None = None) -> DocumentTranslation:
@@ -103,7 +117,7 @@ async def translated_document(
         results = await _of_group(served, group, deadline, terms)
         done += [(each.text, each.warnings) for each in results]
     try:
-        return await asyncio.to_thread(work.finished, done)
+        return await _to_its_end(partial(work.finished, done))
     except DataError as error:
         raise ApiError(400, f"The document cannot be written: {str(error)[:MAX_REASON]}") from error
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import ExitStack
 from pathlib import PurePath
 from typing import Any, Literal
 
@@ -161,16 +162,16 @@ class DeepL(DeepLApi):
         file = Upload(asked.filename or asked.file.name, asked.file.data)
         if asked.output_format and asked.output_format.lower() != PurePath(file.name).suffix[1:].lower():
             raise ApiError(400, "Value for 'output_format' not supported.")
-        try:
-            sent = await ask.done(read_document(self.state, file, source, asked.target_lang, ask.client))
-            terms = await self.terms_of(ask, sent.source, sent.target)
-        except LanguageRefused as error:
-            raise ApiError(400, f"Value for '{error.side}_lang' not supported.") from error
-        if not ask.client.has_quota(sent.n_characters):
-            raise ApiError(*self.over_quota)
-        store = self.state.documents
-        store.take_room()
-        job = self.jobs.begin(self._translated(ask, sent, terms), on_done=store.free_room)
+        with ExitStack() as room:
+            room.enter_context(self.state.documents.working())
+            try:
+                sent = await ask.done(read_document(self.state, file, source, asked.target_lang, ask.client))
+                terms = await self.terms_of(ask, sent.source, sent.target)
+            except LanguageRefused as error:
+                raise ApiError(400, f"Value for '{error.side}_lang' not supported.") from error
+            if not ask.client.has_quota(sent.n_characters):
+                raise ApiError(*self.over_quota)
+            job = self.jobs.begin(self._translated(ask, sent, terms), on_done=room.pop_all().close)
         return {"document_id": job.id, "document_key": job.key}
 
     async def _translated(self, ask: Ask[DocumentFields], sent: SentDocument, terms: Terms | None) -> tuple[str, int]:

@@ -88,9 +88,10 @@ class LibreTranslate(Api):
     async def translate_file(self, ask: Ask[FileFields]) -> dict[str, str]:
         """Translate a document, such as docx; the answer says where the translation can be fetched for an hour."""
         fields, store = ask.fields, self.state.documents
-        sent = await ask.done(read_document(self.state, fields.file, fields.source, fields.target, ask.client))
-        with store.working(), ask.counted(1, sent.n_characters, is_document=True):
-            result = await ask.done(translated_document(self.state, sent))
+        with store.working():
+            sent = await ask.done(read_document(self.state, fields.file, fields.source, fields.target, ask.client))
+            with ask.counted(1, sent.n_characters, is_document=True):
+                result = await ask.done(translated_document(self.state, sent))
         name = named(sent.name, sent.target)
         key = await asyncio.to_thread(store.keep, result.data, name)
         ask.headers.update(warnings_header(result.report.warnings))
