@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import shutil
+from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,7 +23,10 @@ from transduce.inference import LanguageModel, Translator
 from transduce.inference.translation import text_translation
 from transduce.serving.app import make_app
 from transduce.serving.http import as_api_error
+from transduce.serving.models import Served
 from transduce.serving.openapi import openapi
+from transduce.serving.routing import translated
+from transduce.text.markup import html_rules
 
 ELSEWHERE = re.compile("document|file|glossaries")  # in test_documents.py and test_glossaries.py
 TEXT = "The dog sleeps. The old woman sees the cat."
@@ -208,6 +215,31 @@ def test_a_field_of_a_form_of_several_parts_may_fill_the_body(client: TestClient
     body = b"".join((form % (b"text", b"x" * (3 << 19)), form % (b"target_lang", b"DE"), b"--x--\r\n"))
     answer = client.post("/v2/translate", content=body, headers={"Content-Type": "multipart/form-data; boundary=x"})
     assert (answer.status_code, "characters" in answer.json()["message"]) == (400, True)
+
+
+@pytest.mark.parametrize(("charset", "status"), [('"UTF-8"', 200), ("punycode", 415), ("utf-8; charset=punycode", 415)])
+def test_a_form_of_several_parts_is_utf_8(client: TestClient, charset: str, status: int) -> None:
+    fields = {"text": "a cät", "target_lang": "DE", "source_lang": "EN"}
+    form = '--x\r\nContent-Disposition: form-data; name="{}"\r\n\r\n{}\r\n'
+    body = "".join([*(form.format(*each) for each in fields.items()), "--x--\r\n"]).encode()
+    kind = f"multipart/form-data; charset={charset}; boundary=x"
+    assert client.post("/v2/translate", content=body, headers={"Content-Type": kind}).status_code == status
+
+
+def test_all_steps_of_a_request_have_one_deadline(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    submit, given = Served.submit, list[float]()
+
+    async def noted(self: Served[Any, Any], jobs: Sequence[Any], *, timeout_s: float) -> list[Any]:
+        given.append(timeout_s)
+        await asyncio.sleep(0.01)
+        return await submit(self, jobs, timeout_s=timeout_s)
+
+    monkeypatch.setattr(Served, "submit", noted)
+    served = client.app_state.translators["en", "de"]  # type: ignore[attr-defined]
+    state: Any = SimpleNamespace(translators={("en", "de"): served, ("fr", "de"): served}, request_timeout_s=50.0)
+    asyncio.run(translated(state, ["a cat", "a dog"], ["en", "fr"], "de", rules=html_rules()))
+    assert len(given) == 4  # translated and aligned, of two languages
+    assert all(before - after > 0.005 for before, after in pairwise([50.01, *given]))
 
 
 FILE = b'--x\r\nContent-Disposition: form-data; name="q"; filename="f"\r\n\r\na\r\n--x--'

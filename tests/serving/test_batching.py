@@ -251,6 +251,8 @@ def test_cancelled_and_late_jobs_are_left_out(model: Recorder, busy: Batcher[Tas
         cancelled.result(10)
     with pytest.raises(DeadlineExceeded):
         late.result(10)
+    with pytest.raises(DeadlineExceeded):
+        busy.submit([Task(4)], timeout_s=0.0)
     assert sorted(model.drops) == ["cancelled", "deadline"]
     assert [[task.name for task in batch] for batch in model.batches] == [[0], [3]]
 

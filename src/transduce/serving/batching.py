@@ -198,8 +198,10 @@ class Batcher(Generic[JobT]):
         """Queue the jobs of one request, all or none; return their futures, which may be cancelled.
 
         A job that has not begun after ``timeout_s`` fails with DeadlineExceeded; all fail with TooLong as soon as it is
-        known that they cannot be done by then. Raises QueueFull, TooLong or Closed.
+        known that they cannot be done by then. Raises QueueFull, TooLong, Closed, or DeadlineExceeded without time.
         """
+        if timeout_s <= 0:
+            raise DeadlineExceeded(0, len(jobs))
         work = _work_of(jobs)
         request = _Request(len(jobs), work, timeout_s, work)
         lane = self._lanes[min(self._lanes) if len(jobs) <= BRIEF else max(self._lanes)]

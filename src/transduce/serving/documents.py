@@ -25,7 +25,7 @@ from transduce.inference.translation.document_translation import (
 from transduce.inference.translation.parts import Flag
 from transduce.inference.translation.remembered import recalled
 from transduce.serving.access import Client
-from transduce.serving.batching import DeadlineExceeded, QueueFull
+from transduce.serving.batching import DeadlineExceeded, QueueFull, TooLong
 from transduce.serving.document_store import KeptDocument
 from transduce.serving.http import ApiError, Upload
 from transduce.serving.models import ServedTranslator
@@ -126,12 +126,12 @@ async def _of_group(
     served: ServedTranslator, group: Sequence[Unit], deadline: float, terms: Terms | None
 ) -> list[TranslatedText]:
     """Translate some texts; while the queue is full, wait. Raises ApiError after the deadline."""
-    while (left_s := deadline - time.monotonic()) > 0:
+    while time.monotonic() < deadline:
         try:
-            return await translate_texts(served, group, terms=terms, timeout_s=left_s)
+            return await translate_texts(served, group, terms=terms, deadline=deadline)
         except QueueFull as error:
             await asyncio.sleep(min(error.retry_after_s, max(0.0, deadline - time.monotonic())))
-        except DeadlineExceeded:
+        except (DeadlineExceeded, TooLong):
             break
     raise ApiError(503, "The document was not translated in time; send smaller parts, or all later", retry_after_s=30)
 

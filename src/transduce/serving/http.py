@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import parse_qs
@@ -63,7 +64,7 @@ def as_api_error(error: Exception) -> ApiError:
         case TooLong(n_jobs=n_jobs, n_possible=n_possible, timeout_s=timeout_s):
             return ApiError(
                 413, f"The request has {n_jobs:,} sentences, of which about {n_possible:,} are done within the "
-                f"{timeout_s:g} seconds that a request may take here; send several smaller ones",
+                f"{ceil(timeout_s):,} seconds that it may take here; send several smaller ones",
             )  # fmt: skip
         case DeadlineExceeded(n_done=n_done, n_jobs=n_jobs) if n_done:
             return ApiError(
@@ -217,6 +218,9 @@ async def _multipart(request: Request, body: bytes, *, max_files: int) -> dict[s
     async def stream() -> Any:
         yield body
 
+    declared = request.headers["content-type"].lower().replace('"', "")
+    if "charset" in declared.replace("charset=utf-8", ""):  # some of Python's decoders take quadratic time
+        raise ApiError(415, "The form should be in UTF-8")
     try:
         form: FormData = await MultiPartParser(
             request.headers, stream(), max_files=max_files, max_fields=MAX_FIELDS, max_part_size=len(body)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import defaultdict
 from collections.abc import Sequence
 from itertools import product
@@ -95,8 +96,9 @@ async def translated(
 ) -> list[TranslatedText]:
     """Translate texts of several source languages, with the options of ``translate_texts``; raises as it does.
 
-    Those in the target language stay as they are, unless a model works within it.
+    Those in the target language stay as they are, unless a model works within it. All have the time of one request.
     """
+    deadline = time.monotonic() + state.request_timeout_s
     indices_of = defaultdict[str, list[int]](list)
     for index, source in enumerate(sources):
         indices_of[source].append(index)
@@ -105,9 +107,8 @@ async def translated(
         if stays(state, source, target):
             continue
         found = await translate_texts(
-            state.translators[source, target], [texts[index] for index in indices],
-            timeout_s=state.request_timeout_s, **options,
-        )  # fmt: skip
+            state.translators[source, target], [texts[index] for index in indices], deadline=deadline, **options
+        )
         for index, result in zip(indices, found, strict=True):
             results[index] = result
     return results

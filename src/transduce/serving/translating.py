@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -50,12 +51,13 @@ async def translate_texts(
     splitting: Splitting = "lines",
     n_alternatives: int = 0,
     terms: Terms | None = None,
-    timeout_s: float,
+    deadline: float,
 ) -> list[TranslatedText]:
     """Translate texts, with tags if there are ``rules``, or units of documents.
 
     Spaces at the ends and empty lines stay. ``terms`` must be kept; what has none of them is translated in batches with
-    other requests. Raises as ``Served.submit``, and ApiError if the model cannot keep terms.
+    other requests. ``deadline``: of all, by ``time.monotonic``. Raises as ``Served.submit``, and ApiError if the model
+    cannot keep terms.
     """
     n_characters, n_best = sum(len(each.text if isinstance(each, Unit) else each) for each in texts), 1 + n_alternatives
     is_long, is_document = n_characters >= LONG, any(isinstance(each, Unit) for each in texts)
@@ -77,10 +79,11 @@ async def translate_texts(
             for each in work.sentences
         ]
     )
-    translated = await served.submit(jobs, timeout_s=timeout_s)
+    translated = await served.submit(jobs, timeout_s=deadline - time.monotonic())
     served.metrics.characters(n_characters)
     pairs = await done(lambda: work.pairs(translated))
-    aligned = await served.submit([AlignJob(*pair) for pair in pairs], timeout_s=timeout_s)
+    alignments = [AlignJob(*pair) for pair in pairs]
+    aligned = await served.submit(alignments, timeout_s=deadline - time.monotonic())
     translations = await done(lambda: work.put_together(translated, aligned, n_best=n_best))
     return [
         TranslatedText(each.text, tuple(other.text for other in each.n_best[1:]), each.warnings)

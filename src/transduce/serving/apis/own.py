@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import time
 from typing import Any
 
 from transduce.inference import Parse
@@ -87,8 +88,8 @@ class OwnApi(Api):
                 return {"source": source, "target": target, "sentences": [unchanged]}
             served = self.state.translators[source, target]
             segments = await asyncio.to_thread(_segments_of, served, text)
-            texts, timeout_s = [each.text for each in segments], self.state.request_timeout_s
-            translated = await ask.done(translate_texts(served, texts, splitting="none", timeout_s=timeout_s))
+            texts, deadline = [each.text for each in segments], time.monotonic() + self.state.request_timeout_s
+            translated = await ask.done(translate_texts(served, texts, splitting="none", deadline=deadline))
         ask.headers.update(warnings_header(counted_flags(translated)))
         sentences = [
             {"source": segment.text, "space": segment.space, "translation": each.text}
