@@ -97,7 +97,7 @@ def test_bodies_may_be_compressed(client: TestClient) -> None:
     assert post(gzip.compress(b" " * (MAX_BODY_BYTES + 1)), "gzip")[0] == 413
     for content, coding, words in (
         (body, "gzip", "not valid gzip"), (gzip.compress(body)[:-3], "gzip", "in the middle"),
-        (body, "br", "Content-Encoding"),
+        (body, "br", "Content-Encoding"), (gzip.compress(body) * 2, "gzip", "behind the end"),
     ):  # fmt: skip
         status, answer = post(content, coding)
         assert status in (400, 415)

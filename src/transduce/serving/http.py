@@ -201,6 +201,8 @@ def _decompressed(body: bytes, coding: str, max_bytes: int, too_large: ApiError)
         raise too_large
     if not unpacker.eof:
         raise ApiError(400, f"Invalid request: the body ends in the middle of its {coding}")
+    if unpacker.unused_data:
+        raise ApiError(400, f"Invalid request: the body goes on behind the end of its {coding}; compress it as a whole")
     return unpacked
 
 
