@@ -203,6 +203,8 @@ def test_rates_recover() -> None:
     ("text", "facts"),
     [
         ("[", ("TOML",)),
+        pytest.param(f"a = {'1' * 5000}", ("TOML",), id="many digits"),
+        pytest.param(f"a = {'[' * 10_000}", ("TOML",), id="many brackets"),
         ("[[key]]\nname = 'a'", ("'a'", "sha256")),
         ("[[key]]\nname = 'a'\nkey = 'x'\nsha256 = '" + "0" * 64 + "'", ("sha256",)),
         ("[[key]]\nname = 'a'\nkey = 'x'\n[[key]]\nname = 'a'\nkey = 'y'", ("'a'",)),

@@ -145,7 +145,7 @@ def read_access(path: Path) -> Access:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror or error}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # also a number of thousands of digits, and deep nesting
         raise ConfigError(f"{path} is not valid TOML: {error}") from error
     if isinstance(values.get("key"), dict):
         raise ConfigError(f"{path}: [key] is a single table; a key begins with [[key]]")
