@@ -429,10 +429,10 @@ def test_a_corpus_made_from_packages(packages: list[str], tmp_path: Path) -> Non
 def test_packages_from_a_copy(packages: list[str], tmp_path: Path) -> None:
     help_pages, copies = CATALOGUE["libreoffice-help"], tmp_path / "copies"
     copies.mkdir()
-    for name in ("en-us_7.3", "en-us_7.4", "de_7.4"):
+    for name in ("en-us_7.4.7", "en-us_7.4.10", "de_7.4.10"):
         (copies / f"libreoffice-help-{name}_all.deb").touch()
     assert get_corpus(help_pages, tmp_path / "data", direction="en-de", from_folder=copies) == {"train.en-de": 2}
-    assert packages == ["libreoffice-help-en-us_7.4_all.deb", "libreoffice-help-de_7.4_all.deb"]
+    assert packages == ["libreoffice-help-en-us_7.4.10_all.deb", "libreoffice-help-de_7.4.10_all.deb"]
     expected_names = "libreoffice-help-en-us_*.deb", "libreoffice-help-fr_*.deb", re.compile("libreoffice_help/train")
     with pytest.raises(DataError, match=naming(copies, "libreoffice-help", *expected_names)):
         get_corpus(help_pages, tmp_path / "data", direction="en-fr", from_folder=copies)

@@ -284,6 +284,7 @@ def test_the_card_says_what_masks_and_capitals_need(tmp_path: Path) -> None:
     model, _ = random_translator("post", "sinusoidal", "three-way", 8, src_vocab_size=bpe.size, tgt_vocab_size=bpe.size)
     statistics = LineStatistics(sentences=1, tokens=20, longest=30, least_ratio=0.5, caps=0.0)
     write_model(tmp_path / "model", model, Tokenizers(bpe, bpe), card="# A model\n", statistics=statistics)
+    (tmp_path / "model" / "README.md").write_bytes("# A model\n\n## Größe\n".encode("latin-1"))  # as people save it
     told = list[str]()
     export_model(tmp_path / "model", "ct2", tmp_path / "out", log=told.append)
     assert any(says(line, "warning", "URLs") for line in told)

@@ -60,7 +60,9 @@ def test_spaces_that_do_not_break_and_invisible_characters_stay(tmp_path: Path) 
     assert source == "A\u00a0dog, 3 of it"
 
 
-def test_files_that_are_none(tmp_path: Path) -> None:
+def test_files_that_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (temporary := tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     (tmp_path / "a.tmx").write_text(TMX.replace('"de"', '"fr"'), encoding="utf-8")
     with pytest.raises(DataError, match="de"):
         opened(tmp_path / "a.tmx")
@@ -72,6 +74,7 @@ def test_files_that_are_none(tmp_path: Path) -> None:
         opened(tmp_path / "a.tm")
     with pytest.raises(MissingFileError):
         opened(tmp_path / "b.tmx")
+    assert not [*temporary.iterdir()]
 
 
 def test_a_memory_grows_by_corrections(tmp_path: Path) -> None:

@@ -336,12 +336,18 @@ def _copied_packages(
     """Find the newest file of each package; None if there are none, or too few."""
     names = builder.needed(languages)
     folders = from_folder, from_folder / DOWNLOADS
-    found = {name: sorted(path for folder in folders for path in folder.glob(f"{name}_*.deb")) for name in names}
-    packages = {name: paths[-1] for name, paths in found.items() if paths}
+    found = {name: [path for folder in folders for path in folder.glob(f"{name}_*.deb")] for name in names}
+    packages = {name: max(paths, key=_version) for name, paths in found.items() if paths}
     if builder.needs_all and len(packages) < len(names):
         return None
     log_left_out(packages, names, log)
     return packages
+
+
+def _version(package: Path) -> list[str | int]:
+    """Return what sorts version 7.4.7 before 7.4.10."""
+    pieces = re.split("([0-9]+)", package.name)
+    return [int(piece) if number % 2 else piece for number, piece in enumerate(pieces)]
 
 
 # Counts

@@ -113,7 +113,8 @@ def export_model(
             raise TransduceError(_failure(report, folder))
         if is_translator:
             report = replace(report, kept_texts_lost=n_with_losses(probes, loaded.tokenizers.tgt))
-        card = (folder / CARD_FILE).read_text(encoding="utf-8") if (folder / CARD_FILE).is_file() else ""
+        own = folder / CARD_FILE
+        card = own.read_text(encoding="utf-8", errors="replace") if own.is_file() else ""
         write_text(temporary / CARD_FILE, export_card(report.as_json(), loaded, card, license_id=license_id))
     log(f"{FORMAT_NAMES[target]}: {report.comparison.in_words()}")
     if report.quantised is not None:

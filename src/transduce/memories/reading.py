@@ -33,9 +33,9 @@ def find_memory(path: Path, *, src_language: str, tgt_language: str) -> Memory |
     """Open a memory as ``open_memory`` does; None if a file that must be read has no such pair."""
     if path.suffix == ".tm" or not path.is_file() or _is_database(path):
         return Memory(path)
+    pairs = pairs_of_file(path, src_language, tgt_language)
     folder = mkdtemp(prefix="transduce-memory-")
     built = Path(folder, "built.tm")
-    pairs = pairs_of_file(path, src_language, tgt_language)
     try:
         write_memory(built, [pairs], src_language=src_language, tgt_language=tgt_language)
         memory = Memory(built)
