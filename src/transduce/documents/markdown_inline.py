@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from transduce.documents.html import RULES, marked_tag
 from transduce.documents.spliced import Embedded, Region, with_words
 from transduce.patterns import compiled_on_use
+from transduce.text.changes import with_changes
 from transduce.text.markup import Unit, text_tokens, unit_of
 from transduce.text.markup_reading import Token, decoder, kept_whole, read_tokens
 
@@ -217,12 +218,9 @@ class Inline:
         lengths = [end - start for start, end in runs]
         if lengths[::2] != lengths[1::2]:
             return text
-        pieces, position = list[str](), 0
-        for number, (start, end) in enumerate(runs):
-            name = "em" if end - start == 1 else "strong"
-            pieces += text[position:start], f"</{name}>" if number % 2 else f"<{name}>"
-            position = end
-        return "".join([*pieces, text[position:]])
+        names = ("em" if end - start == 1 else "strong" for start, end in runs)
+        tags = (f"</{name}>" if number % 2 else f"<{name}>" for number, name in enumerate(names))
+        return with_changes(text, [(start, end, tag) for (start, end), tag in zip(runs, tags, strict=True)])
 
     def _raw(self, located: Located, start: int, end: int) -> str:
         return self._source[located.offsets[start] : located.offsets[end]]

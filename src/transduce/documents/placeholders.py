@@ -11,13 +11,13 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain
 from re import escape
 from typing import Literal
 
 from transduce.documents.accelerators import accelerator_of, with_accelerator, without_accelerators
 from transduce.documents.document import Segment
 from transduce.patterns import compiled_on_use
+from transduce.text.changes import with_changes
 from transduce.text.verbatim import verbatim_strings
 
 __all__ = [
@@ -236,9 +236,11 @@ def _in_order(source: str, target: str, family: Family) -> str:
             return target
         left = list(theirs)  # those of one type keep their order
         new = [left.pop(next(at for at, one in enumerate(left) if one.type == each.type)).key for each in ours]
-        return _replaced(target, ours, [f"%{key}${each.text[1:]}" for key, each in zip(new, ours, strict=True)])
+        numbered = ((each.start, each.end, f"%{key}${each.text[1:]}") for key, each in zip(new, ours, strict=True))
+        return with_changes(target, numbered)
     if [each.key for each in ours] == [each.key for each in theirs]:
-        return _replaced(target, ours, [each.text if each.is_numbered else _unnumbered(each) for each in ours])
+        changed = (each for each in ours if not each.is_numbered)
+        return with_changes(target, ((each.start, each.end, _unnumbered(each)) for each in changed))
     return target
 
 
@@ -246,9 +248,3 @@ def _unnumbered(placeholder: Placeholder) -> str:
     if placeholder.text.startswith("{"):
         return "{" + placeholder.text[1:].removeprefix(placeholder.key)
     return "%" + placeholder.text.partition("$")[2]
-
-
-def _replaced(text: str, found: Sequence[Placeholder], new: Sequence[str]) -> str:
-    starts, ends = [each.start for each in found], [each.end for each in found]
-    between = [text[start:end] for start, end in zip([0, *ends], [*starts, len(text)], strict=True)]
-    return between[0] + "".join(chain.from_iterable(zip(new, between[1:], strict=True)))

@@ -16,11 +16,10 @@ from transduce.documents.plural_forms import PluralForms, plural_forms_of, read_
 from transduce.documents.po_reading import Entry, decoded_po, header_of, read_entries
 from transduce.documents.po_writing import quoted_po, width_of_lines, with_values
 from transduce.errors import DataError
+from transduce.text.changes import Change, with_changes
 from transduce.text.markup import Unit
 
 __all__ = ["FORMATS", "PoDocument", "read"]
-
-Change = tuple[int, int, str]  # from, to, what stands there instead
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +130,7 @@ class PoDocument:
         changes = list(self._header_changes("" if self.language and not is_of_another else code, forms))
         for message, of_message in zip(self._messages, given, strict=True):
             changes += self._changes(message, of_message, forms)
-        return encoded(_changed(self._text, changes), self._encoding)
+        return encoded(with_changes(self._text, changes), self._encoding)
 
     def _changes(
         self, message: _Message, given: Sequence[Sequence[str | None]], forms: PluralForms | None
@@ -216,14 +215,6 @@ def _targets_of(text: _Text, target: str, kinds: Sequence[str]) -> list[str]:
     if len(found) == len(text.units):
         return found
     return [" ".join(target.split("\n")).strip()] if len(text.units) == 1 else [""] * len(text.units)
-
-
-def _changed(text: str, changes: Sequence[Change]) -> str:
-    pieces, position = list[str](), 0
-    for start, end, new in sorted(changes, key=lambda change: change[:2]):
-        pieces += [text[position:start], new]
-        position = end
-    return "".join([*pieces, text[position:]])
 
 
 def read(data: bytes, reading: Reading) -> Document:

@@ -16,6 +16,7 @@ from transduce.documents.encodings import decoded, encoded
 from transduce.errors import DataError
 from transduce.patterns import compiled_on_use
 from transduce.text import needs_translation
+from transduce.text.changes import Change, with_changes
 from transduce.text.characters import SPACELESS
 from transduce.text.markup import Unit, html_rules, text_tokens, unit_of
 from transduce.text.markup_reading import Token, decoder, escaped, matching_ends
@@ -110,20 +111,16 @@ class Subtitles:
 
     def written(self, targets: Sequence[str | None], *, tgt_language: str = "") -> bytes:
         """Return the subtitles with translations, divided by the time and the length of those that they come from."""
-        spans = list[tuple[int, int, str]]()
+        changes = list[Change]()
         for group, target in zip(self._groups, targets, strict=True):
             if target is not None:
-                spans += self._divided(group, target)
-        pieces, position = list[str](), 0
-        for start, end, text in sorted(spans):
-            pieces += self._text[position:start], text
-            position = end
-        text = "".join([*pieces, self._text[position:]])
-        if tgt_language and spans:
+                changes += self._divided(group, target)
+        text = with_changes(self._text, changes)
+        if tgt_language and changes:
             text = _LANGUAGE.sub(lambda match: match[1] + tgt_language, text)
         return encoded(text, self._encoding)
 
-    def _divided(self, group: Sequence[_Piece], target: str) -> Iterator[tuple[int, int, str]]:
+    def _divided(self, group: Sequence[_Piece], target: str) -> Iterator[Change]:
         lengths = [max(1, columns(piece.text)) for piece in group]
         times_s = [max(0.1, piece.cue.end_s - piece.cue.start_s) for piece in group]
         shares = [

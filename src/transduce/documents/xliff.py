@@ -17,12 +17,12 @@ from transduce.documents.placeholders import ANY
 from transduce.documents.spliced import spliced
 from transduce.errors import DataError, quoted
 from transduce.files.foreign import N_BEGINNING, is_xliff
+from transduce.text.changes import Change, with_changes
 from transduce.text.markup import Unit
 from transduce.text.markup_reading import CDATA
 
 __all__ = ["FORMATS", "XliffDocument", "read"]
 
-Change = tuple[int, int, str]  # from, to, what stands there instead
 SPACE = "xml:space"  # what an element says is true of those inside it
 UNTRANSLATED = ("new", "needs-translation")  # states of a target that is the source once more
 
@@ -200,11 +200,7 @@ class XliffDocument:
                 changes += self._changes(pair, of_pair)
         if changes and tgt_language:
             changes += self._language_changes(canonical_code(tgt_language) or tgt_language)
-        pieces, position = list[str](), 0
-        for start, end, new in sorted(changes):
-            pieces += [self._text[position:start], new]
-            position = end
-        return encoded("".join([*pieces, self._text[position:]]), self._encoding, errors="xmlcharrefreplace")
+        return encoded(with_changes(self._text, changes), self._encoding, errors="xmlcharrefreplace")
 
     def _changes(self, pair: _Pair, targets: Sequence[str | None]) -> Iterator[Change]:
         """Yield the new target of a pair; units without a new translation keep theirs, else the source."""

@@ -6,11 +6,12 @@ numbers in it are replaced; where that is not certain, there is none.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from transduce.patterns import compiled_on_use
 from transduce.text import normalise
+from transduce.text.changes import Change, with_changes
 from transduce.text.numbers import number_value, style_of
 from transduce.text.verbatim import placeholder_spans
 
@@ -54,17 +55,8 @@ def abstract(text: str, languages: tuple[str, str]) -> Abstraction:
     """
     text = normalise(text)
     slots = tuple(_slots(text))
-    signs = [_form(slot, languages) if slot.is_number else _COPIED for slot in slots]
-    return Abstraction(text, _replaced(text, zip(slots, signs, strict=True)), slots)
-
-
-def _replaced(text: str, written: Iterable[tuple[Slot, str]]) -> str:
-    """Return a text with others in some slots, which are in order."""
-    pieces, position = list[str](), 0
-    for slot, new in written:
-        pieces += [text[position : slot.start], new]
-        position = slot.end
-    return "".join([*pieces, text[position:]])
+    signs = [(slot.start, slot.end, _form(slot, languages) if slot.is_number else _COPIED) for slot in slots]
+    return Abstraction(text, with_changes(text, signs), slots)
 
 
 def _slots(text: str) -> Iterator[Slot]:
@@ -104,7 +96,7 @@ def adapted(known: Abstraction, target: str, wanted: Abstraction, languages: tup
     for old, new in zip(known.slots, wanted.slots, strict=True):
         if changes.setdefault(old.text, new).text != new.text or new.is_number != old.is_number:
             return None  # which of two equal ones is which in the target is unknown
-    written, in_target = list[tuple[Slot, str]](), list(_slots(target))
+    written, in_target = list[Change](), list(_slots(target))
     for text, new in changes.items():
         if text == new.text:
             continue
@@ -116,8 +108,8 @@ def adapted(known: Abstraction, target: str, wanted: Abstraction, languages: tup
             number = new.text if place.text == text else _as_written(new, languages)
             if number is None:
                 return None
-            written.append((place, number))
-    return _replaced(target, sorted(written, key=lambda each: each[0].start))
+            written.append((place.start, place.end, number))
+    return with_changes(target, written)
 
 
 def _is_same(of_source: Slot, of_target: Slot, languages: tuple[str, str]) -> bool:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from transduce.patterns import compiled_on_use
+from transduce.text.changes import with_changes
 from transduce.text.characters import SPACELESS
 from transduce.text.insertion import insert_missing
 from transduce.text.numbers import (
@@ -381,11 +382,7 @@ def _pairs_of_altered(lost: Sequence[_Item], surplus: Sequence[_Item]) -> list[t
 
 def _with_tokens(text: str, items: Sequence[tuple[_Item, str]]) -> str:
     """Return ``text`` with each item replaced by its token."""
-    pieces, position = [], 0
-    for item, token in sorted(items, key=lambda each: each[0].start):
-        pieces += [text[position : item.start], token]
-        position = item.end
-    return "".join([*pieces, text[position:]])
+    return with_changes(text, [(item.start, item.end, token) for item, token in items])
 
 
 def _unused_characters(used: Collection[str], n: int) -> int:
