@@ -21,7 +21,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import torch
 
 from forks import Forks, Process
 from said import naming, says
@@ -78,9 +77,7 @@ class InProcess:
     """A worker in this process, which starts at once."""
 
     def __init__(self, job: TranslationJob) -> None:
-        n_threads = torch.get_num_threads()
         self._translator = ShardTranslator(job)
-        torch.set_num_threads(n_threads)  # of other tests; models this small have one thread anyway
 
     def translate(self, shard: Shard, out: Path) -> None:
         self._translator.translate(shard.path, out, shard.name)

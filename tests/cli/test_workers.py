@@ -14,6 +14,7 @@ from transduce.bulk.replies import pack_translations, unpack_translations
 from transduce.config.decoding import LoadingOptions
 from transduce.errors import CheckpointError, TransduceError
 from transduce.inference import ScoredText, Translation
+from transduce.inference.threads import n_usable_threads
 from transduce.memories import Match
 from transduce.text.pieces import Tag
 
@@ -32,6 +33,17 @@ def test_all_of_a_translation_is_replied() -> None:
     assert unpack_translations(pack_translations([whole, Translation("", whole.n_best)])) == [
         whole, Translation("", whole.n_best)
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("n_threads", "n_workers", "each"), [(5, 2, "2"), (2, 3, "1")])
+def test_workers_share_the_cores(monkeypatch: pytest.MonkeyPatch, n_threads: int, n_workers: int, each: str) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: range(n_threads), raising=False)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    environment = team(Path("model"), n_workers)._pool._environment
+    assert environment == {"OMP_NUM_THREADS": each, "MKL_NUM_THREADS": each}
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert n_usable_threads() == int(each)
 
 
 @pytest.mark.merge

@@ -58,7 +58,7 @@ def test_what_does_not_fit_is_refused() -> None:
 def test_workers_get_the_records() -> None:
     job = TranslationJob(
         LoadingOptions([Path("a"), Path("b\udcff")], "auto", shortlist=Path("c")),
-        DecodingOptions(n_best=2, alpha=0.25, kind="beam"), "So ", split=False, format="xml", n_sharing=3,
+        DecodingOptions(n_best=2, alpha=0.25, kind="beam"), "So ", split=False, format="xml",
     )  # fmt: skip
     assert TranslationJob.from_message(job.as_message()) == job
 

@@ -20,7 +20,7 @@ from transduce.inference.native.binding import library
 
 pytestmark = [pytest.mark.merge, pytest.mark.skipif(library() is None, reason="the engine in C was not compiled")]
 
-# An environment without PyTorch: its import is refused as if it were not installed.
+# An environment without PyTorch: its import is refused as if it were not installed. Workers find a module in its place.
 PROGRAM = """
 import sys
 
@@ -31,15 +31,20 @@ class Refused:
 
 sys.meta_path.insert(0, Refused())
 """
+REFUSED = "raise ModuleNotFoundError(\"No module named 'torch'\", name='torch')\n"
 TESTS = Path(__file__).parent.parent
 CLI = "from transduce.cli.main import main\nmain()"
 CONFORMANCE = "import pytest\nsys.exit(pytest.main([sys.argv[1], '-q', '-p', 'no:cacheprovider', '-m', '']))"
 
 
-def without_torch(program: str, *arguments: object, text: str = "") -> subprocess.CompletedProcess[str]:
+def without_torch(
+    program: str, *arguments: object, text: str = "", folder: Path = TESTS
+) -> subprocess.CompletedProcess[str]:
+    """``folder``: with modules that come before others."""
     command = [sys.executable, "-c", PROGRAM + program, *map(str, arguments)]
+    paths = os.pathsep.join([str(folder), *sys.path])
     return subprocess.run(
-        command, input=text, capture_output=True, text=True, check=False, env=os.environ | {"PYTHONPATH": str(TESTS)}
+        command, input=text, capture_output=True, text=True, check=False, env=os.environ | {"PYTHONPATH": paths}
     )
 
 
@@ -82,6 +87,25 @@ def test_verbs_say_the_same_without_it(small_runs: SmallRuns, task: str, argumen
     command = [sys.executable, "-m", "transduce", verb, str(small_runs[task].model), *options]
     beside = subprocess.run(command, input=text, capture_output=True, text=True, check=True)
     assert (alone.returncode, alone.stderr, alone.stdout) == (0, beside.stderr, beside.stdout)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("translate", "--workers", "2"),
+        ("translate", "--in", "{}/in", "--out", "{}/out"),
+        ("distil", "--workers", "2", "--src", "{}/in/a.en", "--out", "{}/out.tsv"),
+    ],
+    ids=["stream", "folder", "distil"],
+)
+def test_workers_need_none(small_runs: SmallRuns, tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    (tmp_path / "torch.py").write_text(REFUSED)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.en").write_text("The dog sleeps.\n")
+    verb, *options = (each.replace("{}", str(tmp_path)) for each in arguments)
+    model = small_runs["translation"].model
+    done = without_torch(CLI, verb, model, *options, text="The dog sleeps.\n", folder=tmp_path)
+    assert (done.returncode, "bug" in done.stderr) == (0, False), done.stderr
 
 
 def test_terms_are_searched_for_without_it(small_runs: SmallRuns, tmp_path: Path) -> None:

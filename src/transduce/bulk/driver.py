@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from transduce.bulk.job import Shard, TranslationJob, open_job
+from transduce.bulk.job import THREADS, Shard, TranslationJob, open_job
 from transduce.bulk.shards import (
     Claims,
     ShardResult,
@@ -23,6 +23,7 @@ from transduce.bulk.shards import (
 )
 from transduce.bulk.workers import WORKER
 from transduce.errors import DataError, TransduceError
+from transduce.inference.threads import thread_variables
 from transduce.worker_pool import Worker, WorkerDied
 
 __all__ = ["BulkReport", "Executor", "ExecutorDied", "translate_shards"]
@@ -63,8 +64,7 @@ class LocalExecutor:
     """A worker process of this machine."""
 
     def __init__(self, job: TranslationJob) -> None:
-        environment = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-        self._worker = Worker(WORKER, [job.as_message()], environment)
+        self._worker = Worker(WORKER, [job.as_message()], thread_variables(THREADS))
 
     def translate(self, shard: Shard, out: Path) -> None:
         """Translate a shard. Raises ExecutorDied, or what the worker raised."""

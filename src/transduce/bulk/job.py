@@ -28,7 +28,7 @@ RESULT_ENDING = ".json"  # of the files in ``done``, after the name of the shard
 FORMAT = 1
 CHUNK_LINES = 2000  # of a shard that are translated together
 LISTS = ("terms", "avoid", "memory")  # files of ``LoadingOptions`` that decide what is written
-THREADS = 1  # of a worker: with another number, sums may be rounded differently
+THREADS = 1  # of a worker on files: with another number, sums may be rounded differently
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,6 @@ class TranslationJob:
     is_scored: bool = False
     is_linked: bool = False
     chunk_lines: int = CHUNK_LINES
-    n_sharing: int | None = None  # workers that share the cores; None: each has ``THREADS``
 
     def as_json(self) -> dict[str, Any]:
         """Return what decides the bytes of the translations; no paths."""

@@ -10,6 +10,7 @@ from transduce.bulk.driver import Executor, ExecutorDied
 from transduce.bulk.job import THREADS, Shard, TranslationJob
 from transduce.errors import ConfigError, TransduceError
 from transduce.imports import library
+from transduce.inference.threads import thread_variables
 from transduce.worker_pool import described, rebuilt
 
 __all__ = ["connect"]
@@ -60,8 +61,7 @@ class RayExecutor:
 
     def __init__(self, job: TranslationJob) -> None:
         ray = _ray()
-        environment = {"env_vars": {"OMP_NUM_THREADS": str(THREADS), "MKL_NUM_THREADS": str(THREADS)}}
-        remote = ray.remote(num_cpus=1, max_restarts=0, runtime_env=environment)(_Actor)
+        remote = ray.remote(num_cpus=1, max_restarts=0, runtime_env={"env_vars": thread_variables(THREADS)})(_Actor)
         self._actor: Any = remote.remote(job.as_message())
 
     def translate(self, shard: Shard, out: Path) -> None:

@@ -11,7 +11,7 @@ from itertools import repeat
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from transduce.bulk.job import CHUNK_LINES, THREADS, TranslationJob
+from transduce.bulk.job import CHUNK_LINES, TranslationJob
 from transduce.bulk.replies import pack_translations
 from transduce.bulk.shards import ShardResult, part_path, read_result, record_result
 from transduce.errors import DataError, TransduceError
@@ -31,12 +31,8 @@ class ShardTranslator:
 
     def __init__(self, job: TranslationJob, *, should_stop: Callable[[], bool] = lambda: False) -> None:
         """``should_stop`` is asked between chunks; if it is true, ``translate`` raises TransduceError."""
-        import torch
-
         from transduce.inference.translation.loading import load_translator
 
-        n_threads = THREADS if job.n_sharing is None else max(1, torch.get_num_threads() // job.n_sharing)
-        torch.set_num_threads(n_threads)
         self._job, self._should_stop = job, should_stop
         self._translator = load_translator(job.loading)
         self._search = job.decoding.applied_to(self._translator.search)

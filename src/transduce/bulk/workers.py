@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 from transduce.bulk.job import TranslationJob
+from transduce.inference.threads import n_usable_threads, thread_variables
 from transduce.text.chunks import chunks
 from transduce.worker_pool import Worker, WorkerPool
 
@@ -27,7 +27,8 @@ class TranslationWorkers:
 
     def __init__(self, job: TranslationJob, n_workers: int) -> None:
         self._chunk_lines = job.chunk_lines
-        self._pool = WorkerPool(n_workers, WORKER, [replace(job, n_sharing=n_workers).as_message()])
+        environment = thread_variables(max(1, n_usable_threads() // n_workers))
+        self._pool = WorkerPool(n_workers, WORKER, [job.as_message()], environment=environment)
 
     def __enter__(self) -> Self:
         self._pool.__enter__()
