@@ -408,6 +408,23 @@ def test_an_interrupt_says_how_to_go_on(
     assert last == "interrupted"
 
 
+def test_workers_elsewhere_find_the_lists(
+    transduce: Callable[..., Any], model: Path, shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = list[TranslationJob]()
+    monkeypatch.setattr(bulk, "translate_shards", lambda job, *_, **__: asked.append(job) or BulkReport(0, 0))
+    monkeypatch.chdir(tmp_path)
+    lists = {"terms": "terms.tsv", "avoid": "avoided.txt", "memory": "memory.tsv"}
+    options = [word for name, file in lists.items() for word in (f"--{name}", file)]
+    for name in lists.values():
+        Path(name).write_text("dog\tHund\n")
+    assert transduce("translate", model, "--in", f"{shards}/*", "--out", "out", *options).code == 0
+    [job] = asked
+    assert {name: getattr(job.loading, name) for name in lists} == {
+        name: tmp_path / file for name, file in lists.items()
+    }
+
+
 def start(forks: Forks, model: Path, shards: Path, out: Path, *options: object, before: str = "os.setsid()") -> Process:
     command = ("translate", model, "--in", f"{shards}/part*", "--out", out, "--device", "cpu")
     return forks.start(*command, *options, before=before)

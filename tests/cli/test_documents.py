@@ -146,9 +146,23 @@ def test_what_belongs_to_lines_is_refused(
     ids=str,
 )
 def test_what_belongs_to_documents_is_refused(
-    transduce: CommandLine, model: Path, options: list[object], fact: str
+    transduce: CommandLine, model: Path, options: list[object], fact: str, tmp_path: Path
 ) -> None:
     assert says(transduce("translate", model, *options, stdin=b"a dog\n").err, "error:", fact)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a").write_text("a dog\n")
+    folder = transduce("translate", model, *options, "--in", tmp_path / "in", "--out", tmp_path / "out")
+    assert says(folder.err, "error:", "lines of text", fact)
+
+
+def test_documents_of_a_folder_have_no_prefix(transduce: CommandLine, model: Path, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.html").write_text("<p>a dog</p>")
+    (tmp_path / "in" / "b").write_text("a dog\n")
+    folder = ("translate", model, "--in", tmp_path / "in", "--out", tmp_path / "out")
+    for format in ("auto", "html"):
+        assert says(transduce(*folder, "--format", format, "--prefix", "Ein").err, "error:", "documents", "--prefix")
+    assert not (tmp_path / "out").exists()
 
 
 def test_no_document_is_cut_or_mended(

@@ -8,14 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from transduce.cli import options
 from transduce.cli.documents import AUTO
-from transduce.cli.machine import chosen_device, chosen_precision
+from transduce.cli.machine import chosen_device
 from transduce.cli.output import STANDARD
 from transduce.cli.paths import require_writable
 from transduce.cli.progress import ShardProgress
 from transduce.cli.signals import EndedBySignal
 from transduce.errors import ConfigError, TransduceError
 from transduce.files import MANIFEST_NAME, write_json
+from transduce.inference.devices import usable_precision
 
 if TYPE_CHECKING:
     from transduce.bulk import TranslationJob
@@ -45,6 +47,7 @@ def translate_pattern(
     """
     from transduce.bulk import find_shards, translate_shards
     from transduce.bulk.driver import Executor, LocalExecutor, ShardsFailed
+    from transduce.bulk.job import LISTS
     from transduce.bulk.on_ray import connect
     from transduce.bulk.shards import reports
     from transduce.findings.finding import counted
@@ -59,14 +62,21 @@ def translate_pattern(
     shards = find_shards(str(source), out)
     if job.format == AUTO and not any(format_of_file(shard.path) for shard in shards):
         job = replace(job, format="text")  # the same job as before there were documents
+    if job.format == "text":
+        of_documents = {"--report": report, "--wanted": job.wanted != "empty", "--trust": job.is_trusted}
+        options.require_alone(f"the files of {source} are lines of text, no documents", of_documents)
+    else:
+        options.require_alone(f"files of {source} are translated as documents", {"--prefix": job.prefix})
     loading = job.loading
     device = chosen_device(loading.device)
+    # Workers on other machines have another working directory.
+    paths = {name: path.resolve() for name in ("shortlist", *LISTS) if (path := getattr(loading, name)) is not None}
     resolved = replace(
         loading,
         device=device,
-        precision=chosen_precision(loading.precision, device),
+        precision=usable_precision(loading.precision, device),
         folders=[folder.resolve() for folder in loading.folders],
-        shortlist=None if loading.shortlist is None else loading.shortlist.resolve(),
+        **paths,
     )
     job = replace(job, loading=resolved)
     job.as_json()  # a folder without a manifest is reported before anything is started
@@ -74,8 +84,6 @@ def translate_pattern(
     if ray is not None:
         n_of_cluster, make_executor = connect(ray, n_workers)
         n_workers = n_workers if n_workers > 1 else n_of_cluster
-    if report is not None and job.format == "text":
-        raise ConfigError(f"--report is of documents; the files of {source} are lines of text")
     failed: Mapping[str, TransduceError] = {}
     with ShardProgress("translating", len(shards)) as progress:
         try:
