@@ -37,6 +37,14 @@ def test_combinations_are_scored_as_by_evaluate(
     assert says(shown, "--set", f"search.beam_size={found['chosen']['beam_size']}", "search.alpha=0.5")
 
 
+def test_the_precision_goes_by_the_device(
+    transduce: CommandLine, micro_model: Path, parallel: tuple[Path, Path]
+) -> None:
+    options = ("--beam", "1", "--device", "auto", "--precision", "auto")
+    outcome = transduce("sweep", micro_model, "--src", parallel[0], "--ref", parallel[1], *options)
+    assert (outcome.code, outcome.out.count("chosen")) == (0, 1)
+
+
 @pytest.mark.parametrize(("option", "value"), [("--beam", "1,x"), ("--beam", "0"), ("--alpha", "nan")])
 def test_a_wrong_number_is_told(
     option: str, value: str, transduce: CommandLine, micro_model: Path, parallel: tuple[Path, Path]

@@ -14,7 +14,7 @@ from transduce.cli import options
 from transduce.cli.decoding import decoding_options
 from transduce.cli.imports import command_imports
 from transduce.cli.line_warnings import LineWarnings
-from transduce.cli.machine import chosen_device, chosen_precision
+from transduce.cli.machine import chosen_device
 from transduce.cli.model_folders import require_model_folders
 from transduce.cli.models import load_translator
 from transduce.cli.output import STANDARD, echo, print_json, print_scores
@@ -26,6 +26,7 @@ from transduce.cli.text_output import require_not_read
 from transduce.config.decoding import NO_CHANGES, DecodingOptions, EngineName, LoadingOptions
 from transduce.errors import ConfigError, DataError
 from transduce.files import write_lines
+from transduce.inference.devices import usable_precision
 
 if TYPE_CHECKING:
     from transduce.metrics import ReliabilityBin
@@ -193,7 +194,7 @@ def _evaluate_media(
     if not listed:
         raise DataError(f"{media} has no lines; each should be a file name TAB its text")
     device = chosen_device(device)
-    model = MediaModel.load(folders[0], device=device, precision=chosen_precision(precision, device), engine=engine)
+    model = MediaModel.load(folders[0], device=device, precision=usable_precision(precision, device), engine=engine)
     search = decoding.applied_to(model.search)
     found, warnings = list[str](), list[str]()
     for each in model.find_texts((path for path, _ in listed), search=search):

@@ -1,11 +1,10 @@
-"""Device, precision and allocator settings of a command."""
+"""Device and allocator settings of a command."""
 
 from __future__ import annotations
 
-from transduce.config import InferencePrecision
 from transduce.machine_limits import keep_freed_memory
 
-__all__ = ["chosen_device", "chosen_precision", "keep_freed_memory"]
+__all__ = ["chosen_device", "keep_freed_memory"]
 
 
 def chosen_device(name: str) -> str:
@@ -16,10 +15,3 @@ def chosen_device(name: str) -> str:
     if device == "cpu":
         keep_freed_memory()
     return device
-
-
-def chosen_precision(name: str, device: str) -> InferencePrecision:
-    """Resolve ``--precision``. Raises ConfigError for an unknown name, or int8 on a device without it."""
-    from transduce.inference.devices import usable_precision
-
-    return usable_precision(name, device)

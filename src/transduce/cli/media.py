@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from transduce.cli.machine import chosen_device, chosen_precision
+from transduce.cli.machine import chosen_device
 from transduce.cli.model_folders import require_model_folders
 from transduce.cli.output import STANDARD, echo, echo_error, print_json
 from transduce.cli.paths import require_writable
 from transduce.config.decoding import DecodingOptions, EngineName
+from transduce.inference.devices import usable_precision
 
 if TYPE_CHECKING:
     from transduce.inference import MediaModel
@@ -38,7 +39,7 @@ def print_texts(
     """
     require_model_folders(folder)
     device = chosen_device(device)
-    model = kind.load(folder, device=device, precision=chosen_precision(precision, device), engine=engine)
+    model = kind.load(folder, device=device, precision=usable_precision(precision, device), engine=engine)
     require_writable("stdout", STANDARD)
     search = decoding.applied_to(model.search)
     code = 0

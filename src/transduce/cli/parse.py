@@ -12,13 +12,14 @@ from typer import Option
 from transduce.cli import options
 from transduce.cli.decoding import decoding_options
 from transduce.cli.imports import command_imports
-from transduce.cli.machine import chosen_device, chosen_precision
+from transduce.cli.machine import chosen_device
 from transduce.cli.model_folders import require_model_folders
 from transduce.cli.output import STANDARD, echo, print_json
 from transduce.cli.paths import require_writable
 from transduce.cli.stdin import is_interactive, piped_lines, plain_trees, typed_lines
 from transduce.config.decoding import NO_CHANGES, DecodingOptions
 from transduce.errors import ConfigError
+from transduce.inference.devices import usable_precision
 
 if TYPE_CHECKING:
     from transduce.inference.parser import TaggedWords
@@ -88,7 +89,7 @@ def parse(
         open_binary(trees).close()  # checked before the model is loaded
     require_model_folders(folder, text_usage="transduce parse MODEL < {}")
     device = chosen_device(device)
-    precision = chosen_precision(precision, device)
+    precision = usable_precision(precision, device)
     parser = Parser.load(folder, device=device, precision=precision, engine=engine, is_constrained=not unconstrained)
     search = decoding.applied_to(parser.search)
     is_typed = trees is None and is_interactive()

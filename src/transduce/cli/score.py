@@ -9,7 +9,7 @@ from typer import Argument, Option
 
 from transduce.cli import options
 from transduce.cli.imports import command_imports
-from transduce.cli.machine import chosen_device, chosen_precision
+from transduce.cli.machine import chosen_device
 from transduce.cli.model_folders import require_model_folders
 from transduce.cli.output import echo, json_line, print_json, print_line, print_scores
 from transduce.cli.scoring import Tokenizer, named_references, warn_of_moses_rules, warn_of_tokenised_text
@@ -17,6 +17,7 @@ from transduce.cli.stdin import aligned_lines, name_of, require_stdin_once
 from transduce.config import MAX_SEED, canonical_code
 from transduce.config.decoding import EngineName
 from transduce.errors import ConfigError, quoted
+from transduce.inference.devices import usable_precision
 
 __all__ = ["score"]
 
@@ -138,7 +139,7 @@ def _print_forced_scores(
         from transduce.inference import Translator, forced_scores
 
     device = chosen_device(device)
-    translator = Translator.load(model, device=device, precision=chosen_precision(precision, device), engine=engine)
+    translator = Translator.load(model, device=device, precision=usable_precision(precision, device), engine=engine)
     for number, score in enumerate(forced_scores(translator, pairs), start=1):
         if score.is_truncated:
             echo(f"warning: line {number} is longer than the model reads; its end is not scored")

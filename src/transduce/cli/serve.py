@@ -13,13 +13,14 @@ from typer import Argument, BadParameter, Option
 from transduce.cli import options
 from transduce.cli.decoding import SHARED_FIELDS, decoding_options
 from transduce.cli.imports import command_imports
-from transduce.cli.machine import chosen_device, chosen_precision
+from transduce.cli.machine import chosen_device
 from transduce.cli.model_folders import require_model_folders
 from transduce.cli.output import echo, print_line
 from transduce.cli.signals import HANGUP, heeded_signals
 from transduce.config.decoding import NO_CHANGES, DecodingOptions
 from transduce.errors import ConfigError
 from transduce.imports import library
+from transduce.inference.devices import usable_precision
 
 __all__ = ["serve"]
 
@@ -170,7 +171,7 @@ def serve(
     bound = bound_socket(host, port)
     device = chosen_device(device)
     serving = ServingOptions(
-        device=device, precision=chosen_precision(precision, device), engine=engine, decoding=decoding, lists=lists,
+        device=device, precision=usable_precision(precision, device), engine=engine, decoding=decoding, lists=lists,
         max_batch=batch, max_wait_s=wait_ms / 1000, capacity=queue,
     )  # fmt: skip
     metrics, compute = Metrics(), ComputeThreads()

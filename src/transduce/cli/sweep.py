@@ -12,7 +12,6 @@ from typer import BadParameter, Option
 
 from transduce.cli import options
 from transduce.cli.imports import command_imports
-from transduce.cli.machine import chosen_precision
 from transduce.cli.model_folders import require_model_folders
 from transduce.cli.models import load_translator
 from transduce.cli.output import print_json, print_line
@@ -80,7 +79,7 @@ def sweep(
     require_model_folders(*folders, text_usage="--src {}")
     sources, references = aligned_lines(src, ref)
     sizes, exponents = _numbers(beam, int), _numbers(alpha, float)
-    translator = load_translator(LoadingOptions(folders, device, chosen_precision(precision, device), engine=engine))
+    translator = load_translator(LoadingOptions(folders, device, precision, engine=engine))
     search_of = {
         (size, exponent): DecodingOptions(beam_size=size, alpha=exponent).applied_to(translator.search)
         for size in sizes
