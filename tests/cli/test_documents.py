@@ -29,7 +29,10 @@ class Found:
     search, src_language, tgt_language, has_masks, memory = SearchConfig(), None, "de", True, None
     max_source_tokens = 50
 
-    def translate_lines(self, lines: Iterable[str | Unit], **_: object) -> Iterator[Translation]:
+    def translate_lines(
+        self, lines: Iterable[str | Unit], is_scored: bool = True, **_: object
+    ) -> Iterator[Translation]:
+        assert is_scored  # some warnings follow from the score
         for line in lines:
             if isinstance(line, str):
                 yield Translation(line, (ScoredText(f"line: {line}", -1.0),))

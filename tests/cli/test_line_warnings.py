@@ -10,8 +10,12 @@ import pytest
 
 from commands import CommandLine
 from said import says
+from small_models import write_model
+from talking_model import write_talking_model
 from transduce.cli.line_warnings import LineWarnings
 from transduce.inference import ScoredText, Translation
+from transduce.inference.folder import read_model_folder
+from transduce.inference.translation.line_statistics import LineStatistics
 from transduce.inference.translation.parts import FLAGS, Flag
 from transduce.terms import Term, Terms
 
@@ -84,6 +88,21 @@ def test_every_warning_can_be_written_to_a_file(transduce: CommandLine, micro_mo
         assert refused.code == 1
         assert says(refused.err, "--warnings")
     assert text.read_text() == "A cat.\n"
+
+
+@pytest.mark.parametrize("options", [[], ["--workers", 2]], ids=["one process", "workers"])
+def test_greedy_search_tells_how_sure_it_is(
+    transduce: CommandLine, micro_model: Path, tmp_path: Path, options: list[object]
+) -> None:
+    read = read_model_folder(write_talking_model(micro_model, tmp_path / "talking"), device="cpu")
+    usual = LineStatistics(sentences=1, tokens=99, longest=99, least_ratio=0.0, caps=0.0, least_log_prob=0.0)
+    model, told = tmp_path / "model", tmp_path / "told.tsv"
+    write_model(model, read.model, read.tokenizers, search=read.search, direction=read.direction, statistics=usual)
+    command = ("translate", model, "--beam", 1, "--warnings", told)
+    outcome = transduce(*command, *options, stdin=b"The dog sleeps.\n")
+    assert outcome.code == 0
+    assert "unlike" in told.read_text()
+    assert says(outcome.err, "unlike")
 
 
 def test_a_line_of_several_sentences_is_split_unless_it_should_not_be(

@@ -298,7 +298,6 @@ def translate(
         )  # fmt: skip
         return
     shows_bar = not is_interactive(source) and not is_terminal(out)
-    is_scored = json or is_n_best
     if alignment and is_n_best and not json:
         raise ConfigError("--alignment is of the best translation; leave out --n-best, or add --json")
     if review is not None:
@@ -308,7 +307,7 @@ def translate(
         if workers > 1 and not is_interactive(source):
             from transduce.bulk import TranslationWorkers
 
-            of_lines = job(is_scored=is_scored, is_linked=alignment, chunk_lines=buffer or BUFFER_LINES_OF_WORKER)
+            of_lines = job(is_scored=True, is_linked=alignment, chunk_lines=buffer or BUFFER_LINES_OF_WORKER)
             team, told_terms = stack.enter_context(TranslationWorkers(of_lines, workers)), None
             max_source_tokens = team.wait_until_loaded()
             translations = team.translate_lines(input_lines(source))
@@ -324,7 +323,6 @@ def translate(
                 search=decoding.applied_to(translator.search),
                 chunk_lines=1 if is_typed else buffer or BUFFER_LINES,
                 split=not no_split,
-                is_scored=is_scored,
                 prefixes=repeat(prefix),
                 is_linked=alignment or review is not None,
                 report=lambda n_lines: progress.reach(n_lines),

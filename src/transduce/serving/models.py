@@ -271,8 +271,7 @@ class ServedTranslator(Served[Translator, TranslatorJob]):
     def _translate(self, model: Translator, jobs: Sequence[TranslateJob], n_best: int) -> list[TranslatedSegment]:
         search = self._search(model, n_best)
         translated = model.translate_segments(
-            [job.text for job in jobs], search, lowers_caps=True, is_scored=n_best > 1,
-            prefixes=[job.prefix for job in jobs],
+            [job.text for job in jobs], search, lowers_caps=True, prefixes=[job.prefix for job in jobs]
         )  # fmt: skip
         assert translated is not None  # not interrupted
         return translated

@@ -69,8 +69,8 @@ def translate_document(
     )
     with progress_callback(progress, len(work.units)) as show:
         lines = translator.translate_lines(
-            work.units, search=search, split=split, is_scored=False, chunk_lines=CHUNK_UNITS,
-            is_linked=review_terms is not None, report=lambda n_done: show(n_done, len(work.units)),
+            work.units, search=search, split=split, chunk_lines=CHUNK_UNITS, is_linked=review_terms is not None,
+            report=lambda n_done: show(n_done, len(work.units)),
         )  # fmt: skip
         translations = [*lines]
     terms: Terms = getattr(translator, "terms", NO_TERMS)  # a reranker has none
