@@ -66,7 +66,7 @@ def test_lengths(text_search: TextSearch, search: SearchConfig) -> None:
 @pytest.mark.parametrize("search", SEARCHES, ids=lambda search: search.kind)
 def test_a_least_length_has_room(text_search: TextSearch, search: SearchConfig) -> None:
     assert min(map(len, outputs(text_search, with_limits(search, min_length=70)))) >= 70
-    assert {len(ids) for ids in outputs(text_search, with_limits(search, min_length=70, max_length=70))} == {70}
+    assert {len(ids) for ids in outputs(text_search, with_limits(search, min_length=70, max_length=71))} <= {70, 71}
 
 
 @pytest.mark.parametrize("search", SEARCHES, ids=lambda search: search.kind)
@@ -83,9 +83,11 @@ def test_no_ngram_twice(text_search: TextSearch, search: SearchConfig, n: int) -
     assert found == [outputs(text_search, limited, [text])[0] for text in TEXTS]  # whatever else is in the batch
 
 
-def test_settings_that_contradict_each_other_are_refused() -> None:
-    with pytest.raises(ConfigError, match=naming("min_length", "max_length", 7, 3)):
-        config_from_mapping(SearchConfig, {"min_length": 7, "max_length": 3}, where="search")
+@pytest.mark.parametrize("least", [3, 7])
+def test_settings_that_contradict_each_other_are_refused(least: int) -> None:
+    """An output of three tokens has its end as the third."""
+    with pytest.raises(ConfigError, match=naming("min_length", "max_length", least, 3)):
+        config_from_mapping(SearchConfig, {"min_length": least, "max_length": 3}, where="search")
 
 
 @pytest.mark.parametrize("search", [SampledSearchConfig(), MaskPredictSearchConfig()], ids=lambda search: search.kind)

@@ -110,8 +110,9 @@ class ProcessedSearchConfig(SearchConfig):
 
     @model_validator(mode="after")
     def _lengths_are_in_order(self) -> Self:
-        if self.max_length is not None and self.min_length > self.max_length:
-            raise ValueError(f"min_length must be at most max_length, got {self.min_length} > {self.max_length}")
+        if self.max_length is not None and self.min_length >= self.max_length:
+            got = f"{self.min_length} and {self.max_length}"
+            raise ValueError(f"min_length must be below max_length, which counts the end of an output, got {got}")
         return self
 
 
