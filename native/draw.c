@@ -81,7 +81,7 @@ static void cut(float *p, int n, int top_k, double top_p, struct token *tokens) 
 
 static int32_t id_of(const struct search *s, int output) { return s->token_of ? s->token_of[output] : output; }
 
-/* Turn a row's logits into the probabilities that are drawn from. 0 if a logit is NaN, or without any token. */
+/* Turn a row's logits into the probabilities that are drawn from. 0 if a logit is NaN or +inf, or without any token. */
 static int reshape(const struct search *s, const struct row *row, float *p, struct token *tokens) {
     const struct td_search *r = s->request;
     const int n = s->output.n_outputs;
@@ -92,7 +92,7 @@ static int reshape(const struct search *s, const struct row *row, float *p, stru
         if ((is_listed && !is_listed[i]) || !may_follow(s, row, id_of(s, i))) p[i] = -INFINITY;
         if (p[i] > highest) highest = p[i];
     }
-    if (highest == -INFINITY) return 0;
+    if (!isfinite(highest)) return 0;
     for (int i = 0; i < n; i++) p[i] = r->temperature > 0 ? (float)exp((p[i] - highest) / r->temperature) : p[i] == highest;
     if (r->temperature <= 0 || r->top_k || r->top_p < 1) cut(p, n, r->temperature <= 0 ? 1 : r->top_k, r->top_p, tokens);
     for (int i = 0; i < n; i++) sum += p[i];

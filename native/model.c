@@ -16,11 +16,6 @@ static int padded(int n, int multiple) { return (n + multiple - 1) / multiple * 
 
 size_t row_stride(int width) { return (size_t)padded(width, PANEL); }
 
-int count_words(const struct embedding *e, const int32_t *ids, int n, int n_before, int32_t *n_words) {
-    for (int i = 0; i < n; i++) n_words[i] = n_before += e->begins_word ? e->begins_word[ids[i]] : 0;
-    return n_before;
-}
-
 /* ---- room ---- */
 
 static size_t widest(const td_model *m) {
@@ -212,8 +207,9 @@ static int encode_some(const td_model *m, struct room *room, const int32_t *ids,
         for (int i = offsets[s]; i < offsets[s + 1]; i++) {
             float *x = room->x + (size_t)(i - offsets[0]) * d;
             const size_t width = (size_t)m->config.d_model;
+            if (!states && m->src.begins_word) n_words += m->src.begins_word[ids[i]];
             if (states) memcpy(x, states + (size_t)i * width, width * sizeof(float));
-            else embed(m, &m->src, ids[i], i - offsets[s], count_words(&m->src, ids + i, 1, n_words, &n_words), x);
+            else embed(m, &m->src, ids[i], i - offsets[s], n_words, x);
         }
     }
     for (int l = 0; l < m->encoder.n_layers; l++) {

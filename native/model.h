@@ -87,8 +87,6 @@ int encode(const td_model *, struct room *, const int32_t *ids, const float *sta
 /* The decoder's states of new tokens, in room->x. Positions count from 0; n_words of each token includes it. */
 int decode(const td_model *, struct room *, const struct group *, int n_groups, const int32_t *ids,
            const int32_t *positions, const int32_t *n_words);
-/* The words begun up to each of some tokens, after `n_before`; without word positions, 0. Returns the last. */
-int count_words(const struct embedding *, const int32_t *ids, int n, int n_before, int32_t *n_words);
 /* Make room for at least so many slots. */
 int grow(const td_model *, struct sentence *, int n_slots);
 void free_sentence(struct sentence *);

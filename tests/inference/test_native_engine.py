@@ -231,6 +231,19 @@ def test_nan_is_an_error(precision: InferencePrecision) -> None:
                 native(model, precision).hypotheses(requests(search), search)
 
 
+def test_an_infinite_logit_is_an_error() -> None:
+    model = random_model(output_bias=True)
+    with torch.no_grad():
+        model.canonical()["output.bias"][7] = torch.inf
+    listed = Shortlist(np.full((V, 1), 7, np.int32), np.arange(4, V, dtype=np.int32))
+    for search in SEARCHES:
+        for shortlist in (None, listed):
+            engine = native_engine([model], EngineSettings(shortlist=shortlist))
+            assert engine is not None
+            with pytest.raises(SearchError, match=naming("sentence")):
+                engine.hypotheses(requests(search), search)
+
+
 @pytest.mark.parametrize("ids", [[V], [-1], [2**31 - 1]], ids=["V", "negative", "largest"])
 def test_ids_outside_the_vocabulary_are_refused(ids: list[int]) -> None:
     engine, search = native(random_model()), SearchConfig()
@@ -247,12 +260,18 @@ def test_ids_outside_the_vocabulary_are_refused(ids: list[int]) -> None:
             engine.forced_scores([pair], max_tokens=100)
 
 
-def test_texts_beyond_learned_positions_are_refused() -> None:
-    engine = native(random_model(positions="learned", n_positions=6))
+@pytest.mark.parametrize("window", [None, 9])
+def test_texts_beyond_learned_positions_are_refused(window: int | None) -> None:
+    engine = native_engine([random_model(positions="learned", n_positions=6)], EngineSettings(window=window))
+    assert engine is not None
+    assert engine.max_positions == 6
     engine.hypotheses([Request(6, [5] * 6)], SearchConfig())
     for request in (Request(6, [5] * 7), Request(7, [5] * 6), Request(6, [5] * 6, prompt=[5, 5])):
         with pytest.raises(IndexError, match=naming(6, 7)):
             engine.hypotheses([request], SearchConfig())
+    own, _ = language_models(EngineSettings(window=9), positions="learned", n_positions=6)
+    with pytest.raises(IndexError, match=naming(6, 9)):
+        own.hypotheses([Request(9, prompt=[5])], SampledSearchConfig())
 
 
 LM_VARIANTS: dict[str, dict[str, Any]] = {

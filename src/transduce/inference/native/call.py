@@ -90,7 +90,7 @@ class Call(Texts):
         """Raise ConfigError for a setting or a constraint that it does not know."""
         config = model.config
         is_lm = isinstance(config, LanguageModelConfig)
-        n_written = 0 if settings.window else max((each.max_length for each in batch), default=1) - 1
+        n_written = 0 if is_lm and settings.window else max((each.max_length for each in batch), default=1) - 1
         prompts = [each.prompt or [BOS_ID] for each in batch]
         super().__init__(model, [each.source for each in batch], prompts, n_written)
         self.raised: BaseException | None = None
@@ -102,6 +102,7 @@ class Call(Texts):
         self.search.n_suppressed = len(suppressed)
         if is_lm:
             self.search.window = settings.window or 0
+            self._require_positions(self.search.window)
         self._set_search(search, batch)
         self._set_constraints(settings, config, [each.constraints for each in batch])
         self._make_results(batch, search)

@@ -73,7 +73,7 @@ class NativeEngine:
         self._is_lm = isinstance(model.config, LanguageModelConfig)
         self._draft: tuple[NativeEngine, DraftLength] | None = None
         n_positions = model.config.n_positions if model.config.positions == "learned" else UNLIMITED
-        self.max_positions = settings.window or n_positions
+        self.max_positions = min(settings.window or UNLIMITED, n_positions)
         self.is_left_to_right = self.is_reentrant = True
 
     def with_draft(self, draft: Self, length: DraftLength, /) -> Self:
