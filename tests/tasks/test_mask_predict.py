@@ -21,6 +21,8 @@ from transduce.config import (
 from transduce.data.collate import collate_pairs
 from transduce.errors import CheckpointError, ConfigError
 from transduce.inference import Reranker, Translator
+from transduce.inference.engine import EngineSettings, ForcedPair
+from transduce.inference.torch_engine import torch_engine
 from transduce.model import MaskedTransformer, Transformer, cost_of, for_inference
 from transduce.model.cost import MAX_DIFFERENCE
 from transduce.model.inference import has_int8_products
@@ -30,6 +32,7 @@ from transduce.runs import train
 from transduce.tasks.pairs.mask_predict import LENGTH_WEIGHT, MaskedObjective, masked_positions
 from transduce.text import EOS_ID, Tokenizers, train_bpe
 from transduce.view import attention_of_translation
+from transduce.view.translation_attention import recorded_weights
 
 PAIRS = [("the dog", "der Hund"), ("a cat", "eine Katze"), ("the river", "den Fluss"), ("he", "er mag es")]
 SEARCH = MaskPredictSearchConfig(n_iterations=4, n_lengths=1, max_extra_tokens=6)
@@ -102,6 +105,21 @@ def test_predictions_do_not_depend_on_the_batch() -> None:
     ].add(MAX_DIFFERENCE - 4).tolist()
 
 
+@torch.no_grad()
+def test_a_given_translation_is_read_token_by_token() -> None:
+    """Its attention is that of its tokens, and their probability that of the first pass, which has none of them."""
+    model = make()
+    pairs = [ForcedPair([4, 5, 7, EOS_ID], [8, 9, 10, EOS_ID]), ForcedPair([6, EOS_ID], [11, EOS_ID])]
+    scores = torch_engine([model], EngineSettings()).forced_scores(pairs, max_tokens=99, has_attention=True)
+    for pair, found in zip(pairs, scores, strict=True):
+        src, tgt = torch.tensor([pair.source]), torch.tensor([pair.target])
+        [cross_HTS] = recorded_weights(lambda hook, src=src, tgt=tgt: model(src, tgt, attention_hook=hook))["cross"]
+        torch.testing.assert_close(found.attention_TS, cross_HTS.mean(0))
+        logits = model.predict(model.encode(src), tgt.masked_fill(tgt != EOS_ID, MASK_ID))[0]
+        expected = logits.log_softmax(1).gather(1, tgt.T)[:, 0].numpy()
+        torch.testing.assert_close(found.log_probs_T, expected)
+
+
 def test_the_loss_is_that_of_the_masked_tokens_and_of_the_length() -> None:
     model = make()
     batch = collate_pairs([[4, 5], [6]], [[10, 11, 12, 13], [15, 16]], rows=(0, 1))
@@ -149,6 +167,8 @@ def test_it_learns_to_write_and_more_passes_are_not_worse() -> None:
         lambda: translator.translate(texts, beam_size=4),
         lambda: translator.translate(texts, search=GreedySearchConfig()),
         lambda: translator.with_draft(translator),
+        lambda: translator.translate(texts, prefix="der"),
+        lambda: translator.alternatives(texts[0]),
         lambda: Translator(causal, translator.tokenizers, SEARCH, direction="en-de").translate(texts),
         lambda: Translator(model, translator.tokenizers, SEARCH, direction="en-de", others=[model]),
     ):

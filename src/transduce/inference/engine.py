@@ -51,6 +51,11 @@ class Constraints:
     avoided: Sequence[Sequence[int]] = ()  # and none of these
     max_repeats: Sequence[int] = ()  # how often units of 1, 2, ... tokens may follow each other; empty: any number
 
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        rules = (self.prefix, self.starts_word, self.allowed, self.phrases, self.avoided, self.max_repeats)
+        return any(map(bool, rules))
+
 
 NO_CONSTRAINTS = Constraints()
 
@@ -105,7 +110,8 @@ class ForcedScores:
     """How probable a model finds a target."""
 
     log_prob: float  # of all its tokens, in nats
-    log_probs_T: NDArray[np.float64]  # of each, given the source and those before it
+    # Of each, given the source and those before it; of a model for mask-predict, given the source and their number.
+    log_probs_T: NDArray[np.float64]
     # How much the position that predicts a token attends to the source, if asked for and if the model has attention.
     attention_TS: NDArray[np.float32] | None = None
 

@@ -134,6 +134,9 @@ class EncoderDecoderEngine:
         if self._is_masked != isinstance(search, MaskPredictSearchConfig):
             needed = "search.kind = 'mask-predict'" if self._is_masked else "another search.kind"
             raise ConfigError(f"this model needs {needed}, got search.kind = {search.kind!r}")
+        if self._is_masked and any(each.constraints for each in requests):
+            needed = "a model that writes from left to right; this one is for mask-predict"
+            raise ConfigError(f"a prefix, a term or what is to be avoided needs {needed}")
 
         def found(batch: Sequence[Request]) -> list[tuple[Hypothesis, ...]]:
             return list(map(tuple, self._search(batch, search, is_scored=run.is_scored)))
@@ -289,7 +292,8 @@ class EncoderDecoderEngine:
 
     def _forced(self, pairs: Sequence[ForcedPair], *, has_attention: bool) -> list[ForcedScores]:
         src_BS = pad_rows([each.source for each in pairs]).to(self._device)
-        tgt_BT = pad_rows([[BOS_ID, *each.target[:-1]] for each in pairs]).to(self._device)
+        read = [each.target if self._is_masked else [BOS_ID, *each.target[:-1]] for each in pairs]
+        tgt_BT = pad_rows(read).to(self._device)
         recorded: list[Tensor] = []
         n_layers = self._model.config.layer_counts[-1]
         best_layer = n_layers - 2 if n_layers > 2 else n_layers - 1  # aligns best: the last but one, of few the last
@@ -299,6 +303,8 @@ class EncoderDecoderEngine:
                 recorded.append(weights_BHTS.float().mean(1).cpu())
 
         states_ND = self._model(src_BS, tgt_BT, attention_hook=record if has_attention else None)
+        if self._is_masked:  # it would see what it predicts
+            states_ND = self._model(src_BS, tgt_BT.masked_fill(tgt_BT > EOS_ID, MASK_ID))
         targets_N = torch.tensor([id for each in pairs for id in each.target], device=self._device)
         log_probs_N = -F.cross_entropy(self._model.logits(states_ND), targets_N, reduction="none").double()
         scores = []
@@ -311,7 +317,9 @@ class EncoderDecoderEngine:
 
     @torch.no_grad()
     def next_tokens(self, requests: Sequence[Request], n: int) -> list[list[list[tuple[int, float]]]]:
-        """See ``Engine``. The requests are read one by one."""
+        """See ``Engine``. The requests are read one by one. Raises ConfigError for a model for mask-predict."""
+        if self._is_masked:
+            raise ConfigError("next tokens need a model that writes from left to right; this one is for mask-predict")
         return [[self._next_tokens(each, n)] for each in requests]
 
     def _next_tokens(self, request: Request, n: int) -> list[tuple[int, float]]:
