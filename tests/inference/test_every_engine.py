@@ -240,6 +240,13 @@ def test_phrases_go_with_a_prefix_and_without_a_draft(make: Maker) -> None:
         engine.hypotheses(requests(only), SAMPLED)
 
 
+@pytest.mark.parametrize("search", [BEAM, GREEDY], ids=lambda search: search.kind)
+def test_phrases_of_others_change_no_output(make: Maker, search: SearchConfig) -> None:
+    """Their beam is wider."""
+    engine, asked = make(), [*requests()[:2], *requests(Constraints(phrases=[[9, 10]]))[2:]]
+    assert best_ids(engine, asked, search) == [best_ids(engine, [each], search)[0] for each in asked]
+
+
 def test_a_shortlist_bounds_what_is_written(make: Maker) -> None:
     candidates_VR = np.full((V, 2), 20, np.int32)
     engine = make(shortlist=Shortlist(candidates_VR, np.array([21, 22], np.int32)))
@@ -255,6 +262,19 @@ def test_drafts_change_no_output(make: Maker) -> None:
     assert best_ids(drafted, requests(), GREEDY) == best_ids(engine, requests(), GREEDY)
     assert drafted.counts.sentences == len(SOURCES)
     assert engine.counts.sentences == 0
+    most, _ = Counter(id for ids in best_ids(engine, requests(), GREEDY) for id in ids).most_common(1)[0]
+    for rules in (Constraints(avoided=[[most]]), Constraints([25, 7]), Constraints(max_repeats=[1])):
+        assert best_ids(drafted, requests(rules), GREEDY) == best_ids(engine, requests(rules), GREEDY)
+
+
+def test_a_sample_does_not_depend_on_which_others_are_too_long_for_a_draft(make: Maker) -> None:
+    config = MODELS["text"].model_copy(update={"positions": "learned", "n_positions": 12})
+    short = ENGINES[make.name]([stored_model(config, make.folder)], EngineSettings())
+    assert short is not None
+    drafted = make().with_draft(short, DraftLength(3))
+    asked = [Request(8, SOURCES[0]), Request(20, SOURCES[1])]
+    assert best_ids(drafted, asked, SAMPLED) == [best_ids(drafted, [each], SAMPLED)[0] for each in asked]
+    assert drafted.counts.drafted > 0
 
 
 def test_it_can_be_interrupted_and_tells_its_progress(make: Maker) -> None:

@@ -8,7 +8,7 @@ Shapes: S source positions, T tokens of a target, Z columns or frames, X width o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from hashlib import shake_128
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
@@ -207,10 +207,11 @@ def in_batches(
     *,
     max_tokens: int = UNLIMITED,
     max_rows: int | None = None,
+    kind_of: Callable[[ItemT], Hashable] = lambda item: None,
     should_stop: Callable[[], bool] = never,
     report: Callable[[int], object] = lambda n_done: None,
 ) -> list[ResultT] | None:
-    """Do ``work`` on items of similar length at a time; return the results in the order of the items.
+    """Do ``work`` on items of similar length, and of one kind, at a time; return the results in the order of the items.
 
     A batch has at most ``max_tokens``, rows x longest, and ``max_rows``. None if ``should_stop``, asked before each
     batch, is true. ``report`` gets the number of items done, after each.
@@ -220,10 +221,14 @@ def in_batches(
     """
     results: dict[int, ResultT] = {}
     for planned in plan_by_length(list(map(length_of, items)), max_tokens=max_tokens):
-        step = max_rows or len(planned)
-        for rows in (planned[start : start + step] for start in range(0, len(planned), step)):
-            if should_stop():
-                return None
-            results |= zip(rows, work([items[row] for row in rows]), strict=True)
-            report(len(results))
+        kinds: dict[Hashable, list[int]] = {}
+        for row in planned:
+            kinds.setdefault(kind_of(items[row]), []).append(row)
+        for alike in kinds.values():
+            step = max_rows or len(alike)
+            for rows in (alike[start : start + step] for start in range(0, len(alike), step)):
+                if should_stop():
+                    return None
+                results |= zip(rows, work([items[row] for row in rows]), strict=True)
+                report(len(results))
     return [results[row] for row in range(len(items))]

@@ -142,12 +142,23 @@ class EncoderDecoderEngine:
             return list(map(tuple, self._search(batch, search, is_scored=run.is_scored)))
 
         return in_batches(
-            requests, self._length, found, max_tokens=search.max_tokens_per_batch,
+            requests, self._length, found, max_tokens=search.max_tokens_per_batch, kind_of=self._kind,
             should_stop=run.should_stop, report=run.report,
         )  # fmt: skip
 
     def _length(self, request: Request) -> int:
         return request.n_source_positions(self._model.config)
+
+    def _kind(self, request: Request) -> tuple[bool, bool]:
+        """Return whether an output has phrases, and whether it has drafts: those of others would change it."""
+        return bool(request.constraints.phrases), self._has_draft(request)
+
+    def _has_draft(self, request: Request) -> bool:
+        """Whether tokens are drafted: not for a sentence that is too long for a short table of positions."""
+        if self._draft is None:
+            return False
+        longest = max(self._length(request), request.max_length + self._draft_length.n_tokens)  # finished rows go on
+        return longest <= self._draft.max_positions
 
     def _read(self, batch: Sequence[Request]) -> tuple[Tensor, Decoder[Any]]:
         """Return the sources of a batch as a tensor, and the decoder that reads it."""
@@ -176,10 +187,11 @@ class EncoderDecoderEngine:
             phrases = WantedPhrases([each.phrases for each in constraints], self._goes_on_V.to(self._device))
         if self._shortlist is None:
             drafter: Drafter[Any] | None = None
-            if (draft := self._draft_for(src_BS, max_lengths_B, constraints)) is not None:
-                drafter = draft._drafter(src_BS, self._draft_length)
-            elif process is None and (blocks := _block_decoder(decoder, search)) is not None:
-                decoder, drafter = blocks, HeadsDrafter(blocks.ahead)
+            if process is None and phrases is None:  # else nothing is drafted
+                if self._draft is not None and self._has_draft(batch[0]):
+                    drafter = self._draft._drafter(src_BS, self._draft_length)
+                elif (blocks := _block_decoder(decoder, search)) is not None:
+                    decoder, drafter = blocks, HeadsDrafter(blocks.ahead)
             return run_search(
                 self._attended(decoder), src_BS, max_lengths_B, search, process,
                 suppressed_ids=self._settings.suppressed_ids, is_scored=is_scored, drafter=drafter,
@@ -195,19 +207,6 @@ class EncoderDecoderEngine:
 
     def _attended(self, decoder: Decoder[RewindableT]) -> Decoder[RewindableT]:
         return decoder if self.on_step is None else AttendedDecoder(decoder, self.on_step)
-
-    def _draft_for(
-        self, src_BS: Tensor, max_lengths_B: Tensor, constraints: Sequence[Constraints]
-    ) -> EncoderDecoderEngine | None:
-        """Return the engine that drafts for a batch; None without one.
-
-        Nothing is drafted where outputs have phrases or may not repeat themselves, nor for sentences that are too long
-        for a short table of positions.
-        """
-        if self._draft is None or any(each.max_repeats or each.phrases for each in constraints):
-            return None
-        longest = max(src_BS.shape[1], int(max_lengths_B.max()) + self._draft_length.n_tokens)  # finished rows go on
-        return self._draft if longest <= self._draft.max_positions else None
 
     def _drafter(self, src_BS: Tensor, length: DraftLength) -> ModelDrafter[Any]:
         """Return what drafts for a batch of sources."""

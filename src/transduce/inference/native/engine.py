@@ -115,7 +115,8 @@ class NativeEngine:
             return in_batches(
                 numbered, lambda each: each[1].n_source_positions(self._model.config),
                 lambda batch: self._search(batch, search, run),
-                max_tokens=search.max_tokens_per_batch, should_stop=run.should_stop, report=run.report,
+                max_tokens=search.max_tokens_per_batch, kind_of=lambda each: self._kind(each[1]),
+                should_stop=run.should_stop, report=run.report,
             )  # fmt: skip
         if isinstance(search, GreedySearchConfig):
             raise ConfigError(f"a language model samples, or searches with a beam, got search.kind = {search.kind!r}")
@@ -202,17 +203,25 @@ class NativeEngine:
         found = call.hypotheses()
         return found, call.n_passes.tolist() if call.search.is_sampled or draft is not None else []
 
+    def _kind(self, request: Request) -> tuple[bool, bool]:
+        """Return whether an output has phrases, and whether it has drafts: those of others would change it."""
+        return bool(request.constraints.phrases), self._has_draft(request)
+
+    def _has_draft(self, request: Request) -> bool:
+        """Whether tokens are drafted: not for a sentence that is too long for a short table of positions."""
+        longest = max(len(request.source), request.max_length)
+        return self._draft is not None and longest <= self._draft[0].max_positions
+
     def _draft_for(self, requests: Sequence[Request], search: SearchConfig) -> tuple[NativeEngine, DraftLength] | None:
         """Return what drafts; None without one, or where outputs have phrases or may not repeat themselves.
 
-        A model with a short table of positions drafts nothing for long sentences. Raises ConfigError for a beam.
+        Raises ConfigError for a beam.
         """
         if self._draft is None or any(each.constraints.max_repeats or each.constraints.phrases for each in requests):
             return None
         if search.beam_size > 1:
             raise ConfigError(f"a draft is for greedy search and for sampling, got a beam of {search.beam_size}")
-        longest = max(max(len(each.source), each.max_length) for each in requests)
-        return self._draft if longest <= self._draft[0].max_positions else None
+        return self._draft if self._has_draft(requests[0]) else None
 
     def _count(self, n_sentences: int, numbers: Sequence[int]) -> None:
         """Add numbers of passes; not in several threads of a search, which would lose some."""
