@@ -210,9 +210,8 @@ class _Run:
             self.log("no dev text: there is no validation and no best checkpoint, and patience has no effect")
         torch_version = existing.torch if existing is not None else str(torch.__version__)
         ancestry = existing.ancestry if existing is not None else ()
-        folders = str(Path.cwd()), None if data_folder is None else str(data_folder.absolute())
-        if existing is not None:
-            folders = existing.started_in, existing.data_folder
+        started_in, data = str(Path.cwd()), None if data_folder is None else str(data_folder.absolute())
+        folders = (started_in, data) if existing is None else (existing.started_in, existing.data_folder)
         if checkpoint is None and config.training.init_from is not None:
             path = Path(config.training.init_from)
             saved = read_saved_weights(path)
