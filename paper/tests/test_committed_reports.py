@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from math import sqrt
 from pathlib import Path
 from statistics import fmean, stdev
+from typing import Any
 
 import pytest
 
@@ -118,6 +119,21 @@ def test_the_reading_of_table_3_has_the_perplexities_of_the_table() -> None:
         rows = [row for row in csv.DictReader(lines) if row["row"] not in ("base", "big")]
     for row in rows:
         assert re.search(rf"{row['row']} (is (worse|better) )?\({float(row['PPL']):.2f}[,)]", text), row["row"]
+
+
+def test_what_was_tried_with_big_is_recorded() -> None:
+    text = (COMMITTED / "README.md").read_text(encoding="utf-8")
+
+    def values_of(name: str) -> dict[str, Any]:
+        values: dict[str, Any] = json.loads((RECORDS.parent / "hours" / name).read_text(encoding="utf-8"))
+        return values
+
+    tried = {next(iter(each["settings"])): each for each in values_of("table3-big-seed1.tried.json")["tried"]}
+    big, wide = (values_of(f"table3-{row}-seed1.curve.json") for row in ("big", "C-d1024"))
+    columns = big, *(tried[name] for name in ("model.p_drop", "model.n_heads", "training.lr_factor")), wide
+    for number in range(4):
+        cells = [f"{column['curve'][number]['perplexity']:.1f}" for column in columns]
+        assert f"| {800 * (number + 1):,} | {' | '.join(cells)} |" in text
 
 
 def test_the_minutes_of_all_runs_are_those_of_the_records() -> None:
