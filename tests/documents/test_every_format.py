@@ -217,7 +217,6 @@ HOSTILE: dict[str, tuple[str, str | bytes]] = {  # each took seconds or, some ch
     "notes": ("a.srt", f"{CUE}text{'♪' * 20_000}x"),
     "lines": ("a.srt", CUE + "some words in a line\n" * 2_000),
     "spaces": ("a.md", f"!!! {' ' * 2_000}^"),
-    "brackets": ("a.md", "[^" * 12_000),
     "marks": ("a.docx", docx(f"<!--{''.join(f'<?{number}-' for number in range(60_000))} --><w:p/>")),
     "styles": ("a.docx", docx("<w:p><w:r><w:t>One</w:t></w:r></w:p>", styles=f"<w:pPrDefault>{' ' * 100_000}<w:x/>")),
 }
@@ -230,7 +229,7 @@ def test_hostile_documents_take_linear_time(what: str) -> None:
     with contextlib.suppress(DataError):
         document = read_document(data if isinstance(data, bytes) else data.encode(), name, Reading(is_protected=True))
         document.written([each.unit.raw for each in document.segments], tgt_language="ar")
-    assert time.process_time() - started < 2
+    assert time.process_time() - started < 2  # a tenth of a second is usual
 
 
 @pytest.mark.parametrize("name", SAMPLES)
