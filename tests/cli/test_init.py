@@ -16,6 +16,7 @@ from said import says
 from transduce.config import DataConfig, ParallelData, RunConfig
 from transduce.corpora import generate_pairs
 from transduce.documents.tmx import tmx_lines
+from transduce.errors import TrainingError
 from transduce.inference import Translator
 from transduce.recipes import read_recipe
 from transduce.runs import update_timing
@@ -170,6 +171,21 @@ def test_a_plan_of_few_minutes_is_told(transduce: CommandLine, text: Path, monke
     assert (outcome.code, json.loads(outcome.out)["updates"]) == (0, 3), outcome.err
     training = read_recipe(text / "my.toml").training
     assert (training.warmup_steps, training.validate_every_updates, training.checkpoint_every_updates) == (1, 3, 5)
+
+
+def test_a_model_without_memory_is_not_chosen(
+    transduce: CommandLine, text: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def seconds_per_update(run: RunConfig, *_: object) -> float:
+        if run.model.n_encoder_layers > 2 or run.training.r_drop:
+            raise TrainingError("there is too little memory")
+        return 0.01
+
+    monkeypatch.setattr(import_module("transduce.runs.new_recipe"), "seconds_per_update", seconds_per_update)
+    outcome = transduce("init", "--src", "my.en", "--tgt", "my.de", "--minutes", 60)
+    assert (outcome.code, outcome.err.count("too little memory")) == (0, 2), outcome.err
+    recipe = read_recipe(text / "my.toml")
+    assert (recipe.model.n_encoder_layers, recipe.training.r_drop) == (2, 0)
 
 
 @pytest.mark.usefixtures("untimed")
