@@ -10,6 +10,7 @@ from typing import Any
 from transduce.config import RunConfig, TransformerConfig
 from transduce.model import cost_of
 from transduce.recipes import TABLE_3, with_settings
+from transduce.training import peak_learning_rate
 from transduce_paper.experiments import Experiments, Scale
 from transduce_paper.run_records import Experiment
 from transduce_paper.table2.text import text_settings
@@ -28,34 +29,33 @@ __all__ = [
 # At scales cpu and gpu: six times the updates of Table 3. With a quarter of them (at cpu scale, 2,250) the order was
 # another one.
 N_TIMES_TABLE_3 = N_VALIDATIONS = 6
-# At scale hours: half of the paper's widths and layers, on a text of several kinds.
+# At scale hours: the widths and layers of Table 3's base at that scale, on a text of several kinds.
 N_VALIDATIONS_AT_HOURS_SCALE = 10
-AT_HOURS_SCALE = (
-    "model.d_model=256", "model.d_ff=1024", "model.d_k=32", "model.d_v=32", "data.vocab_size=8000",
-    "training.max_tokens_per_batch=1024", "training.averaging=best", "training.validation_sentences=200",
-)  # fmt: skip
+AT_HOURS_SCALE = ("data.vocab_size=8000", "training.averaging=best", "training.validation_sentences=200")
 
 
 @dataclass(frozen=True, slots=True)
 class Tried:
     """Settings of training that every system is tried with at scale hours."""
 
-    lr_factor: float
+    peak_rate: float  # the highest learning rate, in runs of all lengths
     p_drop: float
 
     def __str__(self) -> str:
-        return f"rates times {self.lr_factor:g}, P_drop {self.p_drop:g}"
+        return f"highest rate {self.peak_rate:g}, P_drop {self.p_drop:g}"
 
-    @property
-    def settings(self) -> list[str]:
-        """As settings of a configuration."""
-        return [f"training.lr_factor={self.lr_factor}", f"model.p_drop={self.p_drop}"]
+    def settings(self, config: RunConfig) -> list[str]:
+        """Return the settings of a configuration whose warm-up is set."""
+        unscaled = config.training.model_copy(update={"lr_factor": 1.0})
+        lr_factor = self.peak_rate / peak_learning_rate(d_model=config.model.d_model, config=unscaled)
+        return [f"training.lr_factor={lr_factor:.6g}", f"model.p_drop={self.p_drop}"]
 
 
-TRIED = (Tried(1.0, 0.1), Tried(0.5, 0.1), Tried(1.0, 0.2))
+# The first is how Table 3's base is trained at this scale.
+TRIED = (Tried(2e-3, 0.1), Tried(1e-3, 0.1), Tried(2e-3, 0.2))
 # Updates by number of training pairs; None: all. Each system is tried on the text of N_TRIED_PAIRS.
-UPDATES_BY_PAIRS: Mapping[int | None, int] = {10_000: 1_500, 40_000: 4_000, None: 8_000}
-N_TRIED_PAIRS, N_TRIED_UPDATES = 40_000, 1_200
+UPDATES_BY_PAIRS: Mapping[int | None, int] = {10_000: 2_500, 40_000: 5_000, None: 10_000}
+N_TRIED_PAIRS, N_TRIED_UPDATES = 40_000, 800
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +124,12 @@ def _at_hours_scale(
 ) -> RunConfig:
     interval = n_updates // N_VALIDATIONS_AT_HOURS_SCALE
     settings = [
-        *tried.settings, *text_settings(experiments), f"training.max_updates={n_updates}",
-        f"training.warmup_steps={n_updates // 10}", f"training.validate_every_updates={interval}",
-        f"training.checkpoint_every_updates={n_updates // 60}",
+        *text_settings(experiments), f"training.max_updates={n_updates}", f"training.warmup_steps={n_updates // 10}",
+        f"training.validate_every_updates={interval}", f"training.checkpoint_every_updates={interval // 5}",
     ]  # fmt: skip
     settings += [] if n_pairs is None else [f"data.max_pairs={n_pairs}"]
-    return with_settings(config_at_scale(name, "hours", seed=seed), settings)
+    config = with_settings(config_at_scale(name, "hours", seed=seed), settings)
+    return with_settings(config, tried.settings(config))
 
 
 def config_at_scale(name: str, scale: Scale, *, seed: int = 1) -> RunConfig:
