@@ -55,7 +55,8 @@ class Tried:
 TRIED = (Tried(2e-3, 0.1), Tried(1e-3, 0.1), Tried(2e-3, 0.2))
 # Updates by number of training pairs; None: all. Each system is tried on the text of N_TRIED_PAIRS.
 UPDATES_BY_PAIRS: Mapping[int | None, int] = {10_000: 2_500, 40_000: 5_000, None: 10_000}
-N_TRIED_PAIRS, N_TRIED_UPDATES = 40_000, 800
+N_TRIED_PAIRS, N_TRIED_UPDATES = 40_000, 1_200
+WARM_UP = 400  # updates at least, else a tenth of a run: the Transformer needs some hundreds to begin to learn
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +125,8 @@ def _at_hours_scale(
 ) -> RunConfig:
     interval = n_updates // N_VALIDATIONS_AT_HOURS_SCALE
     settings = [
-        *text_settings(experiments), f"training.max_updates={n_updates}", f"training.warmup_steps={n_updates // 10}",
+        *text_settings(experiments), f"training.max_updates={n_updates}",
+        f"training.warmup_steps={max(WARM_UP, n_updates // 10)}",
         f"training.validate_every_updates={interval}", f"training.checkpoint_every_updates={interval // 5}",
     ]  # fmt: skip
     settings += [] if n_pairs is None else [f"data.max_pairs={n_pairs}"]
