@@ -22,7 +22,7 @@ from transduce_paper.table2.systems import (
     system_experiment,
     systems_at_scale,
 )
-from transduce_paper.table2.training import Trained, lead_over, margin_of
+from transduce_paper.table2.training import Trained, how_it_decides, lead_over, margin_of
 from transduce_paper.training_curves import ValidationPoint
 
 RECORD = Path(__file__).parents[2] / "paper" / "reports" / "runs" / "cpu" / "table3-base-seed1.json"
@@ -159,10 +159,10 @@ def trained(*scores: float) -> Trained:
     return Trained([with_bleu(score) for score in scores], [[]] * len(scores), {})
 
 
-def test_the_margin_is_that_of_means_with_pooled_variance() -> None:
-    # Variances 1 and 3, pooled 2 with 4 degrees of freedom: 2.776 sqrt(2 (1/3 + 1/3)).
+def test_the_margin_is_that_of_single_runs_with_pooled_variance() -> None:
+    # Variances 1 and 3, pooled 2 with 4 degrees of freedom: 2.776 sqrt(2 (1 + 1)).
     systems = {"a": trained(29, 30, 31), "b": trained(20 - 3**0.5, 20, 20 + 3**0.5), "c": trained(5)}
-    assert margin_of(systems) == pytest.approx(2.776445 * (2 * 2 / 3) ** 0.5)
+    assert margin_of(systems) == pytest.approx(2.776445 * (2 * 2) ** 0.5)
     assert margin_of({"a": trained(3)}) is None
 
 
@@ -176,6 +176,36 @@ def test_the_verdict_says_whether_seeds_explain_it() -> None:
     assert unsure.endswith("Transformer is not trained to the end, so this decides nothing.")
     ended = [replace(record, last_fall=0.001) for record in trained(30, 34, 26).records]
     assert "decides nothing" not in _verdict({"Transformer": Trained(ended, [[]] * 3, {}), LSTM: trained(31, 35, 27)})
+
+
+def test_a_lead_decides_by_the_estimate_if_twice_the_updates_would_not_turn_it() -> None:
+    def learning(bleu: float, *perplexities: float) -> Trained:
+        """Return three seeds with these perplexities after each quarter of the updates."""
+        curve = [ValidationPoint(100 * n, 0, n, each, bleu) for n, each in enumerate(perplexities, start=1)]
+        runs = [
+            replace(with_bleu(bleu + seed / 10), dev_perplexity=perplexities[-1] + seed / 100, last_fall=0.02)
+            for seed in (-1, 0, 1)
+        ]
+        return Trained(runs, [curve] * 3, {})
+
+    ahead = {"Transformer": learning(30, 20, 10, 8, 7), LSTM: learning(20, 20, 15, 12, 10)}  # later 4.9 and 6.7
+    assert how_it_decides(LSTM, ahead, by_estimate=True) == "yes, by the estimate"
+    assert how_it_decides(LSTM, ahead, by_estimate=False) is None
+    assert "by the estimate" in _verdict(ahead, by_estimate=True)
+    assert "decides nothing" in _verdict(ahead)
+    assert _claims(ahead, by_estimate=True)[0].verdict == "agrees"
+    behind = {"Transformer": learning(20, 40, 20, 15, 10), LSTM: learning(30, 12, 10, 9, 8)}  # later 5 and 6.4
+    assert how_it_decides(LSTM, behind, by_estimate=True) is None
+    assert "decides nothing" in _verdict(behind, by_estimate=True)
+    assert _claims(behind, by_estimate=True)[0].verdict == "not trained to the end"
+    ended = {name: replace(each, records=[replace(run, last_fall=0.001) for run in each.records]) for name, each in
+             behind.items()}  # fmt: skip
+    assert how_it_decides(LSTM, ended, by_estimate=True) == "yes"
+    assert _claims(ended, by_estimate=True)[0].verdict == "does not"
+    alike = {"Transformer": learning(30, 20, 10, 8, 7), LSTM: learning(30.05, 20, 15, 12, 10)}
+    assert how_it_decides(LSTM, alike, by_estimate=True) is None
+    alone = {name: Trained(each.records[:1], each.curves[:1], {}) for name, each in ahead.items()}
+    assert how_it_decides(LSTM, alone, by_estimate=True) is None
 
 
 def test_a_leader_of_one_seed_needs_a_wider_margin() -> None:

@@ -13,9 +13,10 @@ import pytest
 from transduce.corpora import generate_pairs
 from transduce.errors import DataError
 from transduce.files import write_json, write_lines
+from transduce.training import peak_learning_rate
 from transduce_paper import Experiments, Request, RunRecord, write_report
 from transduce_paper.run_records import Experiment, without_paths
-from transduce_paper.table2 import is_recorded, make_table2
+from transduce_paper.table2 import is_recorded, make_table2, recorded
 from transduce_paper.table2.systems import (
     N_TRIED_PAIRS,
     N_TRIED_UPDATES,
@@ -45,7 +46,8 @@ def experiments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Experiments:
         bleu = (
             10 + of_system if of_text == 10.0 else 20 + training.seed + (3 if "transformer" in experiment.name else 0)
         )
-        perplexity = 6.0 if training.lr_factor == 0.5 else 7.0
+        peak = peak_learning_rate(d_model=model.d_model, config=training)
+        perplexity = 6.0 if peak == pytest.approx(1e-3) else 7.0
         theirs = recorded["dev_scores"]
         score = {**theirs, "sacrebleu": {**theirs["sacrebleu"], "score": bleu}}
         config = without_paths(experiment.config, (8000, 8000)).model_dump()
@@ -100,7 +102,8 @@ def test_every_system_is_tried_alike(experiments: Experiments) -> None:
         configs = [tried_experiment(experiments, name, tried).config for tried in TRIED]
         assert len({json.dumps(config.model_dump(), default=str) for config in configs}) == len(TRIED)
         for config, tried in zip(configs, TRIED, strict=True):
-            assert (config.training.lr_factor, config.model.p_drop) == (tried.lr_factor, tried.p_drop)
+            peak = peak_learning_rate(d_model=config.model.d_model, config=config.training)
+            assert (peak, config.model.p_drop) == (pytest.approx(tried.peak_rate), tried.p_drop)
             assert (config.data.max_pairs, config.training.max_updates) == (N_TRIED_PAIRS, N_TRIED_UPDATES)
             assert config.training.averages_around_best
 
@@ -139,7 +142,7 @@ def test_report(experiments: Experiments, tmp_path: Path) -> None:
     assert not is_recorded(experiments)
     report = make_table2(experiments, Request())
     assert is_recorded(experiments)
-    assert set(report.table("-settings").column("chosen")) == {"rates times 0.5, P_drop 0.1"}
+    assert set(report.table("-settings").column("chosen")) == {"highest rate 0.001, P_drop 0.1"}
     names: list[Any] = report.table().column("system")
     seeds = dict(zip(names, report.table().column("seeds"), strict=True))
     assert seeds["Transformer"] == 3
@@ -155,9 +158,38 @@ def test_report(experiments: Experiments, tmp_path: Path) -> None:
     page = (tmp_path / "table2.md").read_text(encoding="utf-8")
     assert f"with 10,000 pairs -4.0 BLEU ({CONVOLUTIONS})" in page
     assert re.search(rf"with {n_all:,} pairs \+\d.0 BLEU \(.*; not trained to the end\)", page)
-    assert "Ours: 3 + 3 layers, d_model 256, multi30k + libreoffice-help + tatoeba_anki en-de." in page
+    assert "Ours: 3 + 3 layers, d_model 128, multi30k + libreoffice-help + tatoeba_anki en-de." in page
     assert "Each system has the best of the settings below." in page
     assert f"everyday sentences (tatoeba_anki), mixed; {n_all:,} pairs" in page
     n_runs = sum(len(turn) for turn in _turns(experiments))
     assert n_runs == 6 * len(TRIED) + 6 + 2 * 2 + 2 * 6
     assert report.claims[0].verdict == "not trained to the end"
+    assert "Not recorded yet" not in page
+
+
+@pytest.mark.usefixtures("corpora")
+def test_a_report_of_what_is_recorded_trains_nothing(experiments: Experiments, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    assert recorded(experiments) is None
+    make_table2(experiments, Request())
+    assert recorded(experiments) == Request()
+    kept = {path.name for path in experiments.records.rglob("*.json")}
+    missing = ("transformer-all-seed3", "recurrent-10000-seed1", "bytenet-all-seed2", "bytenet-all-seed3")
+    for name in missing:
+        experiments.record_path(Experiment(f"table2-{name}", config_at_scale("Transformer", "hours"))).unlink()
+    kept -= {f"table2-{name}.json" for name in missing}
+    request = recorded(experiments)
+    assert request == Request(only_recorded=True)
+    report = make_table2(experiments, request)
+    assert kept == {path.name for path in experiments.records.rglob("*.json")}
+    assert sorted(report.table().column("seeds")) == [1, 1, 1, 1, 1, 2]
+    assert report.table("-amounts").columns[:2] == ("system", "40,000 pairs")
+    write_report(report, tmp_path)
+    page = (tmp_path / "table2.md").read_text(encoding="utf-8")
+    assert "Not recorded yet, so left out: table2-" in page
+    assert all(f"table2-{name}" in page for name in missing)
+    assert "table2 --recorded --scale hours" in page
+    assert "seeds 1 and 2 for Transformer" in page
+    first = tried_experiment(experiments, "Transformer", TRIED[0])
+    experiments.record_path(first).unlink()
+    assert recorded(experiments) is None

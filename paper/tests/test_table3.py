@@ -20,6 +20,7 @@ from transduce.model import cost_of
 from transduce.recipes import TABLE_3
 from transduce_paper import ARTEFACTS, Experiments, Request, Scale, write_report
 from transduce_paper.intervals import Interval, interval_of_difference
+from transduce_paper.longer_runs import half_way, twice_as_long
 from transduce_paper.printed import PRINTED
 from transduce_paper.run_records import Experiment, RunRecord
 from transduce_paper.table3 import recorded, runs_of_table
@@ -28,9 +29,7 @@ from transduce_paper.table3.effects import (
     bleu_of,
     change_of,
     effect_on_perplexity,
-    half_way,
     perplexity_of,
-    twice_as_long,
     verdict,
 )
 from transduce_paper.table3.effects_table import caption, margins
@@ -243,7 +242,7 @@ def test_a_row_alone_is_shown_when_every_length_of_its_first_seed_is_recorded(tm
     of_seed_1 = [run for run in runs_of_row(experiments, "D-drop0") if run.config.training.seed == 1]
     for n, rows in ((1, ("base", "C-N2")), (3, ("base", "C-N2", "D-drop0"))):
         record(*of_seed_1[:n])
-        assert recorded(experiments) == Request(rows=rows)
+        assert recorded(experiments) == Request(rows=rows, only_recorded=True)
     assert runs_of_row_alone(experiments, "D-drop0") == of_seed_1
     record(*runs_of_row(experiments, "D-drop0"))
     assert len(runs_of_row_alone(experiments, "D-drop0")) == 6  # a further seed counts as soon as it is whole

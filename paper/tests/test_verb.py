@@ -51,6 +51,9 @@ def test_a_report_is_written_and_told(transduce: CommandLine, tmp_path: Path) ->
         (["table3", "--row", "base", "--row", "B-dk61"], ["'B-dk61'", "B-dk16"]),
         (["table2", "--row", "base"], ["--row", "table3", "'table2'", "'base'"]),
         (["all", "--row", "base"], ["--row", "table3", "'all'"]),
+        (["table1", "--recorded"], ["--recorded", "table2, table3, table4", "'table1'"]),
+        (["table3", "--recorded", "--row", "base"], ["--recorded", "--row"]),
+        (["table2", "--scale", "hours", "--recorded"], ["hours", "table2", "first seed", "--recorded"]),
         (["table4", "--jobs", "3"], ["--jobs", 3, "table2 and table3", "'table4'"]),
     ],
 )
@@ -126,8 +129,8 @@ def test_its_options_are_known() -> None:
     app.command()(paper)
     parameters = typer.main.get_command(app).params
     assert sorted(max(each.opts, key=len) for each in parameters if each.opts[0].startswith("--")) == [
-        "--data", "--device", "--jobs", "--json", "--model", "--out", "--row", "--scale", "--sentence", "--treebank",
-        "--work",
+        "--data", "--device", "--jobs", "--json", "--model", "--out", "--recorded", "--row", "--scale", "--sentence",
+        "--treebank", "--work",
     ]  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from transduce.errors import ConfigError
 from transduce_paper import future, table2, table3, table4
 from transduce_paper.attention.figure3 import make_figure3
 from transduce_paper.attention.figure4 import make_figure4
@@ -58,13 +59,20 @@ class Larger:
     scales: tuple[Scale, ...]  # the longer trained first
     recorded: Callable[[Experiments], Request | None]
 
-
-def _all_if(is_recorded: Callable[[Experiments], bool]) -> Callable[[Experiments], Request | None]:
-    return lambda experiments: Request() if is_recorded(experiments) else None
+    def require_recorded(self, name: str, experiments: Experiments) -> Request:
+        """Return the request for what is recorded. Raises ConfigError if that is too little for a report."""
+        request = self.recorded(experiments)
+        if request is None:
+            raise ConfigError(
+                f"{experiments.records / experiments.scale} has too few records for a report of {name}: it needs the"
+                " first seed of each system of table2, of base and a row of table3, or all of table4; without"
+                " --recorded they are trained"
+            )
+        return request
 
 
 LARGER: Mapping[str, Larger] = {
-    "table2": Larger(("hours",), _all_if(table2.is_recorded)),
+    "table2": Larger(("hours",), table2.recorded),
     "table3": Larger(("hours", "gpu"), table3.recorded),
-    "table4": Larger(("hours",), _all_if(table4.is_recorded)),
+    "table4": Larger(("hours",), lambda experiments: Request() if table4.is_recorded(experiments) else None),
 }

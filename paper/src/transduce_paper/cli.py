@@ -63,6 +63,10 @@ def paper(
             show_default=False,
         ),
     ] = None,
+    recorded: Annotated[
+        bool,
+        Option("--recorded", help="Report what of table2, table3 or table4 has a record so far, and train nothing."),
+    ] = False,
     jobs: Annotated[
         int,
         Option(
@@ -122,6 +126,11 @@ def paper(
         _require_table3_rows(name, rows)
     if jobs > 1 and not {"table2", "table3"} & set(names):
         raise ConfigError(f"--jobs {jobs} is for the runs of table2 and table3, got it with {quoted(name)}")
+    if recorded and (rows or not LARGER.keys() >= set(names)):
+        raise ConfigError(
+            f"--recorded reports all that is recorded of {', '.join(LARGER)}, got it with"
+            f" {'--row' if rows else quoted(name)}"
+        )
     if scale == "hours" and not LARGER.keys() >= set(names):
         raise ConfigError(
             f"--scale hours is for {', '.join(LARGER)} and all, got it with {quoted(name)}; the others have --scale cpu"
@@ -145,13 +154,19 @@ def paper(
         while_training=stop,
         log=echo,
     )
+    requests = {
+        each: LARGER[each].require_recorded(each, experiments)
+        if recorded
+        else Request(sentence, treebank, rows, model, jobs)
+        for each in names
+    }
     written: dict[str, list[str]] = {}
     made: dict[str, Report] = {}
     n_failed = 0
     for each in names:
         echo(f"{each}:")
         try:
-            report = ARTEFACTS[each](experiments, Request(sentence, treebank, rows, model, jobs))
+            report = ARTEFACTS[each](experiments, requests[each])
         except Stopped:
             echo(f"stopped; run the same command again to continue with {each}")
             return stop.exit_code

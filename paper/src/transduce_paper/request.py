@@ -17,3 +17,4 @@ class Request:
     rows: tuple[str, ...] = ()  # of Table 3; empty: all
     model: Path | None = None  # the model folder that figures 3 to 5 show, in place of one of their own
     jobs: int = 1  # runs of Tables 2 and 3 that are trained at once
+    only_recorded: bool = False  # report what has a record so far; nothing is trained

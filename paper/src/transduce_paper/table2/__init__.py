@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from math import sqrt
 from statistics import mean
 
@@ -21,29 +22,33 @@ from transduce_paper.table2.training import (
     N_SEEDS_OF_THE_BEST,
     TRANSFORMER,
     Trained,
+    how_it_decides,
     is_recorded,
     lead_over,
     margin_of,
+    missing_runs,
+    recorded,
     train_systems,
     tries_of,
 )
 from transduce_paper.table3.rows import learning_rate_description, row_at_scale
 
-__all__ = ["is_recorded", "make_table2"]
+__all__ = ["is_recorded", "make_table2", "recorded"]
 
 
 def make_table2(experiments: Experiments, request: Request) -> Report:
     """Train every system on the same text with the same tokenizer, search and number of updates."""
-    systems = train_systems(experiments, jobs=request.jobs)
+    systems = train_systems(experiments, request)
     transformer = systems[TRANSFORMER].records[0]
     drawings = {
         "table2": lambda path: draw_flops(systems, path),
         "table2-curves": lambda path: draw_courses(systems, path),
     }
-    by_settings, by_amount = list[str | Table](), list[str | Table]()
-    if experiments.scale == "hours":
+    is_at_hours = experiments.scale == "hours"
+    by_settings = [settings_table(tries_of(experiments))] if is_at_hours else []
+    by_amount = list[str | Table]()
+    if systems[TRANSFORMER].on_fewer:
         n_all = n_training_pairs(experiments)
-        by_settings = [settings_table(tries_of(experiments))]
         by_amount = [
             "## The amount of text\n\n" + about_amounts(systems, n_all),
             amounts_table(systems, n_all),
@@ -57,16 +62,17 @@ def make_table2(experiments: Experiments, request: Request) -> Report:
             f" {size_of(transformer)}. Numbers of different sizes cannot be compared with each other,"
             " only the order of the systems.",
             _measured(systems),
+            *_missing(experiments),
             picture("table2", "BLEU over training FLOPs: our systems above, the paper's below"),
             picture("table2-curves", "BLEU of our systems at each validation, over training FLOPs and over minutes"),
             how_to_reproduce(
-                "table2",
+                "table2 --recorded" if request.only_recorded else "table2",
                 scale=experiments.scale,
                 seeds=_seeds(systems),
                 hardware=machines(record for each in systems.values() for record in each.records),
             ),
             _about_seeds(systems),
-            _about_training(systems),
+            _about_training(systems, by_estimate=is_at_hours),
             _details(experiments, systems),
             *by_settings,
             *by_amount,
@@ -79,13 +85,19 @@ def make_table2(experiments: Experiments, request: Request) -> Report:
             capacities_table(),
         ),
         drawings=drawings,
-        claims=(*_claims(systems), *claims_of_the_paper()),
-        finding=_verdict(systems),
+        claims=(*_claims(systems, by_estimate=is_at_hours), *claims_of_the_paper()),
+        finding=_verdict(systems, by_estimate=is_at_hours),
         name="table2",
     )
 
 
-def _verdict(systems: Mapping[str, Trained]) -> str:
+def _missing(experiments: Experiments) -> list[str]:
+    """Return a paragraph on the runs that have no record yet, if there are some."""
+    names = missing_runs(experiments)
+    return [f"Not recorded yet, so left out: {', '.join(names)}."] if names else []
+
+
+def _verdict(systems: Mapping[str, Trained], *, by_estimate: bool = False) -> str:
     """Summarise the order of the systems; the paper has the Transformer first."""
     in_order = sorted((TRANSFORMER, *_previous(systems)), key=lambda name: -systems[name].bleu)
     ours, rank = systems[TRANSFORMER].bleu, in_order.index(TRANSFORMER) + 1
@@ -101,8 +113,15 @@ def _verdict(systems: Mapping[str, Trained]) -> str:
         else f"more than the {lead.half_width:.1f} that seeds explain"
     )
     place = f"The Transformer is number {rank} of {len(in_order)} (in the paper the first)"
-    is_end = are_trained_to_the_end(systems[worse].records)
-    end = "" if is_end else f" {worse} is not trained to the end, so this decides nothing."
+    match how_it_decides(other, systems, by_estimate=by_estimate):
+        case "yes":
+            end = ""
+        case "yes, by the estimate":
+            end = f" {worse} still learns, but by the estimate below, twice the updates would not turn it."
+        case _ if are_trained_to_the_end(systems[worse].records):
+            end = ""
+        case _:
+            end = f" {worse} is not trained to the end, so this decides nothing."
     return (
         f"{place}: {ours:.1f} BLEU after {n_updates:,} updates, {other} {systems[other].bleu:.1f} (difference"
         f" {lead.difference:+.1f}, {how_sure}), on the same text and with about the same FLOPs per token.{end}"
@@ -124,12 +143,14 @@ def _bleus(system: Trained) -> list[float]:
     return [record.bleu for record in system.records]
 
 
-def _claims(systems: Mapping[str, Trained]) -> tuple[Claim, ...]:
+def _claims(systems: Mapping[str, Trained], *, by_estimate: bool = False) -> tuple[Claim, ...]:
     """Return the caption of Table 2 and section 7's sentence on training time, tested on our systems."""
     best = max(_previous(systems), key=lambda name: systems[name].bleu)
     lead = lead_over(best, systems, _bleus)
     is_so = lead.is_above_zero if lead.half_width else None
     worse = best if lead.difference > 0 else TRANSFORMER
+    decides = how_it_decides(best, systems, by_estimate=by_estimate)
+    is_trained = decides is not None or are_trained_to_the_end(systems[worse].records)
     interval = f", 95 % interval ± {lead.half_width:.1f} over seeds" if lead.half_width else ""
     others = [name for name in systems if "system" in SYSTEMS[name].changes]
     slower = {name: lead_over(name, systems, lambda each: each.minutes_by_seed) for name in others}
@@ -138,10 +159,11 @@ def _claims(systems: Mapping[str, Trained]) -> tuple[Claim, ...]:
         Claim(
             "The Transformer achieves better BLEU scores than previous state-of-the-art models",
             "Table 2, caption",
-            agreement(is_so, is_trained=are_trained_to_the_end(systems[worse].records)),
+            agreement(is_so, is_trained=is_trained),
             f"At {size_of(systems[TRANSFORMER].records[0])} and about equal FLOPs per token it has"
             f" {systems[TRANSFORMER].bleu:.1f} BLEU, {best} {systems[best].bleu:.1f} (difference"
-            f" {lead.difference:+.1f}{interval}). These baselines are modelled on its predecessors, at our size.",
+            f" {lead.difference:+.1f}{interval}). These baselines are modelled on its predecessors, at our size."
+            + (" By the estimate, twice the updates would not turn it." if decides == "yes, by the estimate" else ""),
         ),
         Claim(
             "the Transformer can be trained significantly faster than architectures based on recurrent or convolutional"
@@ -159,10 +181,17 @@ def _claims(systems: Mapping[str, Trained]) -> tuple[Claim, ...]:
 
 
 def _seeds(systems: Mapping[str, Trained]) -> str:
-    more = [name for name, each in systems.items() if len(each.records) > 1]
-    if not more:
-        return "seed 1 for each system"
-    return f"seed 1 for each system, seeds 1 to {N_SEEDS_OF_THE_BEST} for {' and '.join(more)}"
+    several = defaultdict[str, list[str]](list)
+    for name, each in systems.items():
+        if len(each.records) > 1:
+            several[_listed(str(record.config["training"]["seed"]) for record in each.records)].append(name)
+    more = "".join(f", seeds {seeds} for {_listed(names)}" for seeds, names in several.items())
+    return f"seed 1 for each system{more}"
+
+
+def _listed(words: Iterable[str]) -> str:
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _about_seeds(systems: Mapping[str, Trained]) -> str:
@@ -174,15 +203,15 @@ def _about_seeds(systems: Mapping[str, Trained]) -> str:
         for name, each in systems.items()
         if len(each.records) > 1
     )
-    of_single_runs = margin * sqrt(N_SEEDS_OF_THE_BEST)
     return (
-        f"BLEU by seed: {scores}. Means of {N_SEEDS_OF_THE_BEST} seeds differ by chance by up to {margin:.1f} BLEU"
-        f" (95 % interval, Student's t, variance pooled), two single runs by up to {of_single_runs:.1f}."
+        f"BLEU by seed: {scores}. Means of {N_SEEDS_OF_THE_BEST} seeds differ by chance by up to"
+        f" {margin / sqrt(N_SEEDS_OF_THE_BEST):.1f} BLEU (95 % interval, Student's t, variance pooled), two single runs"
+        f" by up to {margin:.1f}."
     )
 
 
-def _about_training(systems: Mapping[str, Trained]) -> str:
-    """Say which systems are trained to the end."""
+def _about_training(systems: Mapping[str, Trained], *, by_estimate: bool) -> str:
+    """Say which systems are trained to the end, and what the estimate is for the others."""
     learning = {
         name: [record.last_fall for record in each.records if record.last_fall is not None]
         for name, each in systems.items()
@@ -192,7 +221,14 @@ def _about_training(systems: Mapping[str, Trained]) -> str:
     return (
         f"Trained to the end, so that dev perplexity (the mean of the seeds) falls by less than {100 * CONVERGED:g} %"
         " from the last validation before the last tenth of the updates to the end:"
-        f" {len(systems) - len(learning)} of {len(systems)}." + (f" It still fell in {falls}." if falls else "")
+        f" {len(systems) - len(learning)} of {len(systems)}."
+        + (f" It still fell in {falls}." if falls else "")
+        + (
+            " The second half of the updates lowered each perplexity by some share; the estimate is that as many again"
+            " lower it by the same share."
+            if by_estimate
+            else ""
+        )
     )
 
 

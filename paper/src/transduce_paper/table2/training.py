@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import chain, pairwise
+from dataclasses import dataclass, replace
+from itertools import chain, islice, pairwise
 from math import sqrt
 from statistics import mean, median
 
 from transduce_paper.at_once import train_at_once
 from transduce_paper.experiments import Experiments
 from transduce_paper.intervals import Interval, half_width_of_mean, interval_of_difference
-from transduce_paper.run_records import Experiment, RunRecord
+from transduce_paper.longer_runs import Decides, twice_as_long
+from transduce_paper.request import Request
+from transduce_paper.run_records import Experiment, RunRecord, are_trained_to_the_end
 from transduce_paper.table2.systems import (
     TRIED,
     UPDATES_BY_PAIRS,
@@ -25,8 +27,8 @@ from transduce_paper.table2.text import write_text
 from transduce_paper.training_curves import ValidationPoint
 
 __all__ = [
-    "N_SEEDS_OF_THE_BEST", "TRANSFORMER", "Trained", "is_recorded", "lead_over", "margin_of", "train_systems",
-    "tries_of",
+    "N_SEEDS_OF_THE_BEST", "TRANSFORMER", "Trained", "how_it_decides", "is_recorded", "lead_over", "margin_of",
+    "missing_runs", "recorded", "train_systems", "tries_of",
 ]  # fmt: skip
 
 TRANSFORMER = "Transformer"
@@ -80,22 +82,34 @@ class Trained:
         return [record.training_flops * point.tgt_tokens / record.tgt_tokens for point in self.curve]
 
 
-def train_systems(experiments: Experiments, *, jobs: int) -> dict[str, Trained]:
-    """Train every system, or read its records."""
-    if experiments.scale == "hours" and not is_recorded(experiments):
-        write_text(experiments)
-    for turn in _turns(experiments):
-        if jobs > 1:
-            train_at_once(experiments, turn, jobs=jobs)
-        for experiment in turn:
-            experiments.run(experiment)
+def train_systems(experiments: Experiments, request: Request) -> dict[str, Trained]:
+    """Train every system, or read its records; by the request only those of the further seeds and amounts that exist.
+
+    Of an amount of text all systems have to be recorded.
+    """
+    names = systems_at_scale(experiments.scale)
+    if not request.only_recorded:
+        if experiments.scale == "hours" and not is_recorded(experiments):
+            write_text(experiments)
+        for turn in _turns(experiments):
+            if request.jobs > 1:
+                train_at_once(experiments, turn, jobs=request.jobs)
+            for experiment in turn:
+                experiments.run(experiment)
+    missing = set(missing_runs(experiments))
+    seeds = {name: [run for run in _seeds_of(experiments, name) if run.name not in missing] for name in names}
+    on_fewer = {n_pairs: _on_fewer(experiments, n_pairs) for n_pairs in _amounts(experiments)}
     return {
         name: Trained(
-            [experiments.run(each) for each in _seeds_of(experiments, name)],
-            [experiments.curve(each) for each in _seeds_of(experiments, name)],
-            {n_pairs: experiments.run(_main(experiments, name, n_pairs=n_pairs)) for n_pairs in _amounts(experiments)},
+            [experiments.run(each) for each in seeds[name]],
+            [experiments.curve(each) for each in seeds[name]],
+            {
+                n_pairs: experiments.run(runs[name])
+                for n_pairs, runs in on_fewer.items()
+                if missing.isdisjoint(run.name for run in runs.values())
+            },
         )
-        for name in systems_at_scale(experiments.scale)
+        for name in names
     }
 
 
@@ -112,6 +126,21 @@ def tries_of(experiments: Experiments) -> dict[str, dict[Tried, RunRecord]]:
 def is_recorded(experiments: Experiments) -> bool:
     """Whether every run of the table has a record."""
     return all(experiments.record_path(run).exists() for turn in _turns(experiments) for run in turn)
+
+
+def recorded(experiments: Experiments) -> Request | None:
+    """Return the request for what is recorded: for all, for the first seed of all systems and more, or none."""
+    if is_recorded(experiments):
+        return Request()
+    n_turns = 2 if experiments.scale == "hours" else 1
+    first = chain.from_iterable(islice(_turns(experiments), n_turns))
+    has_first = all(experiments.record_path(run).exists() for run in first)
+    return Request(only_recorded=True) if has_first else None
+
+
+def missing_runs(experiments: Experiments) -> list[str]:
+    """Name the runs without a record, once the first seed of each system has one."""
+    return [run.name for turn in _turns(experiments) for run in turn if not experiments.record_path(run).exists()]
 
 
 def _minutes_per_update(record: RunRecord, curve: Sequence[ValidationPoint]) -> float:
@@ -133,15 +162,35 @@ def lead_over(other: str, systems: Mapping[str, Trained], values: Callable[[Trai
     return interval_of_difference(ours, theirs, groups[2:])
 
 
+def how_it_decides(other: str, systems: Mapping[str, Trained], *, by_estimate: bool) -> Decides | None:
+    """Return how the lead over another system decides; None if it does not, or is within what seeds explain.
+
+    By the estimate if the perplexities after twice the updates would have the order of the BLEU scores, by more than
+    seeds explain.
+    """
+    lead = lead_over(other, systems, lambda each: [record.bleu for record in each.records])
+    if not lead.half_width or lead.is_above_zero is None:
+        return None
+    if are_trained_to_the_end(systems[other if lead.is_above_zero else TRANSFORMER].records):
+        return "yes"
+    if not by_estimate:
+        return None
+    curves = {name: each.curves for name, each in systems.items()}
+    longer = twice_as_long({name: each.records for name, each in systems.items()}, curves)
+    later = {name: replace(each, records=longer[name]) for name, each in systems.items()}
+    rise = lead_over(other, later, lambda each: [record.dev_perplexity for record in each.records])
+    return "yes, by the estimate" if (-rise).is_above_zero is lead.is_above_zero else None
+
+
 def margin_of(systems: Mapping[str, Trained]) -> float | None:
-    """Return the half width of the 95 % interval of the difference of two means over seeds; None with one seed each.
+    """Return the half width of the 95 % interval of the difference of two single runs; None with one seed each.
 
     Student's t with the variance pooled over the systems that have several seeds.
     """
     several = [[record.bleu for record in each.records] for each in systems.values() if len(each.records) > 1]
     if not several:
         return None
-    return half_width_of_mean(len(several[0]), several) * sqrt(2)
+    return half_width_of_mean(1, several) * sqrt(2)
 
 
 def _turns(experiments: Experiments) -> Iterator[list[Experiment]]:
@@ -151,7 +200,7 @@ def _turns(experiments: Experiments) -> Iterator[list[Experiment]]:
         yield [tried_experiment(experiments, name, tried) for name in names for tried in TRIED]
     yield [_main(experiments, name) for name in names]
     yield list(chain.from_iterable(_seeds_of(experiments, name)[1:] for name in names))
-    yield [_main(experiments, name, n_pairs=n_pairs) for n_pairs in _amounts(experiments) for name in names]
+    yield [run for n_pairs in _amounts(experiments) for run in _on_fewer(experiments, n_pairs).values()]
 
 
 def _seeds_of(experiments: Experiments, name: str) -> list[Experiment]:
@@ -174,6 +223,11 @@ def _main(experiments: Experiments, name: str, *, seed: int = 1, n_pairs: int | 
     tries = {tried: experiments.run(tried_experiment(experiments, name, tried)) for tried in TRIED}
     best = min(tries, key=lambda tried: tries[tried].dev_perplexity)
     return experiment_on_pairs(experiments, name, best, n_pairs=n_pairs, seed=seed)
+
+
+def _on_fewer(experiments: Experiments, n_pairs: int) -> dict[str, Experiment]:
+    """Return the run of each system on so many pairs."""
+    return {name: _main(experiments, name, n_pairs=n_pairs) for name in systems_at_scale(experiments.scale)}
 
 
 def _amounts(experiments: Experiments) -> list[int]:

@@ -8,25 +8,23 @@ from itertools import chain
 from pathlib import Path
 
 from transduce_paper.experiments import Experiments, Scale
+from transduce_paper.longer_runs import Decides, Rows, half_way, twice_as_long
 from transduce_paper.report import Claim, Report, Table, how_to_reproduce, picture
 from transduce_paper.request import Request
 from transduce_paper.run_records import Experiment, RunRecord, machines, precisions
 from transduce_paper.sizes import size_description
-from transduce_paper.table3.claims import Decides, claims_on_rows, deciding_rows, rows_at_their_best
+from transduce_paper.table3.claims import claims_on_rows, deciding_rows, rows_at_their_best
 from transduce_paper.table3.dropout import dropout_by_pairs, dropout_experiments, dropout_table
 from transduce_paper.table3.effects import (
     LEARNED,
     NOT_LEARNED,
-    Rows,
     bleu_of,
     effect_on_perplexity,
-    half_way,
     has_learned,
     is_as_in_the_paper,
     mean_of,
     minutes_of,
     perplexity_of,
-    twice_as_long,
 )
 from transduce_paper.table3.effects_table import effects_table, margins
 from transduce_paper.table3.parameters import about_vocabularies, claim_on_the_vocabulary, parameters_table
@@ -103,7 +101,7 @@ def recorded(experiments: Experiments) -> Request | None:
     if _have_records(experiments, runs_of_table(experiments)):
         return Request()
     rows = tuple(name for name in ROWS if _have_records(experiments, runs_of_row_alone(experiments, name)))
-    return Request(rows=rows) if "base" in rows and len(rows) > 1 else None
+    return Request(rows=rows, only_recorded=True) if "base" in rows and len(rows) > 1 else None
 
 
 def _have_records(experiments: Experiments, runs: Sequence[Experiment]) -> bool:
@@ -139,7 +137,7 @@ def _report_of_rows(experiments: Experiments, request: Request) -> Report:
             f"Base has not been trained here, so effects are unknown: `transduce paper table3 --row base` trains its"
             f" {len(of_base)} seeds.",
         ]
-    options = " ".join(f"--row {name}" for name in names)
+    options = "--recorded" if request.only_recorded else " ".join(f"--row {name}" for name in names)
     sections.append(
         how_to_reproduce(
             f"table3 {options}",

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence, Set
-from typing import Literal
 
 from transduce_paper.intervals import NEARLY_IDENTICAL
+from transduce_paper.longer_runs import Decides, Rows
 from transduce_paper.report import Claim, Verdict, agreement
 from transduce_paper.run_records import RunRecord, are_trained_to_the_end
 from transduce_paper.table3.effects import (
-    Rows,
     bleu_of,
     change_between,
     change_of,
@@ -21,9 +20,7 @@ from transduce_paper.table3.effects import (
     perplexity_of,
 )
 
-__all__ = ["TESTED_BY", "Decides", "claims_on_rows", "deciding_rows", "rows_at_their_best"]
-
-Decides = Literal["yes", "yes, by the estimate"]
+__all__ = ["TESTED_BY", "claims_on_rows", "deciding_rows", "rows_at_their_best"]
 
 # Sentences of sections 6.2 and 5.4 and the rows whose perplexity tests them.
 TESTED_BY: tuple[tuple[str, str, tuple[str, ...]], ...] = (

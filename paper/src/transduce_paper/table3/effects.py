@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from statistics import mean
 
 from transduce_paper.intervals import NEARLY_IDENTICAL, Interval, interval_of_difference
+from transduce_paper.longer_runs import Rows
 from transduce_paper.run_records import RunRecord
 from transduce_paper.table3.rows import ROWS
-from transduce_paper.training_curves import ValidationPoint
 
 __all__ = [
-    "LEARNED", "NEGLIGIBLE_BLEU", "NEGLIGIBLE_PPL", "NOT_LEARNED", "Curves", "Rows", "bleu_of", "change_between",
-    "change_of", "effect_on_bleu", "effect_on_perplexity", "half_way", "has_learned", "is_as_in_the_paper", "is_equal",
-    "mean_of", "minutes_of", "perplexity_of", "twice_as_long", "verdict",
+    "LEARNED", "NEGLIGIBLE_BLEU", "NEGLIGIBLE_PPL", "NOT_LEARNED", "bleu_of", "change_between", "change_of",
+    "effect_on_bleu", "effect_on_perplexity", "has_learned", "is_as_in_the_paper", "is_equal", "mean_of", "minutes_of",
+    "perplexity_of", "verdict",
 ]  # fmt: skip
-
-Rows = Mapping[str, Sequence[RunRecord]]  # the runs of each row, one for each seed
-Curves = Mapping[str, Sequence[Sequence[ValidationPoint] | None]]  # the validations of each, None if not kept
 
 # Differences in the paper up to these count as no effect: it has one run per row and calls E "nearly identical".
 NEGLIGIBLE_PPL, NEGLIGIBLE_BLEU = 0.02, 0.1
@@ -55,47 +51,6 @@ def change_between(name: str, other: str, rows: Rows, score: Callable[[RunRecord
     """Return how much the score of a row is above that of another, with the same interval."""
     scores = {each: list(map(score, runs)) for each, runs in rows.items()}
     return interval_of_difference(scores[name], scores[other], scores.values())
-
-
-def half_way(rows: Rows, curves: Curves) -> Rows:
-    """Return the rows with the perplexities that their runs had after half of the updates, by their validations.
-
-    Without the runs whose validations are not kept.
-    """
-    before = {
-        name: [
-            replace(run, dev_perplexity=_half_way(curve))
-            for run, curve in zip(runs, curves[name], strict=True)
-            if curve is not None
-        ]
-        for name, runs in rows.items()
-    }
-    return {name: runs for name, runs in before.items() if runs}
-
-
-def twice_as_long(rows: Rows, curves: Curves) -> Rows:
-    """Return the rows as after twice the updates, if these gained once more what the second half has gained.
-
-    So does what is trained to the end: its gain is that of another schedule. A run that overfits gains nothing. All
-    seeds of a row gain the mean share of those with a curve, so that they differ by no more than before. It is an
-    estimate, not a bound.
-    """
-
-    def longer(name: str, runs: Sequence[RunRecord]) -> list[RunRecord]:
-        shares = [
-            1.0 if run.overfits else min(1.0, run.dev_perplexity / _half_way(curve))
-            for run, curve in zip(runs, curves[name], strict=True)
-            if curve is not None
-        ]
-        return [replace(run, dev_perplexity=run.dev_perplexity * mean(shares)) if shares else run for run in runs]
-
-    return {name: longer(name, runs) for name, runs in rows.items()}
-
-
-def _half_way(curve: Sequence[ValidationPoint]) -> float:
-    perplexity = next(point.perplexity for point in curve if 2 * point.update >= curve[-1].update)
-    assert perplexity is not None
-    return perplexity
 
 
 def has_learned(name: str, rows: Rows) -> bool:

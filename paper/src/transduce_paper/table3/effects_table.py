@@ -6,13 +6,12 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from statistics import mean
 
 from transduce_paper.intervals import NEARLY_IDENTICAL
+from transduce_paper.longer_runs import Decides, Rows
 from transduce_paper.report import Cell, Table
 from transduce_paper.run_records import RunRecord, are_trained_to_the_end
-from transduce_paper.table3.claims import Decides
 from transduce_paper.table3.effects import (
     NEGLIGIBLE_BLEU,
     NEGLIGIBLE_PPL,
-    Rows,
     bleu_of,
     change_of,
     effect_on_bleu,
