@@ -161,7 +161,7 @@ def test_report(experiments: Experiments, tmp_path: Path) -> None:
     assert "Ours: 3 + 3 layers, d_model 128, multi30k + libreoffice-help + tatoeba_anki en-de." in page
     assert "Each system has the best of the settings below." in page
     assert f"everyday sentences (tatoeba_anki), mixed; {n_all:,} pairs" in page
-    n_runs = sum(len(turn) for turn in _turns(experiments))
+    n_runs = sum(len(turn) for turn in _turns(experiments, systems_at_scale("hours")))
     assert n_runs == 6 * len(TRIED) + 6 + 2 * 2 + 2 * 6
     assert report.claims[0].verdict == "not trained to the end"
     assert "Not recorded yet" not in page
@@ -191,5 +191,13 @@ def test_a_report_of_what_is_recorded_trains_nothing(experiments: Experiments, t
     assert "table2 --recorded --scale hours" in page
     assert "seeds 1 and 2 for Transformer" in page
     first = tried_experiment(experiments, "Transformer", TRIED[0])
+    others = [tried_experiment(experiments, name, TRIED[1]) for name in (LSTM, CONVOLUTIONS)]
+    for run in others:
+        experiments.record_path(run).unlink()
+    kept -= {f"{run.name}.json" for run in others}
+    report = make_table2(experiments, request)
+    assert kept == {path.name for path in experiments.records.rglob("*.json")}
+    assert not {LSTM, CONVOLUTIONS} & set(report.table().column("system"))
+    assert report.table("-amounts").columns[:2] == ("system", "10,000 pairs")  # the missing one is of the LSTM
     experiments.record_path(first).unlink()
     assert recorded(experiments) is None

@@ -53,7 +53,7 @@ def test_a_report_is_written_and_told(transduce: CommandLine, tmp_path: Path) ->
         (["all", "--row", "base"], ["--row", "table3", "'all'"]),
         (["table1", "--recorded"], ["--recorded", "table2, table3, table4", "'table1'"]),
         (["table3", "--recorded", "--row", "base"], ["--recorded", "--row"]),
-        (["table2", "--scale", "hours", "--recorded"], ["hours", "table2", "first seed", "--recorded"]),
+        (["table2", "--scale", "hours", "--recorded"], ["hours", "table2", "first seeds", "--recorded"]),
         (["table4", "--jobs", "3"], ["--jobs", 3, "table2 and table3", "'table4'"]),
     ],
 )

@@ -64,9 +64,9 @@ class Larger:
         request = self.recorded(experiments)
         if request is None:
             raise ConfigError(
-                f"{experiments.records / experiments.scale} has too few records for a report of {name}: it needs the"
-                " first seed of each system of table2, of base and a row of table3, or all of table4; without"
-                " --recorded they are trained"
+                f"{experiments.records / experiments.scale} has too few records for a report of {name}: it needs"
+                " the first seeds of the Transformer and another system of table2, of base and another row of"
+                " table3, or all of table4; without --recorded they are trained"
             )
         return request
 

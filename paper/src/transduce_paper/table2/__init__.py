@@ -45,7 +45,7 @@ def make_table2(experiments: Experiments, request: Request) -> Report:
         "table2-curves": lambda path: draw_courses(systems, path),
     }
     is_at_hours = experiments.scale == "hours"
-    by_settings = [settings_table(tries_of(experiments))] if is_at_hours else []
+    by_settings = [settings_table(tries_of(experiments, systems))] if is_at_hours else []
     by_amount = list[str | Table]()
     if systems[TRANSFORMER].on_fewer:
         n_all = n_training_pairs(experiments)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, islice, pairwise
+from functools import partial
+from itertools import chain, pairwise
 from math import sqrt
 from statistics import mean, median
 
@@ -83,64 +84,74 @@ class Trained:
 
 
 def train_systems(experiments: Experiments, request: Request) -> dict[str, Trained]:
-    """Train every system, or read its records; by the request only those of the further seeds and amounts that exist.
+    """Train every system, or read its records; by the request only what is recorded.
 
-    Of an amount of text all systems have to be recorded.
+    Then a system has at least its first seed, and of an amount of text all these systems have to be recorded.
     """
     names = systems_at_scale(experiments.scale)
-    if not request.only_recorded:
+    if request.only_recorded:
+        names = _recorded_systems(experiments)
+    else:
         if experiments.scale == "hours" and not is_recorded(experiments):
             write_text(experiments)
-        for turn in _turns(experiments):
+        for turn in _turns(experiments, names):
             if request.jobs > 1:
                 train_at_once(experiments, turn, jobs=request.jobs)
             for experiment in turn:
                 experiments.run(experiment)
-    missing = set(missing_runs(experiments))
-    seeds = {name: [run for run in _seeds_of(experiments, name) if run.name not in missing] for name in names}
-    on_fewer = {n_pairs: _on_fewer(experiments, n_pairs) for n_pairs in _amounts(experiments)}
+    has = partial(_have_records, experiments)
+    seeds = {name: [run for run in _seeds_of(experiments, name, names) if has([run])] for name in names}
+    on_fewer = {n_pairs: _on_fewer(experiments, n_pairs, names) for n_pairs in _amounts(experiments)}
     return {
         name: Trained(
             [experiments.run(each) for each in seeds[name]],
             [experiments.curve(each) for each in seeds[name]],
-            {
-                n_pairs: experiments.run(runs[name])
-                for n_pairs, runs in on_fewer.items()
-                if missing.isdisjoint(run.name for run in runs.values())
-            },
+            {n_pairs: experiments.run(runs[name]) for n_pairs, runs in on_fewer.items() if has(runs.values())},
         )
         for name in names
     }
 
 
-def tries_of(experiments: Experiments) -> dict[str, dict[Tried, RunRecord]]:
-    """Return the records of the settings that each system was tried with; none at other scales than hours."""
-    if experiments.scale != "hours":
-        return {}
+def tries_of(experiments: Experiments, names: Iterable[str]) -> dict[str, dict[Tried, RunRecord]]:
+    """Return the records of the settings that systems were tried with, at scale hours."""
     return {
-        name: {tried: experiments.run(tried_experiment(experiments, name, tried)) for tried in TRIED}
-        for name in systems_at_scale("hours")
+        name: {tried: experiments.run(tried_experiment(experiments, name, tried)) for tried in TRIED} for name in names
     }
 
 
 def is_recorded(experiments: Experiments) -> bool:
     """Whether every run of the table has a record."""
-    return all(experiments.record_path(run).exists() for turn in _turns(experiments) for run in turn)
+    return all(_have_records(experiments, turn) for turn in _turns(experiments, systems_at_scale(experiments.scale)))
 
 
 def recorded(experiments: Experiments) -> Request | None:
-    """Return the request for what is recorded: for all, for the first seed of all systems and more, or none."""
+    """Return the request for what is recorded: for all, for the Transformer and other systems, or none."""
     if is_recorded(experiments):
         return Request()
-    n_turns = 2 if experiments.scale == "hours" else 1
-    first = chain.from_iterable(islice(_turns(experiments), n_turns))
-    has_first = all(experiments.record_path(run).exists() for run in first)
-    return Request(only_recorded=True) if has_first else None
+    names = _recorded_systems(experiments)
+    return Request(only_recorded=True) if TRANSFORMER in names and len(names) > 1 else None
 
 
 def missing_runs(experiments: Experiments) -> list[str]:
-    """Name the runs without a record, once the first seed of each system has one."""
-    return [run.name for turn in _turns(experiments) for run in turn if not experiments.record_path(run).exists()]
+    """Name the systems without a record of their first seed, then the other runs without one."""
+    names = _recorded_systems(experiments)
+    others = [name for name in systems_at_scale(experiments.scale) if name not in names]
+    runs = chain.from_iterable(_turns(experiments, names))
+    return others + [run.name for run in runs if not _have_records(experiments, [run])]
+
+
+def _recorded_systems(experiments: Experiments) -> list[str]:
+    """Return the systems whose first seed has a record, and all settings that they were tried with."""
+
+    def is_begun(name: str) -> bool:
+        tries = [tried_experiment(experiments, name, tried) for tried in TRIED if experiments.scale == "hours"]
+        return _have_records(experiments, tries) and _have_records(experiments, [_main(experiments, name)])
+
+    return [name for name in systems_at_scale(experiments.scale) if is_begun(name)]
+
+
+def _have_records(experiments: Experiments, runs: Iterable[Experiment]) -> bool:
+    return all(experiments.record_path(run).exists() for run in runs)
 
 
 def _minutes_per_update(record: RunRecord, curve: Sequence[ValidationPoint]) -> float:
@@ -193,26 +204,25 @@ def margin_of(systems: Mapping[str, Trained]) -> float | None:
     return half_width_of_mean(1, several) * sqrt(2)
 
 
-def _turns(experiments: Experiments) -> Iterator[list[Experiment]]:
+def _turns(experiments: Experiments, names: Sequence[str]) -> Iterator[list[Experiment]]:
     """Yield the runs in turns, each to be trained before the next: settings, seed 1, other seeds, fewer pairs."""
-    names = systems_at_scale(experiments.scale)
     if experiments.scale == "hours":
         yield [tried_experiment(experiments, name, tried) for name in names for tried in TRIED]
     yield [_main(experiments, name) for name in names]
-    yield list(chain.from_iterable(_seeds_of(experiments, name)[1:] for name in names))
-    yield [run for n_pairs in _amounts(experiments) for run in _on_fewer(experiments, n_pairs).values()]
+    yield list(chain.from_iterable(_seeds_of(experiments, name, names)[1:] for name in names))
+    yield [run for n_pairs in _amounts(experiments) for run in _on_fewer(experiments, n_pairs, names).values()]
 
 
-def _seeds_of(experiments: Experiments, name: str) -> list[Experiment]:
+def _seeds_of(experiments: Experiments, name: str, names: Sequence[str]) -> list[Experiment]:
     """Return the runs of a system on all pairs: more than one of those that lead with seed 1."""
     n_seeds = 1
-    if experiments.scale in ("cpu", "hours") and name in _leading(experiments):
+    if experiments.scale in ("cpu", "hours") and name in _leading(experiments, names):
         n_seeds = N_SEEDS_OF_THE_BEST
     return [_main(experiments, name, seed=seed) for seed in range(1, n_seeds + 1)]
 
 
-def _leading(experiments: Experiments) -> tuple[str, str]:
-    others = [name for name in systems_at_scale(experiments.scale) if name != TRANSFORMER]
+def _leading(experiments: Experiments, names: Sequence[str]) -> tuple[str, str]:
+    others = [name for name in names if name != TRANSFORMER]
     return TRANSFORMER, max(others, key=lambda name: experiments.run(_main(experiments, name)).bleu)
 
 
@@ -225,9 +235,9 @@ def _main(experiments: Experiments, name: str, *, seed: int = 1, n_pairs: int | 
     return experiment_on_pairs(experiments, name, best, n_pairs=n_pairs, seed=seed)
 
 
-def _on_fewer(experiments: Experiments, n_pairs: int) -> dict[str, Experiment]:
+def _on_fewer(experiments: Experiments, n_pairs: int, names: Sequence[str]) -> dict[str, Experiment]:
     """Return the run of each system on so many pairs."""
-    return {name: _main(experiments, name, n_pairs=n_pairs) for name in systems_at_scale(experiments.scale)}
+    return {name: _main(experiments, name, n_pairs=n_pairs) for name in names}
 
 
 def _amounts(experiments: Experiments) -> list[int]:
