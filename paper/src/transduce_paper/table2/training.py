@@ -16,6 +16,7 @@ from transduce_paper.longer_runs import Decides, twice_as_long
 from transduce_paper.request import Request
 from transduce_paper.run_records import Experiment, RunRecord, are_trained_to_the_end
 from transduce_paper.table2.systems import (
+    LONGER_UPDATES,
     TRIED,
     UPDATES_BY_PAIRS,
     Tried,
@@ -226,13 +227,15 @@ def _leading(experiments: Experiments, names: Sequence[str]) -> tuple[str, str]:
     return TRANSFORMER, max(others, key=lambda name: experiments.run(_main(experiments, name)).bleu)
 
 
-def _main(experiments: Experiments, name: str, *, seed: int = 1, n_pairs: int | None = None) -> Experiment:
+def _main(
+    experiments: Experiments, name: str, *, seed: int = 1, n_pairs: int | None = None, n_updates: int | None = None
+) -> Experiment:
     """Return the run of a system; at scale hours with the best of its settings by dev perplexity."""
     if experiments.scale != "hours":
         return system_experiment(experiments, name, seed=seed)
     tries = {tried: experiments.run(tried_experiment(experiments, name, tried)) for tried in TRIED}
     best = min(tries, key=lambda tried: tries[tried].dev_perplexity)
-    return experiment_on_pairs(experiments, name, best, n_pairs=n_pairs, seed=seed)
+    return experiment_on_pairs(experiments, name, best, n_pairs=n_pairs, n_updates=n_updates, seed=seed)
 
 
 def _on_fewer(experiments: Experiments, n_pairs: int, names: Sequence[str]) -> dict[str, Experiment]:
