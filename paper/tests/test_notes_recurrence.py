@@ -13,16 +13,8 @@ from hypothesis import strategies as st
 
 from transduce.config import RecurrentConfig
 from transduce_paper import Experiments, RunRecord, Table
-from transduce_paper.notes.length_scores import (
-    KINDS as ATTENTIONS,
-)
-from transduce_paper.notes.length_scores import (
-    Attention,
-    BinScore,
-    length_bins,
-    length_scores,
-    recurrence_experiment,
-)
+from transduce_paper.notes.length_scores import KINDS as ATTENTIONS
+from transduce_paper.notes.length_scores import Attention, BinScore, length_bins, length_scores, recurrence_experiment
 from transduce_paper.notes.recall import (
     FIRST_NOISE,
     KINDS,

@@ -25,13 +25,7 @@ from transduce_paper.printed import PRINTED
 from transduce_paper.run_records import Experiment, RunRecord
 from transduce_paper.table3 import recorded, runs_of_table
 from transduce_paper.table3.dropout import dropout_experiments, dropout_table
-from transduce_paper.table3.effects import (
-    bleu_of,
-    change_of,
-    effect_on_perplexity,
-    perplexity_of,
-    verdict,
-)
+from transduce_paper.table3.effects import bleu_of, change_of, effect_on_perplexity, perplexity_of, verdict
 from transduce_paper.table3.effects_table import caption, margins
 from transduce_paper.table3.parameters import vocabularies_that_fit
 from transduce_paper.table3.rows import (

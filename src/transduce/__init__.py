@@ -32,28 +32,10 @@ if TYPE_CHECKING:
     from transduce.runs import train
 
 __all__ = [
-    "CheckpointError",
-    "ConfigError",
-    "DataError",
-    "LanguageModel",
-    "MissingFileError",
-    "ModelConfig",
-    "Parser",
-    "PeerError",
-    "Reader",
-    "RunConfig",
-    "SearchConfig",
-    "SearchError",
-    "ShapeError",
-    "TrainingError",
-    "Transcriber",
-    "TransduceError",
-    "Transformer",
-    "Translator",
-    "TreeError",
-    "load",
-    "train",
-]
+    "CheckpointError", "ConfigError", "DataError", "LanguageModel", "MissingFileError", "ModelConfig", "Parser",
+    "PeerError", "Reader", "RunConfig", "SearchConfig", "SearchError", "ShapeError", "TrainingError", "Transcriber",
+    "TransduceError", "Transformer", "Translator", "TreeError", "load", "train",
+]  # fmt: skip
 
 __version__ = "0.1.0"  # read from here by the build, too
 

@@ -25,19 +25,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = [
-    "CheckpointError",
-    "ConfigError",
-    "DataError",
-    "MissingFileError",
-    "PeerError",
-    "SearchError",
-    "ShapeError",
-    "TrainingError",
-    "TransduceError",
-    "TreeError",
-    "quoted",
-    "shown",
-]
+    "CheckpointError", "ConfigError", "DataError", "MissingFileError", "PeerError", "SearchError", "ShapeError",
+    "TrainingError", "TransduceError", "TreeError", "quoted", "shown",
+]  # fmt: skip
 
 _BRIEF = reprlib.Repr()  # limits elements and nesting by default
 _BRIEF.maxstring = _BRIEF.maxother = 200

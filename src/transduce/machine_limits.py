@@ -12,15 +12,9 @@ from pathlib import Path
 from typing import Literal
 
 __all__ = [
-    "CGROUPS",
-    "PROC",
-    "FreeMemory",
-    "control_groups",
-    "free_memory",
-    "keep_freed_memory",
-    "numbers_in",
+    "CGROUPS", "PROC", "FreeMemory", "control_groups", "free_memory", "keep_freed_memory", "numbers_in",
     "process_limits",
-]
+]  # fmt: skip
 
 PROC, CGROUPS = Path("/proc"), Path("/sys/fs/cgroup")
 # Parameters of mallopt, from glibc's malloc.h.

@@ -18,19 +18,8 @@ if TYPE_CHECKING:
     from transduce_paper.run_records import Experiment, RunRecord
 
 __all__ = [
-    "ARTEFACTS",
-    "LARGER",
-    "ON_REQUEST",
-    "Experiment",
-    "Experiments",
-    "Report",
-    "Request",
-    "RunRecord",
-    "Scale",
-    "Stopped",
-    "Table",
-    "write_claims",
-    "write_report",
-]
+    "ARTEFACTS", "LARGER", "ON_REQUEST", "Experiment", "Experiments", "Report", "Request", "RunRecord", "Scale",
+    "Stopped", "Table", "write_claims", "write_report",
+]  # fmt: skip
 
 imported_on_use(__name__)

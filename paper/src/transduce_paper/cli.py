@@ -103,16 +103,7 @@ def paper(
     """
     from transduce.cli import StopRequest, TrainingProgress
     from transduce.config import nearest_name
-    from transduce_paper import (
-        ARTEFACTS,
-        LARGER,
-        ON_REQUEST,
-        Experiments,
-        Request,
-        Stopped,
-        write_claims,
-        write_report,
-    )
+    from transduce_paper import ARTEFACTS, LARGER, ON_REQUEST, Experiments, Request, Stopped, write_claims, write_report
     from transduce_paper.experiments import SCALES
 
     of_all = LARGER if scale == "hours" else (each for each in ARTEFACTS if each not in ON_REQUEST)

@@ -31,13 +31,9 @@ from transduce_paper.sizes import size_description
 from transduce_paper.table3.rows import row_at_scale
 
 __all__ = [
-    "Cost",
-    "Function",
-    "compatibility_experiment",
-    "cost_of_function",
-    "make_compatibility_report",
+    "Cost", "Function", "compatibility_experiment", "cost_of_function", "make_compatibility_report",
     "megabytes_of_pairs",
-]
+]  # fmt: skip
 
 Function = Literal["scaled", "dot", "additive", "bilinear"]
 FUNCTIONS: tuple[Function, ...] = get_args(Function)

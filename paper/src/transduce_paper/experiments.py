@@ -34,12 +34,7 @@ from transduce.training import Record
 from transduce_paper.machine import sustained_flops
 from transduce_paper.measurement_cache import MeasuredArrays, read_arrays, read_tables, write_arrays, write_tables
 from transduce_paper.record_of_run import record_of
-from transduce_paper.run_records import (
-    RECORD_MIGRATIONS,
-    Experiment,
-    RunRecord,
-    read_record,
-)
+from transduce_paper.run_records import RECORD_MIGRATIONS, Experiment, RunRecord, read_record
 from transduce_paper.short_runs import shortened, write_few
 from transduce_paper.training_curves import ValidationPoint, validations
 

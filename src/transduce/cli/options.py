@@ -20,33 +20,10 @@ if TYPE_CHECKING:
     from transduce.metrics import TokenisedBleu
 
 __all__ = [
-    "DEFAULT_RERANK_WEIGHT",
-    "MAX_BUFFER_LINES",
-    "MAX_SAMPLES",
-    "Avoid",
-    "BestOf",
-    "Data",
-    "Device",
-    "Engine",
-    "Json",
-    "Model",
-    "Models",
-    "Multi30kBleu",
-    "PaperBleu",
-    "Precision",
-    "Rerank",
-    "RerankWeight",
-    "RewardModelFolder",
-    "Settings",
-    "TermsHard",
-    "Treebank",
-    "check_minutes",
-    "requested_bleus",
-    "require_alone",
-    "require_beside",
-    "require_best_of",
-    "set_once",
-    "treebank_settings",
+    "DEFAULT_RERANK_WEIGHT", "MAX_BUFFER_LINES", "MAX_SAMPLES", "Avoid", "BestOf", "Data", "Device", "Engine", "Json",
+    "Model", "Models", "Multi30kBleu", "PaperBleu", "Precision", "Rerank", "RerankWeight", "RewardModelFolder",
+    "Settings", "TermsHard", "Treebank", "check_minutes", "requested_bleus", "require_alone", "require_beside",
+    "require_best_of", "set_once", "treebank_settings",
 ]  # fmt: skip
 
 

@@ -12,14 +12,9 @@ from torch import Tensor
 from transduce.preferences.rewards import masked_mean
 
 __all__ = [
-    "centring_losses",
-    "clipped_policy_loss",
-    "clipped_value_loss",
-    "dpo_losses",
-    "pairs_of_ranking",
-    "ranking_losses",
+    "centring_losses", "clipped_policy_loss", "clipped_value_loss", "dpo_losses", "pairs_of_ranking", "ranking_losses",
     "reinforce_loss",
-]
+]  # fmt: skip
 
 
 def pairs_of_ranking(n_responses: int, device: torch.device | None = None) -> tuple[Tensor, Tensor]:

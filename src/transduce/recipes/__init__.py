@@ -10,17 +10,7 @@ A recipe may name a preset and override its fields::
 """
 
 from transduce.recipes.built_in import RECIPES, about_recipe, built_in_recipes, recipe_file
-from transduce.recipes.presets import (
-    PRESETS,
-    TABLE_3,
-    base,
-    big,
-    deep_shallow,
-    preset,
-    small,
-    small_deep_shallow,
-    tiny,
-)
+from transduce.recipes.presets import PRESETS, TABLE_3, base, big, deep_shallow, preset, small, small_deep_shallow, tiny
 from transduce.recipes.reading import read_recipe, with_settings
 
 __all__ = [

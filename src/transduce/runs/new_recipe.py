@@ -17,14 +17,7 @@ from pathlib import Path
 
 import torch
 
-from transduce.config import (
-    SPLITS,
-    BeamSearchConfig,
-    ParallelData,
-    RunConfig,
-    TrainingConfig,
-    TransformerConfig,
-)
+from transduce.config import SPLITS, BeamSearchConfig, ParallelData, RunConfig, TrainingConfig, TransformerConfig
 from transduce.errors import ConfigError, TrainingError
 from transduce.files import atomic_folder, write_lines, write_text
 from transduce.model import cost_of, fast_precision

@@ -43,22 +43,9 @@ from transduce.training.optimiser import moment_names
 from transduce.training.parallel import full_tensor, like, without_gathered_weights
 
 __all__ = [
-    "CheckpointTrigger",
-    "TrainState",
-    "checkpoint_folders",
-    "checkpoint_path",
-    "full_weights",
-    "load_checkpoint",
-    "load_objective_state",
-    "load_weights",
-    "newest_complete",
-    "read_run_settings",
-    "read_state",
-    "require_no_link",
-    "save_checkpoint",
-    "set_aside_misnamed",
-    "set_aside_newer",
-    "verify_checkpoint",
+    "CheckpointTrigger", "TrainState", "checkpoint_folders", "checkpoint_path", "full_weights", "load_checkpoint",
+    "load_objective_state", "load_weights", "newest_complete", "read_run_settings", "read_state", "require_no_link",
+    "save_checkpoint", "set_aside_misnamed", "set_aside_newer", "verify_checkpoint",
 ]  # fmt: skip
 
 # Why a checkpoint was written: on schedule, validation improved, the run ended, or it was interrupted.

@@ -24,19 +24,9 @@ from transduce.training.distributed import DistributedContext, assign_shards
 from transduce.training.parallel import full_tensor, in_parallel, local_tensor
 
 __all__ = [
-    "BatchIndex",
-    "BatchShard",
-    "BatchSource",
-    "Gradient",
-    "GradientAccumulator",
-    "Measuring",
-    "Objective",
-    "PartlyFrozen",
-    "Stateful",
-    "TrainableBatch",
-    "hash_seed",
-    "restoring_state",
-]
+    "BatchIndex", "BatchShard", "BatchSource", "Gradient", "GradientAccumulator", "Measuring", "Objective",
+    "PartlyFrozen", "Stateful", "TrainableBatch", "hash_seed", "restoring_state",
+]  # fmt: skip
 
 BatchIndex = tuple[int, int]  # epoch, and index of the batch in its plan
 

@@ -20,25 +20,10 @@ from numpy.typing import NDArray
 from transduce_paper.attention.word_attention import WordAttention
 
 __all__ = [
-    "BASELINES",
-    "DISTANT",
-    "MANY",
-    "HeadNumbers",
-    "HeadResult",
-    "HeadStatistics",
-    "PositionBaseline",
-    "Probe",
-    "ProbeItem",
-    "are_many",
-    "best_head",
-    "head_numbers",
-    "head_result",
-    "head_statistics",
-    "most_frequent_offsets",
-    "strongest_other",
-    "uniform_attention",
-    "wilson",
-]
+    "BASELINES", "DISTANT", "MANY", "HeadNumbers", "HeadResult", "HeadStatistics", "PositionBaseline", "Probe",
+    "ProbeItem", "are_many", "best_head", "head_numbers", "head_result", "head_statistics", "most_frequent_offsets",
+    "strongest_other", "uniform_attention", "wilson",
+]  # fmt: skip
 
 MANY = "many: a quarter of the heads or more; not many: none; in between, one cannot tell"  # as ``are_many``
 DISTANT = 3  # words further apart than this are distant

@@ -9,14 +9,7 @@ from typing import Any
 from transduce.files import write_text
 from transduce.inference import Translator
 from transduce.view import LinePanel, attention_grid, attention_lines, attention_page
-from transduce_paper.attention.sentences import (
-    GOVERNMENTS,
-    LAW,
-    OWN,
-    DrawnSentence,
-    drawn_sentence,
-    sentence_of_user,
-)
+from transduce_paper.attention.sentences import GOVERNMENTS, LAW, OWN, DrawnSentence, drawn_sentence, sentence_of_user
 from transduce_paper.experiments import Experiments, Scale
 from transduce_paper.report import Draw, how_to_reproduce
 from transduce_paper.request import Request

@@ -20,15 +20,7 @@ from transduce.training import inverse_sqrt_lr
 from transduce_paper.curves.extrapolation import CLASSES, MAX_TRAINED, ClassScores, Positions, by_length, experiment
 from transduce_paper.drawing import COLOURS, GREY, INK, new_figure, new_panels, save_svg, set_log_axis, style
 from transduce_paper.experiments import Experiments
-from transduce_paper.report import (
-    Cell,
-    Claim,
-    Report,
-    Table,
-    agreement,
-    how_to_reproduce,
-    picture,
-)
+from transduce_paper.report import Cell, Claim, Report, Table, agreement, how_to_reproduce, picture
 from transduce_paper.request import Request
 from transduce_paper.run_records import RunRecord, about_runs, machines
 

@@ -27,15 +27,7 @@ from transduce_paper.figure1.architecture import (
 )
 from transduce_paper.figure1.drawing import architecture_svg
 from transduce_paper.figure1.wiring import Check, check_wiring
-from transduce_paper.report import (
-    Cell,
-    Claim,
-    Report,
-    Table,
-    agreement,
-    how_to_reproduce,
-    picture,
-)
+from transduce_paper.report import Cell, Claim, Report, Table, agreement, how_to_reproduce, picture
 from transduce_paper.request import Request
 
 __all__ = ["make_figure1"]

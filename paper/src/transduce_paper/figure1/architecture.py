@@ -28,19 +28,9 @@ from transduce.model import (
 )
 
 __all__ = [
-    "Architecture",
-    "Call",
-    "ForwardPass",
-    "Stack",
-    "Sublayer",
-    "attention_kind",
-    "leaves",
-    "read_architecture",
-    "record_forward_pass",
-    "shape_of",
-    "sublayer_call",
-    "within",
-]
+    "Architecture", "Call", "ForwardPass", "Stack", "Sublayer", "attention_kind", "leaves", "read_architecture",
+    "record_forward_pass", "shape_of", "sublayer_call", "within",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,15 +17,7 @@ from transduce.config import TransformerConfig
 from transduce_paper.drawing import COLOURS, GREY, new_panels, save_svg, set_log_axis
 from transduce_paper.experiments import Experiments
 from transduce_paper.figure2.numpy_attention import Agreement, agreements
-from transduce_paper.report import (
-    Cell,
-    Claim,
-    Report,
-    Table,
-    agreement,
-    how_to_reproduce,
-    picture,
-)
+from transduce_paper.report import Cell, Claim, Report, Table, agreement, how_to_reproduce, picture
 from transduce_paper.request import Request
 
 __all__ = ["Saturation", "make_figure2", "saturation", "variance_of_products"]

@@ -22,15 +22,9 @@ from transduce_paper.experiments import Experiments
 from transduce_paper.run_records import Experiment
 
 __all__ = [
-    "DISTILLED_BEAM",
-    "STUDENTS",
-    "TEACHER",
-    "Student",
-    "shortlist_folder",
-    "student_config",
-    "student_experiment",
+    "DISTILLED_BEAM", "STUDENTS", "TEACHER", "Student", "shortlist_folder", "student_config", "student_experiment",
     "teacher_experiment",
-]
+]  # fmt: skip
 
 SHARED = (
     "model.d_model=256", "model.d_ff=512", "model.n_heads=4", "model.p_drop=0.3", "model.norm=pre",

@@ -23,14 +23,8 @@ from transduce_paper.run_records import Experiment, RunRecord, about_runs
 from transduce_paper.sizes import model_description
 
 __all__ = [
-    "KINDS",
-    "Kind",
-    "Question",
-    "language_model_experiment",
-    "make_language_models",
-    "questions_of",
-    "right_answers",
-]
+    "KINDS", "Kind", "Question", "language_model_experiment", "make_language_models", "questions_of", "right_answers",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,21 +15,9 @@ from torch import Tensor, nn
 from transduce.model import LAYER_NORM_EPS, sinusoid
 
 __all__ = [
-    "COMPARED_POSITION",
-    "OPTIONS",
-    "SHORT_LENGTH",
-    "Option",
-    "OptionPositions",
-    "cosine_with_word",
-    "distance_of_neighbours",
-    "error_of_best_map",
-    "fractions",
-    "integers",
-    "min_distance",
-    "no_positions",
-    "shift_after_layer_norm",
-    "shift_of_position",
-    "spread_of_products",
+    "COMPARED_POSITION", "OPTIONS", "SHORT_LENGTH", "Option", "OptionPositions", "cosine_with_word",
+    "distance_of_neighbours", "error_of_best_map", "fractions", "integers", "min_distance", "no_positions",
+    "shift_after_layer_norm", "shift_of_position", "spread_of_products",
 ]  # fmt: skip
 
 Option = Callable[[int, int], Tensor]  # of n_positions and d_model: (T, D)

@@ -14,14 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from transduce.loss import LossSum
-from transduce.model import (
-    LinearOutput,
-    PaddingInfo,
-    SinusoidalPositions,
-    Stack,
-    TokenEmbedding,
-    initialise,
-)
+from transduce.model import LinearOutput, PaddingInfo, SinusoidalPositions, Stack, TokenEmbedding, initialise
 from transduce.model.sequence_layers import Recurrent
 from transduce.text import SPECIAL_TOKENS
 from transduce_paper.notes.tiny import BATCH_SIZE, TINY, LanguageBatch, ListedBatches, Rows, seeded, train

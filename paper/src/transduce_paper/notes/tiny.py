@@ -24,20 +24,9 @@ from transduce.text import BOS_ID, EOS_ID, PAD_ID, Tokenizer, train_bpe
 from transduce.training import Objective, Record, Trainer, Validation, ValidationRecord
 
 __all__ = [
-    "BATCH_SIZE",
-    "TINY",
-    "GrammarText",
-    "LanguageBatch",
-    "ListedBatches",
-    "Rows",
-    "grammar_text",
-    "language_batch",
-    "next_token_loss",
-    "random_batches",
-    "seeded",
-    "train",
-    "trained",
-]
+    "BATCH_SIZE", "TINY", "GrammarText", "LanguageBatch", "ListedBatches", "Rows", "grammar_text", "language_batch",
+    "next_token_loss", "random_batches", "seeded", "train", "trained",
+]  # fmt: skip
 
 Rows = Sequence[Sequence[int]]
 

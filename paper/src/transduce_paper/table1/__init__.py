@@ -6,13 +6,7 @@ import torch
 
 from transduce_paper.experiments import Experiments
 from transduce_paper.growth import crossing, per_unit
-from transduce_paper.report import (
-    Cell,
-    Report,
-    Table,
-    how_to_reproduce,
-    picture,
-)
+from transduce_paper.report import Cell, Report, Table, how_to_reproduce, picture
 from transduce_paper.request import Request
 from transduce_paper.table1.claims import claims_about_layers
 from transduce_paper.table1.compared_layers import COMPARED, D_K, KERNEL_WIDTH, NEIGHBOURHOOD

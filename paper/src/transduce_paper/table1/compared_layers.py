@@ -30,15 +30,9 @@ from transduce_paper.printed import PRINTED
 from transduce_paper.table1.graph_measures import links_of
 
 __all__ = [
-    "COMPARED",
-    "D_K",
-    "KERNEL_WIDTH",
-    "NEIGHBOURHOOD",
-    "ComparedLayer",
-    "Widths",
-    "cell_step",
+    "COMPARED", "D_K", "KERNEL_WIDTH", "NEIGHBOURHOOD", "ComparedLayer", "Widths", "cell_step",
     "rounds_until_convergence",
-]
+]  # fmt: skip
 
 KERNEL_WIDTH, NEIGHBOURHOOD = 3, 16  # k and r
 KERNEL_WIDTHS, NEIGHBOURHOODS = (3, 5, 9, 17), (8, 16, 32, 64)

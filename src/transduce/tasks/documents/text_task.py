@@ -40,14 +40,8 @@ from transduce.training import BatchSource, DistributedContext, Objective, Score
 from transduce.training.gradients import BatchT
 
 __all__ = [
-    "DocumentPreparation",
-    "TargetScore",
-    "TextObjective",
-    "TextTask",
-    "TextValidation",
-    "text_objective",
-    "texts_of",
-]
+    "DocumentPreparation", "TargetScore", "TextObjective", "TextTask", "TextValidation", "text_objective", "texts_of",
+]  # fmt: skip
 
 EVALUATION_TOKENS = 8192  # per batch of the final evaluation, unless a segment is longer
 EVALUATION_SEED = 0  # of the masks and spans of dev and test

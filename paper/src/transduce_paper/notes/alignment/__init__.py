@@ -18,14 +18,7 @@ from transduce_paper.experiments import Experiments
 from transduce_paper.intervals import NO_CELLS, Interval, interval_of_difference
 from transduce_paper.notes.alignment.course import draw_rollouts, rollouts_of, samples_table
 from transduce_paper.notes.alignment.judging import Judgement, best_of_n_kl, judge, judge_best_of
-from transduce_paper.notes.alignment.pipeline import (
-    Stage,
-    base,
-    direct_preference,
-    fine_tuned,
-    policy,
-    reward_model,
-)
+from transduce_paper.notes.alignment.pipeline import Stage, base, direct_preference, fine_tuned, policy, reward_model
 from transduce_paper.notes.alignment.translation import study_translation
 from transduce_paper.report import Cell, Claim, Section, Table, agreement, picture, sentence
 from transduce_paper.run_records import Experiment, RunRecord, about_runs, machines

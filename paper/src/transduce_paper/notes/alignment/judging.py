@@ -27,9 +27,7 @@ from transduce.inference import (
 from transduce.search import Sampling
 from transduce.text import BOS_ID, EOS_ID
 
-__all__ = [
-    "Judgement", "best_of_n_kl", "drawn_responses", "judge", "judge_best_of", "test_instructions", "win_rate",
-]  # fmt: skip
+__all__ = ["Judgement", "best_of_n_kl", "drawn_responses", "judge", "judge_best_of", "test_instructions", "win_rate"]
 
 ROWS_PER_BATCH = 64
 MAX_TOKENS = 40

@@ -24,8 +24,7 @@ from transduce_paper.notes.pretraining import translation as pretraining
 from transduce_paper.run_records import Experiment
 
 __all__ = [
-    "N_RANKED", "READER", "REWARD", "TEMPERATURES", "reader_experiment", "reward_experiment",
-    "translator_experiment",
+    "N_RANKED", "READER", "REWARD", "TEMPERATURES", "reader_experiment", "reward_experiment", "translator_experiment",
 ]  # fmt: skip
 
 N_RANKED, N_SAMPLES = 10_000, 4  # training sources with rankings, draws of each

@@ -26,13 +26,8 @@ from transduce_paper.notes.pretraining.parsing import encoder_experiment
 from transduce_paper.report import Cell, Section, Table
 
 __all__ = [
-    "TaggedSentence",
-    "majority_accuracy",
-    "probe_accuracy",
-    "states_of_words",
-    "study_probe",
-    "tagged_sentences",
-]
+    "TaggedSentence", "majority_accuracy", "probe_accuracy", "states_of_words", "study_probe", "tagged_sentences",
+]  # fmt: skip
 
 # Models of the chapter on the three kinds, and the encoder of the parser.
 ON_CAPTIONS = {"masked-lm, captions": "masked-lm", "causal-lm, captions": "causal-lm"}
