@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pydantic import TypeAdapter
 
 from transduce.view import HeadLines, LinePanel
-from transduce_paper.attention.heads import DISTANT, MANY, HeadNumbers, are_many
+from transduce_paper.attention.heads import DISTANT, MANY, HeadNumbers, are_many, entropy
 from transduce_paper.attention.inputs import PAGE, FigureInputs, compared_layer, figure_inputs, lines
 from transduce_paper.attention.measurements import measured, n_trees, numbers_of_heads, with_one_model
 from transduce_paper.attention.models import shown_model
@@ -22,7 +22,7 @@ from transduce_paper.attention.sentences import DrawnSentence
 from transduce_paper.attention.structure import (
     ABOUT_PROBES,
     RelationResult,
-    comparison_text,
+    finding_on_relations,
     follows_relations,
     probe_relations,
     relation_table,
@@ -264,19 +264,9 @@ def _heads_of_query(sentence: WordAttention, distant: DistantAttention) -> Table
     rows: list[tuple[Cell, ...]] = []
     for head, (key, weight) in enumerate(zip(distant.keys.tolist(), distant.weights.tolist(), strict=True)):
         row = sentence.weights[distant.layer, head, distant.query].astype(np.float64)
-        entropy = float(-(row * np.log(np.maximum(row, 1e-30))).sum())
         best = int(row.argmax())
-        rows.append(
-            (
-                head + 1,
-                sentence.words[best],
-                float(row[best]),
-                sentence.words[key],
-                abs(key - distant.query),
-                weight,
-                entropy,
-            )
-        )
+        strongest, distance = (sentence.words[best], float(row[best])), abs(key - distant.query)
+        rows.append((head + 1, *strongest, sentence.words[key], distance, weight, float(entropy(row))))
     columns = ("head", "strongest key", "weight", "strongest distant key", "distance", "its weight", "entropy, nats")
     return Table(
         "", columns, tuple(rows),
@@ -288,18 +278,8 @@ def _heads_of_query(sentence: WordAttention, distant: DistantAttention) -> Table
 def _verdict(inputs: FigureInputs, results: Sequence[RelationResult]) -> str:
     if not results:
         return "Undecided: no relation has enough pairs of distant words to probe a head."
-    n_better = sum(each.trained.beats_baseline for each in results)
-    distant = f"words more than {DISTANT} words apart"
-    if n_better:
-        best = next(each for each in results if each.trained.beats_baseline)
-        return (
-            f"Figure 3: in {inputs.this_model}, a head beats the best position baseline in {n_better} of"
-            f" {len(results)} relations between {distant}, first of all {comparison_text(best)}."
-        )
-    return (
-        f"Figure 3: in {inputs.this_model}, a head beats the best position baseline in 0 of {len(results)} relations"
-        f" between {distant}; the nearest is {comparison_text(results[0])}."
-    )
+    between = f" between words more than {DISTANT} words apart"
+    return finding_on_relations(f"Figure 3: in {inputs.this_model}", results, between)
 
 
 def _claims(inputs: FigureInputs, results: Sequence[RelationResult]) -> tuple[Claim, ...]:

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 from transduce.inference import Translator
 from transduce.view import HeadLines, LinePanel
 from transduce_paper.attention.antecedents import Anaphor, find_anaphors, is_pronoun
-from transduce_paper.attention.heads import Probe, ProbeItem, best_head, strongest_other
+from transduce_paper.attention.heads import Probe, ProbeItem, best_head, head_names, strongest_other
 from transduce_paper.attention.inputs import PAGE, FigureInputs, figure_inputs, lines
 from transduce_paper.attention.measurements import measured, n_sentences, texts, with_one_model
 from transduce_paper.attention.models import shown_model
@@ -227,14 +227,14 @@ class _View:
     @property
     def alt(self) -> str:
         return (
-            f"Encoder self-attention: {_names(self.heads[:1])}, all queries; {_names(self.heads)},"
+            f"Encoder self-attention: {head_names(self.heads[:1])}, all queries; {head_names(self.heads)},"
             f" query “{self.word}” alone"
         )
 
     def drawing(self) -> Draw:
         """Return two panels, as in the paper: all queries of the first head, and the pronoun alone in every head."""
         heads = [
-            HeadLines(_names([(layer, head)]), slot, self.sentence.words.weights[layer, head])
+            HeadLines(head_names([(layer, head)]), slot, self.sentence.words.weights[layer, head])
             for slot, (layer, head) in enumerate(self.heads)
         ]
         layer, head = self.heads[0]
@@ -253,16 +253,12 @@ class _View:
             ", ".join(f"{self.words[noun]} {row[noun]:.2f}" for noun in self.pronoun.nouns) for row in self.rows
         ]
         return [
-            f"{_names(self.heads)} (of {self.sentence.words.weights.shape[0]} layers)",
+            f"{head_names(self.heads)} (of {self.sentence.words.weights.shape[0]} layers)",
             self.word,
             "; ".join(f"{self.words[key]} {row[key]:.2f}" for key, row in strongest),
             "; ".join(f"{row.max():.2f}" for row in self.rows),
             "; ".join(of_nouns) if self.pronoun.nouns else None,
         ]
-
-
-def _names(heads: Sequence[Head]) -> str:
-    return "; ".join(f"layer {layer + 1}, head {head + 1}" for layer, head in heads)
 
 
 def _sentence_sections(inputs: FigureInputs, views: Sequence[_View], *, is_measured: bool) -> list[str | Table]:
@@ -384,7 +380,7 @@ def _claims(law: _View, pronouns: MeasuredPronouns, *, is_trained: bool) -> tupl
             "Note that the attentions are very sharp for this word.",
             "Figure 4",
             agreement(is_sharp, is_trained=is_trained),
-            f"In the two drawn heads ({_names(law.heads)}) the greatest weight of “{law.word}” is"
+            f"In the two drawn heads ({head_names(law.heads)}) the greatest weight of “{law.word}” is"
             f" {' and '.join(f'{weight:.2f}' for weight in greatest)}; sharp: {SHARP_WEIGHT} or more.",
         ),
     )

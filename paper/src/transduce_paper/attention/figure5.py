@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pydantic import TypeAdapter
 
 from transduce.view import HeadLines, LinePanel
-from transduce_paper.attention.heads import MANY, HeadNumbers, PositionBaseline, are_many
+from transduce_paper.attention.heads import MANY, HeadNumbers, PositionBaseline, are_many, head_names
 from transduce_paper.attention.inputs import PAGE, FigureInputs, figure_inputs, lines
 from transduce_paper.attention.measurements import measured, n_trees, numbers_of_heads, with_one_model
 from transduce_paper.attention.models import shown_model
@@ -18,7 +18,7 @@ from transduce_paper.attention.structure import (
     RelationResult,
     Specialist,
     Structure,
-    comparison_text,
+    finding_on_relations,
     probe_structure,
     relation_table,
 )
@@ -52,8 +52,8 @@ def make_figure5(experiments: Experiments, request: Request) -> Report:
     if inputs.own.words.n_words >= MIN_WORDS:
         sentences["figure5"] = inputs.own
     shown = sentences if drawn else {}
-    marked = [_index(each) for each in drawn] if "figure5" in shown else []
-    alt = f"Encoder self-attention of two heads in the same sentence, all queries: {_names(drawn)}"
+    marked = [each.trained.index for each in drawn] if "figure5" in shown else []
+    alt = f"Encoder self-attention of two heads in the same sentence, all queries: {_names(drawn, separator=' and ')}"
     return Report(
         "Figure 5: heads that follow the structure of the sentence",
         (
@@ -102,19 +102,15 @@ def heads_to_draw(results: Sequence[RelationResult]) -> list[RelationResult]:
     """Return the first two results of different heads and different relations, in the given order."""
     drawn: list[RelationResult] = []
     for each in results:
-        heads = {_index(one) for one in drawn}
+        heads = {one.trained.index for one in drawn}
         relations = {frozenset(one.name.split(" → ")) for one in drawn}
-        if _index(each) not in heads and frozenset(each.name.split(" → ")) not in relations:
+        if each.trained.index not in heads and frozenset(each.name.split(" → ")) not in relations:
             drawn.append(each)
     return drawn[:N_DRAWN]
 
 
-def _index(result: RelationResult) -> tuple[int, int]:
-    return result.trained.layer, result.trained.head
-
-
-def _names(drawn: Sequence[RelationResult], *, separator: str = " and ") -> str:
-    return separator.join(f"layer {layer + 1}, head {head + 1}" for layer, head in map(_index, drawn))
+def _names(drawn: Sequence[RelationResult], *, separator: str) -> str:
+    return head_names((each.trained.index for each in drawn), separator=separator)
 
 
 def _drawing(sentence: DrawnSentence, drawn: Sequence[RelationResult], alt: str) -> Draw:
@@ -162,12 +158,7 @@ def _sentence_sections(inputs: FigureInputs, drawn: Sequence[RelationResult]) ->
 def _verdict(inputs: FigureInputs, results: Sequence[RelationResult]) -> str:
     if not results:
         return "Undecided: no relation has enough pairs of words to probe a head."
-    n_better = sum(each.trained.beats_baseline for each in results)
-    found = f"Figure 5: in {inputs.this_model}, a head beats the best position baseline in {n_better} of {len(results)}"
-    if n_better:
-        best = next(each for each in results if each.trained.beats_baseline)
-        return f"{found} relations, first of all {comparison_text(best)}."
-    return f"{found} relations; the nearest is {comparison_text(results[0])}."
+    return finding_on_relations(f"Figure 5: in {inputs.this_model}", results)
 
 
 def _sections_of_heads(structure: Structure) -> list[str | Table]:
@@ -253,7 +244,7 @@ def _found_of_specialists(pair: Sequence[Specialist]) -> str:
     if not pair:
         return "No two heads are best at different relations."
     described = (
-        f"at {each.name}, layer {each.own.layer + 1}, head {each.own.head + 1} is right in"
+        f"at {each.name}, {head_names([each.own.index])} is right in"
         f" {100 * each.own.accuracy:.0f} % (95 % interval {100 * each.own.low:.0f} to {100 * each.own.high:.0f}), the"
         f" other head in {100 * each.other.accuracy:.0f} %, the best untrained head in"
         f" {100 * each.untrained_accuracy:.0f} %"

@@ -9,7 +9,7 @@ Shapes: L layers, H heads, T query positions (words without EOS), S key position
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import hypot, sqrt
 from typing import Any, Literal
@@ -21,8 +21,8 @@ from transduce_paper.attention.word_attention import WordAttention
 
 __all__ = [
     "BASELINES", "DISTANT", "MANY", "HeadNumbers", "HeadResult", "HeadStatistics", "PositionBaseline", "Probe",
-    "ProbeItem", "are_many", "best_head", "head_numbers", "head_result", "head_statistics", "most_frequent_offsets",
-    "strongest_other", "uniform_attention", "wilson",
+    "ProbeItem", "are_many", "best_head", "entropy", "head_names", "head_numbers", "head_result", "head_statistics",
+    "most_frequent_offsets", "strongest_other", "uniform_attention", "wilson",
 ]  # fmt: skip
 
 MANY = "many: a quarter of the heads or more; not many: none; in between, one cannot tell"  # as ``are_many``
@@ -63,7 +63,7 @@ def head_statistics(samples: Sequence[WordAttention], *, distant: int = DISTANT)
 
     eos_mass = mean(lambda weights: weights[..., -1])
     return HeadStatistics(
-        entropy_nats=mean(_entropy),
+        entropy_nats=mean(entropy),
         distance=mean(lambda weights: (weights[..., :-1] * _distances(weights)).sum(axis=-1)) / (1 - eos_mass),
         distant_mass=mean(lambda weights: (weights[..., :-1] * (_distances(weights) > distant)).sum(axis=-1)),
         eos_mass=eos_mass,
@@ -73,9 +73,10 @@ def head_statistics(samples: Sequence[WordAttention], *, distant: int = DISTANT)
     )
 
 
-def _entropy(weights: Floats) -> Floats:
-    entropy: Floats = -(weights * np.log(np.maximum(weights, 1e-30))).sum(axis=-1)
-    return entropy
+def entropy(weights: Floats) -> Floats:
+    """Return the entropy of each row of weights, in nats."""
+    nats: Floats = -(weights * np.log(np.maximum(weights, 1e-30))).sum(axis=-1)
+    return nats
 
 
 def _distances(weights: Floats) -> Ints:
@@ -236,6 +237,11 @@ class HeadResult:
     baseline_accuracy: float
 
     @property
+    def index(self) -> tuple[int, int]:
+        """Layer and head."""
+        return self.layer, self.head
+
+    @property
     def beats_baseline(self) -> bool:
         """Whether the 95 % interval of the difference from the baseline, by Newcombe (1998), is above zero.
 
@@ -266,6 +272,15 @@ def head_result(index: tuple[int, int], dev: Probe, test: Probe) -> HeadResult:
     accuracy, n_items = float(test.accuracies()[index]), len(test.items)
     low, high = wilson(accuracy, n_items)
     return HeadResult(*index, n_items, accuracy, low, high, baseline, test.baseline_accuracy(baseline))
+
+
+def head_names(heads: Iterable[tuple[int, int]], *, separator: str = "; ") -> str:
+    """Name heads, given as layer and head from 0.
+
+    >>> head_names([(0, 2), (5, 0)])
+    'layer 1, head 3; layer 6, head 1'
+    """
+    return separator.join(f"layer {layer + 1}, head {head + 1}" for layer, head in heads)
 
 
 def are_many(n: int, of: int) -> bool | None:

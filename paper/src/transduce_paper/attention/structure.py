@@ -20,6 +20,7 @@ from transduce_paper.attention.heads import (
     Probe,
     ProbeItem,
     best_head,
+    head_names,
     head_result,
     strongest_other,
 )
@@ -27,8 +28,8 @@ from transduce_paper.attention.word_attention import attention_between_words, un
 from transduce_paper.report import Cell, Table
 
 __all__ = [
-    "ABOUT_PROBES", "HeadTask", "RelationResult", "Specialist", "Structure", "comparison_text", "follows_relations",
-    "probe_relations", "probe_structure", "relation_probes", "relation_table", "specialists",
+    "ABOUT_PROBES", "HeadTask", "RelationResult", "Specialist", "Structure", "comparison_text", "finding_on_relations",
+    "follows_relations", "probe_relations", "probe_structure", "relation_probes", "relation_table", "specialists",
 ]  # fmt: skip
 
 SPLITS: tuple[Split, ...] = ("dev", "test")  # to choose heads, and to measure them
@@ -93,10 +94,19 @@ def comparison_text(result: RelationResult) -> str:
     """Describe the head of a relation beside its baseline, as in "layer 3, head 1 finds ... in 22 % (...)"."""
     each = result.trained
     return (
-        f"{result.name}, layer {each.layer + 1}, head {each.head + 1}: {100 * each.accuracy:.0f} %"
+        f"{result.name}, {head_names([each.index])}: {100 * each.accuracy:.0f} %"
         f" (95 % interval {100 * each.low:.0f} to {100 * each.high:.0f}) against {100 * each.baseline_accuracy:.0f} %"
         f" for “{each.baseline}”"
     )
+
+
+def finding_on_relations(where: str, results: Sequence[RelationResult], between: str = "") -> str:
+    """Say in how many relations a head beats the best position baseline; ``where`` begins the sentence."""
+    beaten = [each for each in results if each.trained.beats_baseline]
+    found = f"{where}, a head beats the best position baseline in {len(beaten)} of {len(results)} relations{between}"
+    if beaten:
+        return f"{found}, first of all {comparison_text(beaten[0])}."
+    return f"{found}; the nearest is {comparison_text(results[0])}."
 
 
 def follows_relations(results: Sequence[RelationResult]) -> bool | None:
@@ -170,22 +180,19 @@ def specialists(probes: Probes, relations: Sequence[RelationResult]) -> tuple[Sp
     def margin(pair: tuple[RelationResult, RelationResult]) -> float:
         """Return the smaller of the two leads on dev."""
         leads = [
-            accuracies[one.name][_index(one)] - accuracies[one.name][_index(two)] for one, two in (pair, pair[::-1])
+            accuracies[one.name][one.trained.index] - accuracies[one.name][two.trained.index]
+            for one, two in (pair, pair[::-1])
         ]
         return float(min(leads))
 
-    pairs = [pair for pair in combinations(relations, 2) if _index(pair[0]) != _index(pair[1])]
+    pairs = [pair for pair in combinations(relations, 2) if pair[0].trained.index != pair[1].trained.index]
     if not pairs:
         return ()
     best = max(pairs, key=margin)
     return tuple(
-        Specialist(one.name, one.trained, head_result(_index(two), *probes[one.name]), one.untrained.accuracy)
+        Specialist(one.name, one.trained, head_result(two.trained.index, *probes[one.name]), one.untrained.accuracy)
         for one, two in (best, best[::-1])
     )
-
-
-def _index(result: RelationResult) -> tuple[int, int]:
-    return result.trained.layer, result.trained.head
 
 
 def _is_enough(probes: Mapping[str, Probe], name: str) -> bool:
