@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
-from pathlib import Path
 
 import torch
 from torch import Tensor, nn
@@ -64,7 +62,7 @@ def make_figure1(experiments: Experiments, request: Request) -> Report:
             *_about_shapes(recorded, source),
             *_about_wiring(checks),
         ),
-        drawings={"figure1": partial(_write, svg)},
+        drawings={"figure1": lambda path: write_text(path, svg)},
         claims=tuple(
             Claim(
                 check.claim,
@@ -88,10 +86,6 @@ def _verdict(checks: Sequence[Check], architecture: Architecture) -> str:
         f"{count} statements of section 3 that we check hold for the model as built; it has"
         f" {architecture.n_parameters:,} parameters."
     )
-
-
-def _write(svg: str, path: Path) -> None:
-    write_text(path, svg)
 
 
 def _ids(
@@ -129,7 +123,9 @@ The sizes are {config.n_encoder_layers} + {config.n_decoder_layers} layers, d_mo
 
 def _about_shapes(recorded: ForwardPass, source: str) -> tuple[str | Table, ...]:
     n_source, n_target = len(recorded.memory_SD), len(recorded.states_TD)
-    rows = (*_shapes(recorded.encoder, recorded), *_shapes(recorded.decoder, recorded), *_last_shapes(recorded))
+    matrix = f"({recorded.logits_TV.shape[1]}, {recorded.states_TD.shape[1]})"
+    logits = "logits", matrix, shape_of(recorded.states_TD), shape_of(recorded.logits_TV)
+    rows = (*_shapes(recorded.encoder, recorded), *_shapes(recorded.decoder, recorded), logits)
     return (
         f"""\
 ## Shapes
@@ -151,7 +147,7 @@ def _shapes(calls: Sequence[Call], recorded: ForwardPass) -> Iterator[tuple[Cell
                 continue
             case SelfAttention() | CrossAttention():
                 yield from _shapes_of_attention(call, recorded)
-            case _ if not call.inside and not _is_in_attention(call):
+            case _ if not call.inside and "attention." not in call.path:
                 yield _row(call)
 
 
@@ -171,15 +167,6 @@ def _row(call: Call) -> tuple[Cell, ...]:
 def _is_past_first_layer(call: Call) -> bool:
     stack, number, *_ = (*call.path.split("."), "")
     return stack in ("encoder", "decoder") and number not in ("", "0")
-
-
-def _is_in_attention(call: Call) -> bool:
-    return "attention." in call.path
-
-
-def _last_shapes(recorded: ForwardPass) -> Iterator[tuple[Cell, ...]]:
-    matrix = f"({recorded.logits_TV.shape[1]}, {recorded.states_TD.shape[1]})"
-    yield "logits", matrix, shape_of(recorded.states_TD), shape_of(recorded.logits_TV)
 
 
 def _about_wiring(checks: Sequence[Check]) -> tuple[str | Table, ...]:

@@ -5,7 +5,7 @@ Shapes: S source positions, T target positions, N real positions of either side,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -87,13 +87,8 @@ def _sublayers(layer: Call) -> str:
 
 def _residuals_and_norms(recorded: ForwardPass) -> Check:
     residuals = list(_calls(recorded, Residual))
-    largest = max(_from_residual_formula(residual) for residual in residuals)
-    return Check(
-        "3.1",
-        "The output of each sub-layer is LayerNorm(x + Sublayer(x))",
-        f"largest difference in {len(residuals)} sub-layers: {largest:.1e}",
-        largest < ROUNDING,
-    )
+    claim, where = "The output of each sub-layer is LayerNorm(x + Sublayer(x))", f"in {len(residuals)} sub-layers"
+    return _differs_by_rounding("3.1", claim, where, map(_from_residual_formula, residuals))
 
 
 def _from_residual_formula(residual: Call) -> float:
@@ -219,13 +214,9 @@ def _cross_attention_reads_the_encoder(recorded: ForwardPass) -> Check:
 
 def _feed_forward(recorded: ForwardPass) -> Check:
     networks = list(_calls(recorded, FeedForward))
-    largest = max(map(_from_feed_forward_formula, networks), default=np.inf)
-    return Check(
-        "3.3",
-        "FFN(x) = max(0, x W_1 + b_1) W_2 + b_2, at each position separately and identically",
-        f"largest difference in {len(networks)} networks, position by position: {largest:.1e}",
-        largest < ROUNDING,
-    )
+    claim = "FFN(x) = max(0, x W_1 + b_1) W_2 + b_2, at each position separately and identically"
+    where = f"in {len(networks)} networks, position by position"
+    return _differs_by_rounding("3.3", claim, where, map(_from_feed_forward_formula, networks))
 
 
 def _from_feed_forward_formula(call: Call) -> float:
@@ -239,13 +230,8 @@ def _from_feed_forward_formula(call: Call) -> float:
 
 def _feed_forward_as_convolutions(recorded: ForwardPass) -> Check:
     networks = list(_calls(recorded, FeedForward))
-    largest = max(map(_from_convolutions, networks), default=np.inf)
-    return Check(
-        "3.3",
-        "Another way of describing this is as two convolutions with kernel size 1",
-        f"largest difference in {len(networks)} networks: {largest:.1e}",
-        largest < ROUNDING,
-    )
+    claim = "Another way of describing this is as two convolutions with kernel size 1"
+    return _differs_by_rounding("3.3", claim, f"in {len(networks)} networks", map(_from_convolutions, networks))
 
 
 def _from_convolutions(call: Call) -> float:
@@ -281,13 +267,9 @@ def _embeddings_are_scaled(recorded: ForwardPass) -> Check:
 
 
 def _positions_are_added(recorded: ForwardPass) -> Check:
-    largest = max(map(_from_sum_with_sinusoids, (recorded.encoder, recorded.decoder)))
-    return Check(
-        "3.5",
-        "Sinusoids are added to the embeddings at the bottoms of both stacks",
-        f"largest difference from embedding + sinusoid: {largest:.1e}",
-        largest < ROUNDING,
-    )
+    claim = "Sinusoids are added to the embeddings at the bottoms of both stacks"
+    differences = map(_from_sum_with_sinusoids, (recorded.encoder, recorded.decoder))
+    return _differs_by_rounding("3.5", claim, "from embedding + sinusoid", differences)
 
 
 def _from_sum_with_sinusoids(calls: tuple[Call, ...]) -> float:
@@ -297,6 +279,12 @@ def _from_sum_with_sinusoids(calls: tuple[Call, ...]) -> float:
     angle = np.arange(n_positions)[:, None] / 10000 ** (np.arange(0, d_model, 2) / d_model)
     sinusoids_ND = np.stack((np.sin(angle), np.cos(angle)), axis=-1).reshape(n_positions, d_model)
     return float(np.abs(entering_ND - (embedded_ND + sinusoids_ND)).max())
+
+
+def _differs_by_rounding(section: str, claim: str, where: str, differences: Iterable[float]) -> Check:
+    """Return the check that something equals its formula; it fails where there is nothing to compare."""
+    largest = max(differences, default=np.inf)
+    return Check(section, claim, f"largest difference {where}: {largest:.1e}", largest < ROUNDING)
 
 
 def _calls(recorded: ForwardPass, kind: type[nn.Module]) -> Iterator[Call]:

@@ -77,11 +77,11 @@ def _full_reference(d: int) -> SequenceLayer:
     return FullSelfAttention(d, n_heads=_heads(d), is_causal=True, kernel="reference")
 
 
-def _restricted(d: int, r: int = NEIGHBOURHOOD) -> SequenceLayer:
+def _restricted(d: int, r: int) -> SequenceLayer:
     return RestrictedSelfAttention(d, n_heads=_heads(d), r=r, is_causal=True)
 
 
-def _contiguous(d: int, k: int = KERNEL_WIDTH) -> SequenceLayer:
+def _contiguous(d: int, k: int) -> SequenceLayer:
     return Convolution(d, k=k, is_causal=True)
 
 
@@ -89,7 +89,7 @@ def _dilated(d: int, k: int = KERNEL_WIDTH) -> SequenceLayer:
     return Convolution(d, k=k, dilation=k, is_causal=True)
 
 
-def _separable(d: int, k: int = KERNEL_WIDTH) -> SequenceLayer:
+def _separable(d: int, k: int) -> SequenceLayer:
     return SeparableConvolution(d, k=k, is_causal=True)
 
 
@@ -151,6 +151,27 @@ def rounds_until_convergence(n: int, d: int) -> int | None:
     return None
 
 
+def _windowed(
+    name: str, row: str, widths: Widths, *, width: int = KERNEL_WIDTH, projections: tuple[str, ...] = ()
+) -> ComparedLayer:
+    """Return a layer in which a position sees a window of ``width``; its fastest kernel can be counted."""
+
+    def make(d: int) -> SequenceLayer:
+        return widths.make(d, width)
+
+    return ComparedLayer(
+        name,
+        *PRINTED.table1[row],
+        make=make,
+        make_countable=make,
+        links=_same_layer(make),
+        exact_path=lambda n: math.ceil((n - 1) / (width - 1)),
+        exact_path_text=f"⌈(n - 1) / ({widths.symbol} - 1)⌉",
+        projections=projections,
+        widths=widths,
+    )
+
+
 COMPARED = (
     ComparedLayer(
         "Self-attention",
@@ -181,35 +202,13 @@ COMPARED = (
         exact_path_text="⌈log_k n⌉",
         widths=Widths("k", KERNEL_WIDTHS, _dilated),
     ),
-    ComparedLayer(
-        f"Convolutional, k = {KERNEL_WIDTH}, contiguous",
-        *PRINTED.table1["contiguous"],
-        make=_contiguous,
-        make_countable=_contiguous,
-        links=_same_layer(_contiguous),
-        exact_path=lambda n: math.ceil((n - 1) / (KERNEL_WIDTH - 1)),
-        exact_path_text="⌈(n - 1) / (k - 1)⌉",
-        widths=Widths("k", KERNEL_WIDTHS, _contiguous),
-    ),
-    ComparedLayer(
-        f"Separable convolution, k = {KERNEL_WIDTH}",
-        *PRINTED.table1["separable"],
-        make=_separable,
-        make_countable=_separable,
-        links=_same_layer(_separable),
-        exact_path=lambda n: math.ceil((n - 1) / (KERNEL_WIDTH - 1)),
-        exact_path_text="⌈(n - 1) / (k - 1)⌉",
-        widths=Widths("k", KERNEL_WIDTHS, _separable),
-    ),
-    ComparedLayer(
+    _windowed(f"Convolutional, k = {KERNEL_WIDTH}, contiguous", "contiguous", Widths("k", KERNEL_WIDTHS, _contiguous)),
+    _windowed(f"Separable convolution, k = {KERNEL_WIDTH}", "separable", Widths("k", KERNEL_WIDTHS, _separable)),
+    _windowed(
         f"Self-attention, restricted, r = {NEIGHBOURHOOD}",
-        *PRINTED.table1["restricted"],
-        make=_restricted,
-        make_countable=_restricted,
-        links=_same_layer(_restricted),
-        exact_path=lambda n: math.ceil((n - 1) / (NEIGHBOURHOOD - 1)),
-        exact_path_text="⌈(n - 1) / (r - 1)⌉",
+        "restricted",
+        Widths("r", NEIGHBOURHOODS, _restricted),
+        width=NEIGHBOURHOOD,
         projections=("w_qkv", "w_o"),
-        widths=Widths("r", NEIGHBOURHOODS, _restricted),
     ),
 )
