@@ -425,6 +425,68 @@ def test_the_overview_describes_verbs_as_they_do_themselves() -> None:
     assert {name: overview[name].help for name in VERBS} == {name: own[name].help for name in VERBS}
 
 
+# Those of each verb; of serve and translate, those that are no fields of searches.
+OPTIONS = {
+    "attention": "--device --out --src --tgt",
+    "align": "--characters --device --engine --json --out --precision --src --tgt",
+    "average": "--around --device --json --last --out --update",
+    "corpus get": "--direction --from --json --out --pairs --seed",
+    "corpus list": "--data --json",
+    "demo": "--corpus --data --device --json --minutes --out --seed --set",
+    "distil": "--alpha --back --beam --device --engine --json --out --precision --sample --seed --src --workers",
+    "doctor": "--data --json",
+    "sweep": "--alpha --beam --device --engine --json --precision --ref --src",
+    "evaluate": (
+        "--alpha --beam --calibration --data --device --engine --json --media --multi30k-bleu --out --paper-bleu"
+        " --precision --ref --rerank --rerank-weight --split --src --text --tokenize"
+    ),
+    "help": "",
+    "import": "--direction --json --out",
+    "init": (
+        "--data --device --direction --from --json --max-dropped-share --minutes --mix --out --po --src --terms"
+        " --tgt --tmx --tsv --xliff"
+    ),
+    "memory build": "--json --out --src --tgt",
+    "memory export": "--out",
+    "memory search": "--json --n",
+    "model": "--json --length --vocab-size",
+    "export": "--json --license --out --precision --text --to",
+    "fill": "--device --engine --json --n-best",
+    "generate": (
+        "--beam --best-of --device --engine --json --max-tokens --reward-model --samples --seed --temperature"
+        " --top-k --top-p"
+    ),
+    "perplexity": "--device --engine --json --stride",
+    "parse": (
+        "--alpha --beam --buffer --device --engine --json --precision --pretty --raw --svg --trees --unconstrained"
+    ),
+    "parseval": "--details --json --plain",
+    "rank": "--beam --device --engine --json --out --precision --ref --samples --seed --src --temperature",
+    "prepare": "--data --json --out --set --treebank --workers",
+    "read": "--alpha --beam --device --engine --json --n-best --precision --sample --seed",
+    "score": (
+        "--against --device --engine --json --language --model --multi30k-bleu --paper-bleu --precision --ref"
+        " --resamples --seed --src --tokenize"
+    ),
+    "train": (
+        "--break-lock --data --device --from --json --list --minutes --mix --more --on-nan --out --po --resume"
+        " --set --shard --store --tmx --treebank --xliff"
+    ),
+    "serve": (
+        "--avoid --batch --cors --device --drain-s --engine --glossaries --host --keys --memory --port --precision"
+        " --prefix --queue --terms --terms-hard --timeout-s --wait-ms --watch"
+    ),
+    "transcribe": "--alpha --beam --device --engine --json --n-best --precision --sample --seed",
+    "shortlist": "--candidates --frequent --json --out --pairs",
+    "translate": (
+        "--alignment --avoid --best-of --buffer --device --draft --draft-probability --draft-tokens --engine"
+        " --format --in --json --memory --no-split --out --precision --prefix --ray --report --rerank"
+        " --rerank-weight --review --reward-model --shortlist --terms --terms-hard --trust --wanted --warnings"
+        " --workers"
+    ),
+}
+
+
 def test_every_verb_and_flag_is_known() -> None:
     """The options of the command line are frozen: a change affects users and must be documented in the README.
 
@@ -440,237 +502,7 @@ def test_every_verb_and_flag_is_known() -> None:
         for verb, leaf in getattr(command, "commands", {"": command}).items():
             options = [max(p.opts, key=len) for p in leaf.params if p.opts[0].startswith("-")]
             found[f"{name} {verb}".strip()] = sorted(options)
-    assert found == {
-        "attention": ["--device", "--out", "--src", "--tgt"],
-        "align": ["--characters", "--device", "--engine", "--json", "--out", "--precision", "--src", "--tgt"],
-        "average": ["--around", "--device", "--json", "--last", "--out", "--update"],
-        "corpus get": ["--direction", "--from", "--json", "--out", "--pairs", "--seed"],
-        "corpus list": ["--data", "--json"],
-        "demo": ["--corpus", "--data", "--device", "--json", "--minutes", "--out", "--seed", "--set"],
-        "distil": [
-            "--alpha",
-            "--back",
-            "--beam",
-            "--device",
-            "--engine",
-            "--json",
-            "--out",
-            "--precision",
-            "--sample",
-            "--seed",
-            "--src",
-            "--workers",
-        ],
-        "doctor": ["--data", "--json"],
-        "sweep": ["--alpha", "--beam", "--device", "--engine", "--json", "--precision", "--ref", "--src"],
-        "evaluate": [
-            "--alpha",
-            "--beam",
-            "--calibration",
-            "--data",
-            "--device",
-            "--engine",
-            "--json",
-            "--media",
-            "--multi30k-bleu",
-            "--out",
-            "--paper-bleu",
-            "--precision",
-            "--ref",
-            "--rerank",
-            "--rerank-weight",
-            "--split",
-            "--src",
-            "--text",
-            "--tokenize",
-        ],
-        "help": [],
-        "import": ["--direction", "--json", "--out"],
-        "init": [
-            "--data",
-            "--device",
-            "--direction",
-            "--from",
-            "--json",
-            "--max-dropped-share",
-            "--minutes",
-            "--mix",
-            "--out",
-            "--po",
-            "--src",
-            "--terms",
-            "--tgt",
-            "--tmx",
-            "--tsv",
-            "--xliff",
-        ],
-        "memory build": ["--json", "--out", "--src", "--tgt"],
-        "memory export": ["--out"],
-        "memory search": ["--json", "--n"],
-        "model": ["--json", "--length", "--vocab-size"],
-        "export": ["--json", "--license", "--out", "--precision", "--text", "--to"],
-        "fill": ["--device", "--engine", "--json", "--n-best"],
-        "generate": [
-            "--beam",
-            "--best-of",
-            "--device",
-            "--engine",
-            "--json",
-            "--max-tokens",
-            "--reward-model",
-            "--samples",
-            "--seed",
-            "--temperature",
-            "--top-k",
-            "--top-p",
-        ],
-        "perplexity": ["--device", "--engine", "--json", "--stride"],
-        "parse": [
-            "--alpha",
-            "--beam",
-            "--buffer",
-            "--device",
-            "--engine",
-            "--json",
-            "--precision",
-            "--pretty",
-            "--raw",
-            "--svg",
-            "--trees",
-            "--unconstrained",
-        ],
-        "parseval": ["--details", "--json", "--plain"],
-        "rank": [
-            "--beam",
-            "--device",
-            "--engine",
-            "--json",
-            "--out",
-            "--precision",
-            "--ref",
-            "--samples",
-            "--seed",
-            "--src",
-            "--temperature",
-        ],
-        "prepare": ["--data", "--json", "--out", "--set", "--treebank", "--workers"],
-        "read": [
-            "--alpha",
-            "--beam",
-            "--device",
-            "--engine",
-            "--json",
-            "--n-best",
-            "--precision",
-            "--sample",
-            "--seed",
-        ],
-        "score": [
-            "--against",
-            "--device",
-            "--engine",
-            "--json",
-            "--language",
-            "--model",
-            "--multi30k-bleu",
-            "--paper-bleu",
-            "--precision",
-            "--ref",
-            "--resamples",
-            "--seed",
-            "--src",
-            "--tokenize",
-        ],
-        "train": [
-            "--break-lock",
-            "--data",
-            "--device",
-            "--from",
-            "--json",
-            "--list",
-            "--minutes",
-            "--mix",
-            "--more",
-            "--on-nan",
-            "--out",
-            "--po",
-            "--resume",
-            "--set",
-            "--shard",
-            "--store",
-            "--tmx",
-            "--treebank",
-            "--xliff",
-        ],
-        "serve": sorted(
-            {FLAGS[name].name for name in SHARED_FIELDS}
-            | {
-                "--batch",
-                "--avoid",
-                "--cors",
-                "--device",
-                "--drain-s",
-                "--engine",
-                "--glossaries",
-                "--host",
-                "--keys",
-                "--memory",
-                "--port",
-                "--precision",
-                "--prefix",
-                "--queue",
-                "--terms",
-                "--terms-hard",
-                "--timeout-s",
-                "--wait-ms",
-                "--watch",
-            }
-        ),
-        "transcribe": [
-            "--alpha",
-            "--beam",
-            "--device",
-            "--engine",
-            "--json",
-            "--n-best",
-            "--precision",
-            "--sample",
-            "--seed",
-        ],
-        "shortlist": ["--candidates", "--frequent", "--json", "--out", "--pairs"],
-        "translate": sorted(
-            {flag.name for flag in FLAGS.values()}
-            | {
-                "--alignment",
-                "--avoid",
-                "--best-of",
-                "--buffer",
-                "--device",
-                "--draft",
-                "--draft-probability",
-                "--draft-tokens",
-                "--engine",
-                "--format",
-                "--in",
-                "--json",
-                "--memory",
-                "--no-split",
-                "--out",
-                "--precision",
-                "--prefix",
-                "--ray",
-                "--report",
-                "--rerank",
-                "--rerank-weight",
-                "--review",
-                "--reward-model",
-                "--shortlist",
-                "--terms",
-                "--terms-hard",
-                "--trust",
-                "--wanted",
-                "--warnings",
-                "--workers",
-            }
-        ),
-    }
+    expected = {verb: options.split() for verb, options in OPTIONS.items()}
+    expected["serve"] = sorted({*expected["serve"], *(FLAGS[name].name for name in SHARED_FIELDS)})
+    expected["translate"] = sorted({*expected["translate"], *(flag.name for flag in FLAGS.values())})
+    assert found == expected
