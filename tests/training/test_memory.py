@@ -129,7 +129,7 @@ def test_pages_that_nobody_uses_go_back(forks: Forks) -> None:
     """In a separate process, with a fragmented heap like a trainer's: freed blocks between blocks in use."""
     script = """
 import numpy
-from transduce.cli.machine import keep_freed_memory
+from transduce.machine_limits import keep_freed_memory
 from transduce.training.memory import return_freed_pages
 
 def resident_mb():

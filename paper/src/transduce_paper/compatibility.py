@@ -205,10 +205,9 @@ def _table(records: Records) -> Table:
         for function in functions
     ]
     record = next(iter(records.values()))[0]
-    scores = record.test_scores or record.dev_scores
     caption = (
         f"Means of {len(SEEDS)} seeds. PPL on {record.dev_text}, per token; BLEU on"
-        f" {record.test_text or record.dev_text}: `{scores['sacrebleu']['signature']}`."
+        f" {record.test_text or record.dev_text}: `{record.scores['sacrebleu']['signature']}`."
     )
     formats = {name: ".2f" if name.startswith("PPL") else ".1f" for name in columns[2:]}
     return Table("", columns, tuple(rows), caption, formats)

@@ -93,9 +93,14 @@ class RunRecord:
         return self.last_fall is not None and self.last_fall <= -CONVERGED
 
     @property
+    def scores(self) -> dict[str, Any]:
+        """The scores on the test text, or without one on the dev text."""
+        return self.test_scores or self.dev_scores
+
+    @property
     def bleu(self) -> float:
-        """The sacreBLEU on the test text, or without one on the dev text."""
-        return float((self.test_scores or self.dev_scores)["sacrebleu"]["score"])
+        """The sacreBLEU on the text of ``scores``."""
+        return float(self.scores["sacrebleu"]["score"])
 
 
 def without_paths(config: RunConfig, vocab_sizes: tuple[int, int]) -> RunConfig:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from transduce.machine_limits import keep_freed_memory
 
-__all__ = ["chosen_device", "keep_freed_memory"]
+__all__ = ["chosen_device"]
 
 
 def chosen_device(name: str) -> str:

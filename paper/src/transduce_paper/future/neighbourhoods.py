@@ -55,7 +55,7 @@ def neighbourhoods_section(experiments: Experiments) -> Section:
             "all" if r is None else r,
             record.dev_perplexity,
             record.dev_perplexity / of_kind[None].dev_perplexity - 1,
-            _bleu(record),
+            record.bleu if "sacrebleu" in record.scores else None,
         )
         for kind, of_kind in records.items()
         for r, record in of_kind.items()
@@ -87,11 +87,6 @@ def _experiment(experiments: Experiments, kind: str, r: int | None) -> Experimen
     if r is not None:
         config = with_settings(config, ["model.attention=restricted", f"model.neighbourhood={r}"])
     return experiments.experiment(f"future-{kind}-{'full' if r is None else f'r{r}'}-seed1", config, test=TEST)
-
-
-def _bleu(record: RunRecord) -> float | None:
-    scores = record.test_scores or record.dev_scores
-    return float(scores["sacrebleu"]["score"]) if "sacrebleu" in scores else None
 
 
 def _explanation(characters: dict[int | None, RunRecord]) -> str:

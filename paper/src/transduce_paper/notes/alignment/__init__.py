@@ -121,8 +121,8 @@ def make_alignment(experiments: Experiments) -> Section:
                 machines=machines(records),
             ),
             COMPARISON.format(
-                accuracy=mean(_scores(record)["accuracy"] for record in rewards),
-                calibration=mean(_scores(record)["calibration_error"] for record in rewards),
+                accuracy=mean(record.scores["accuracy"] for record in rewards),
+                calibration=mean(record.scores["calibration_error"] for record in rewards),
                 sft_greedy=mean(each.greedy_exact for each in judgements[sft]),
                 ppo_greedy=mean(each.greedy_exact for each in judgements[ppo]),
                 sft_exact=mean(each.exact for each in judgements[sft]),
@@ -216,10 +216,6 @@ def _times(records: Sequence[RunRecord]) -> str:
         of_kind = [record.minutes for record in records if f"-{kind}-" in record.name]
         minutes[kind] = mean(of_kind)
     return "Minutes of training: " + ", ".join(f"{kind} {each:.1f}" for kind, each in minutes.items())
-
-
-def _scores(record: RunRecord) -> Mapping[str, Any]:
-    return record.test_scores or record.dev_scores
 
 
 def _gains(
