@@ -24,6 +24,7 @@ __all__ = [
 # Distinguishable with colour vision deficiency (Okabe and Ito, 2008).
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a5c00", "#444444")
 INK, GREY = "#222222", "#767676"  # grey text keeps a contrast of 4.5 on white
+MIN_GAP = 12  # between labels, in points
 MAX_FINE_DECADES = 2.3  # decades with ticks at 1, 2 and 5
 
 
@@ -54,14 +55,13 @@ def new_panels(
     return figure, panels
 
 
-def style(panel: Axes, *, grid: Literal["both", "x", "y"] | None = "both") -> None:
-    """Apply the common style to a panel: no box, a faint grid behind the curves or none."""
+def style(panel: Axes) -> None:
+    """Apply the common style to a panel: no box, a faint grid behind the curves."""
     panel.spines[["top", "right"]].set_visible(False)
     panel.spines[["left", "bottom"]].set_color(GREY)
     panel.tick_params(colors=INK, which="both", labelsize=9)
     panel.set_axisbelow(True)
-    if grid is not None:
-        panel.grid(axis=grid, color="#e6e6e6", linewidth=0.7)
+    panel.grid(color="#e6e6e6", linewidth=0.7)
 
 
 def log_ticks(low: float, high: float) -> list[float]:
@@ -100,23 +100,18 @@ def _plain(number: float) -> str:
 
 
 def label_ends(
-    figure: Figure,
-    panel: Axes,
-    labels: Sequence[tuple[float, float, str, str]],
-    *,
-    min_gap_points: float = 12,
-    in_column: bool = False,
+    figure: Figure, panel: Axes, labels: Sequence[tuple[float, float, str, str]], *, in_column: bool = False
 ) -> None:
     """Label points or the ends of curves instead of drawing a legend; ``labels`` are (x, y, text, colour).
 
-    Labels that would overlap are moved apart to ``min_gap_points``. With ``in_column`` they stand to the right of the
+    Labels that would overlap are moved apart. With ``in_column`` they stand to the right of the
     panel, joined to their points by thin lines. Call it when limits and scales of the axes are final.
     """
     figure.draw_without_rendering()  # computes the layout, which transData needs
     in_order = sorted(labels, key=lambda label: label[1])
     wanted = [float(panel.transData.transform(label[:2])[1]) * 72 / figure.dpi for label in in_order]
     bottom, top = (panel.transAxes.transform((0, y))[1] * 72 / figure.dpi for y in (0, 1))
-    for (x, y, text, colour), y_wanted, y_placed in zip(in_order, wanted, spread(wanted, min_gap_points), strict=True):
+    for (x, y, text, colour), y_wanted, y_placed in zip(in_order, wanted, spread(wanted, MIN_GAP), strict=True):
         label = panel.annotate(text, (x, y), color=colour, fontsize=9, va="center", annotation_clip=False)
         if in_column:
             label.set(position=(1.03, (y_placed - bottom) / (top - bottom)), anncoords="axes fraction")
