@@ -22,7 +22,7 @@ from transduce_paper.table2.systems import (
     system_experiment,
     systems_at_scale,
 )
-from transduce_paper.table2.training import Trained, how_it_decides, lead_over, margin_of
+from transduce_paper.table2.training import Trained, lead_over, margin_of, would_last
 from transduce_paper.training_curves import ValidationPoint
 
 RECORD = Path(__file__).parents[2] / "paper" / "reports" / "runs" / "cpu" / "table3-base-seed1.json"
@@ -178,34 +178,28 @@ def test_the_verdict_says_whether_seeds_explain_it() -> None:
     assert "decides nothing" not in _verdict({"Transformer": Trained(ended, [[]] * 3, {}), LSTM: trained(31, 35, 27)})
 
 
-def test_a_lead_decides_by_the_estimate_if_twice_the_updates_would_not_turn_it() -> None:
-    def learning(bleu: float, *perplexities: float) -> Trained:
-        """Return three seeds with these perplexities after each quarter of the updates."""
-        curve = [ValidationPoint(100 * n, 0, n, each, bleu) for n, each in enumerate(perplexities, start=1)]
-        runs = [
-            replace(with_bleu(bleu + seed / 10), dev_perplexity=perplexities[-1] + seed / 100, last_fall=0.02)
-            for seed in (-1, 0, 1)
-        ]
-        return Trained(runs, [curve] * 3, {})
+def test_a_lead_counts_only_if_more_training_would_not_turn_it() -> None:
+    def system(bleu: float, *, fall: float, longer: float | None = None, fall_of_longer: float = 0.0) -> Trained:
+        runs = [replace(with_bleu(bleu + seed / 10), last_fall=fall) for seed in (-1, 0, 1)]
+        run = None if longer is None else replace(with_bleu(longer), updates=24_000, last_fall=fall_of_longer)
+        return Trained(runs, [[]] * 3, {}, run)
 
-    ahead = {"Transformer": learning(30, 20, 10, 8, 7), LSTM: learning(20, 20, 15, 12, 10)}  # later 4.9 and 6.7
-    assert how_it_decides(LSTM, ahead, by_estimate=True) == "yes, by the estimate"
-    assert how_it_decides(LSTM, ahead, by_estimate=False) is None
-    assert "by the estimate" in _verdict(ahead, by_estimate=True)
-    assert "decides nothing" in _verdict(ahead)
-    assert _claims(ahead, by_estimate=True)[0].verdict == "agrees"
-    behind = {"Transformer": learning(20, 40, 20, 15, 10), LSTM: learning(30, 12, 10, 9, 8)}  # later 5 and 6.4
-    assert how_it_decides(LSTM, behind, by_estimate=True) is None
-    assert "decides nothing" in _verdict(behind, by_estimate=True)
-    assert _claims(behind, by_estimate=True)[0].verdict == "not trained to the end"
-    ended = {name: replace(each, records=[replace(run, last_fall=0.001) for run in each.records]) for name, each in
-             behind.items()}  # fmt: skip
-    assert how_it_decides(LSTM, ended, by_estimate=True) == "yes"
-    assert _claims(ended, by_estimate=True)[0].verdict == "does not"
-    alike = {"Transformer": learning(30, 20, 10, 8, 7), LSTM: learning(30.05, 20, 15, 12, 10)}
-    assert how_it_decides(LSTM, alike, by_estimate=True) is None
-    alone = {name: Trained(each.records[:1], each.curves[:1], {}) for name, each in ahead.items()}
-    assert how_it_decides(LSTM, alone, by_estimate=True) is None
+    def counts(ours: Trained, theirs: Trained) -> tuple[bool, str]:
+        systems = {"Transformer": ours, LSTM: theirs}
+        is_undecided = "decides nothing" in _verdict(systems)
+        assert is_undecided is not would_last(LSTM, systems)
+        return not is_undecided, _claims(systems)[0].verdict
+
+    ahead = system(30, fall=0.02)
+    assert counts(ahead, system(20, fall=0.001)) == (True, "agrees")  # the better one can only gain
+    assert counts(ahead, system(20, fall=0.02)) == (False, "not trained to the end")
+    longer = system(30, fall=0.02, longer=33, fall_of_longer=0.02)
+    assert counts(longer, system(20, fall=0.02, longer=25, fall_of_longer=0.001)) == (True, "agrees")
+    assert counts(longer, system(20, fall=0.001, longer=25, fall_of_longer=0.02)) == (False, "not trained to the end")
+    assert counts(longer, system(20, fall=0.02, longer=34, fall_of_longer=0.001)) == (False, "not trained to the end")
+    assert counts(system(20, fall=0.001), longer) == (True, "does not")
+    both = {"Transformer": longer, LSTM: system(20, fall=0.02, longer=25)}
+    assert "After 24,000 updates (seed 1) they have 33.0 and 25.0." in _verdict(both)
 
 
 def test_a_leader_of_one_seed_needs_a_wider_margin() -> None:

@@ -162,7 +162,8 @@ def test_report(experiments: Experiments, tmp_path: Path) -> None:
     assert "Each system has the best of the settings below." in page
     assert f"everyday sentences (tatoeba_anki), mixed; {n_all:,} pairs" in page
     n_runs = sum(len(turn) for turn in _turns(experiments, systems_at_scale("hours")))
-    assert n_runs == 6 * len(TRIED) + 6 + 2 * 2 + 2 * 6
+    assert n_runs == 6 * len(TRIED) + 6 + 2 * 2 + 2 + 2 * 6
+    assert list(report.table("-longer").column("updates")) == 2 * [10_000, 24_000]
     assert report.claims[0].verdict == "not trained to the end"
     assert "Not recorded yet" not in page
 

@@ -13,7 +13,7 @@ from transduce_paper.report import Cell, Claim, Report, Table, agreement, how_to
 from transduce_paper.request import Request
 from transduce_paper.run_records import CONVERGED, are_trained_to_the_end, machines, precisions
 from transduce_paper.sizes import size_description
-from transduce_paper.table2.comparisons import about_amounts, amounts_table, settings_table
+from transduce_paper.table2.comparisons import about_amounts, amounts_table, longer_tables, settings_table
 from transduce_paper.table2.drawing import draw_amounts, draw_courses, draw_flops
 from transduce_paper.table2.papers_table import capacities_table, claims_of_the_paper, printed_table
 from transduce_paper.table2.systems import SYSTEMS
@@ -22,7 +22,6 @@ from transduce_paper.table2.training import (
     N_SEEDS_OF_THE_BEST,
     TRANSFORMER,
     Trained,
-    how_it_decides,
     is_recorded,
     lead_over,
     margin_of,
@@ -30,6 +29,7 @@ from transduce_paper.table2.training import (
     recorded,
     train_systems,
     tries_of,
+    would_last,
 )
 from transduce_paper.table3.rows import learning_rate_description, row_at_scale
 
@@ -72,10 +72,11 @@ def make_table2(experiments: Experiments, request: Request) -> Report:
                 hardware=machines(record for each in systems.values() for record in each.records),
             ),
             _about_seeds(systems),
-            _about_training(systems, by_estimate=is_at_hours),
+            _about_training(systems),
             _details(experiments, systems),
             *by_settings,
             *by_amount,
+            *longer_tables(systems),
             _curves(systems),
             "## The paper's numbers\n\nBLEU on newstest2014; ensembles as printed. The text of section 6.1 has"
             f" {PRINTED.text_bleu_fr} BLEU for the big model's English to French, the table"
@@ -85,8 +86,8 @@ def make_table2(experiments: Experiments, request: Request) -> Report:
             capacities_table(),
         ),
         drawings=drawings,
-        claims=(*_claims(systems, by_estimate=is_at_hours), *claims_of_the_paper()),
-        finding=_verdict(systems, by_estimate=is_at_hours),
+        claims=(*_claims(systems), *claims_of_the_paper()),
+        finding=_verdict(systems),
         name="table2",
     )
 
@@ -97,7 +98,7 @@ def _missing(experiments: Experiments) -> list[str]:
     return [f"Not recorded yet, so left out: {', '.join(names)}."] if names else []
 
 
-def _verdict(systems: Mapping[str, Trained], *, by_estimate: bool = False) -> str:
+def _verdict(systems: Mapping[str, Trained]) -> str:
     """Summarise the order of the systems; the paper has the Transformer first."""
     in_order = sorted((TRANSFORMER, *_previous(systems)), key=lambda name: -systems[name].bleu)
     ours, rank = systems[TRANSFORMER].bleu, in_order.index(TRANSFORMER) + 1
@@ -113,19 +114,20 @@ def _verdict(systems: Mapping[str, Trained], *, by_estimate: bool = False) -> st
         else f"more than the {lead.half_width:.1f} that seeds explain"
     )
     place = f"The Transformer is number {rank} of {len(in_order)} (in the paper the first)"
-    match how_it_decides(other, systems, by_estimate=by_estimate):
-        case "yes":
-            end = ""
-        case "yes, by the estimate":
-            end = f" {worse} still learns, but by the estimate below, twice the updates would not turn it."
-        case _ if are_trained_to_the_end(systems[worse].records):
-            end = ""
-        case _:
-            end = f" {worse} is not trained to the end, so this decides nothing."
+    longer = _after_longer(other, systems)
+    end = "" if would_last(other, systems) else f" {worse} is not trained to the end, so this decides nothing."
     return (
         f"{place}: {ours:.1f} BLEU after {n_updates:,} updates, {other} {systems[other].bleu:.1f} (difference"
-        f" {lead.difference:+.1f}, {how_sure}), on the same text and with about the same FLOPs per token.{end}"
+        f" {lead.difference:+.1f}, {how_sure}), on the same text and with about the same FLOPs per token.{longer}{end}"
     )
+
+
+def _after_longer(other: str, systems: Mapping[str, Trained]) -> str:
+    """Say what the longer runs of the Transformer and another system have, if there are both."""
+    ours, theirs = systems[TRANSFORMER].longer, systems[other].longer
+    if ours is None or theirs is None:
+        return ""
+    return f" After {ours.updates:,} updates (seed 1) they have {ours.bleu:.1f} and {theirs.bleu:.1f}."
 
 
 def _previous(systems: Mapping[str, Trained]) -> list[str]:
@@ -143,14 +145,11 @@ def _bleus(system: Trained) -> list[float]:
     return [record.bleu for record in system.records]
 
 
-def _claims(systems: Mapping[str, Trained], *, by_estimate: bool = False) -> tuple[Claim, ...]:
+def _claims(systems: Mapping[str, Trained]) -> tuple[Claim, ...]:
     """Return the caption of Table 2 and section 7's sentence on training time, tested on our systems."""
     best = max(_previous(systems), key=lambda name: systems[name].bleu)
     lead = lead_over(best, systems, _bleus)
     is_so = lead.is_above_zero if lead.half_width else None
-    worse = best if lead.difference > 0 else TRANSFORMER
-    decides = how_it_decides(best, systems, by_estimate=by_estimate)
-    is_trained = decides is not None or are_trained_to_the_end(systems[worse].records)
     interval = f", 95 % interval ± {lead.half_width:.1f} over seeds" if lead.half_width else ""
     others = [name for name in systems if "system" in SYSTEMS[name].changes]
     slower = {name: lead_over(name, systems, lambda each: each.minutes_by_seed) for name in others}
@@ -159,11 +158,11 @@ def _claims(systems: Mapping[str, Trained], *, by_estimate: bool = False) -> tup
         Claim(
             "The Transformer achieves better BLEU scores than previous state-of-the-art models",
             "Table 2, caption",
-            agreement(is_so, is_trained=is_trained),
+            agreement(is_so, is_trained=would_last(best, systems)),
             f"At {size_of(systems[TRANSFORMER].records[0])} and about equal FLOPs per token it has"
             f" {systems[TRANSFORMER].bleu:.1f} BLEU, {best} {systems[best].bleu:.1f} (difference"
             f" {lead.difference:+.1f}{interval}). These baselines are modelled on its predecessors, at our size."
-            + (" By the estimate, twice the updates would not turn it." if decides == "yes, by the estimate" else ""),
+            + _after_longer(best, systems),
         ),
         Claim(
             "the Transformer can be trained significantly faster than architectures based on recurrent or convolutional"
@@ -210,8 +209,8 @@ def _about_seeds(systems: Mapping[str, Trained]) -> str:
     )
 
 
-def _about_training(systems: Mapping[str, Trained], *, by_estimate: bool) -> str:
-    """Say which systems are trained to the end, and what the estimate is for the others."""
+def _about_training(systems: Mapping[str, Trained]) -> str:
+    """Say which systems are trained to the end."""
     learning = {
         name: [record.last_fall for record in each.records if record.last_fall is not None]
         for name, each in systems.items()
@@ -221,14 +220,7 @@ def _about_training(systems: Mapping[str, Trained], *, by_estimate: bool) -> str
     return (
         f"Trained to the end, so that dev perplexity (the mean of the seeds) falls by less than {100 * CONVERGED:g} %"
         " from the last validation before the last tenth of the updates to the end:"
-        f" {len(systems) - len(learning)} of {len(systems)}."
-        + (f" It still fell in {falls}." if falls else "")
-        + (
-            " The second half of the updates lowered each perplexity by some share; the estimate is that as many again"
-            " lower it by the same share."
-            if by_estimate
-            else ""
-        )
+        f" {len(systems) - len(learning)} of {len(systems)}." + (f" It still fell in {falls}." if falls else "")
     )
 
 

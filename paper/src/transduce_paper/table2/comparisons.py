@@ -10,7 +10,7 @@ from transduce_paper.run_records import RunRecord, are_trained_to_the_end
 from transduce_paper.table2.systems import N_TRIED_PAIRS, N_TRIED_UPDATES, TRIED, Tried
 from transduce_paper.table2.training import TRANSFORMER, Trained
 
-__all__ = ["about_amounts", "amounts_table", "settings_table"]
+__all__ = ["about_amounts", "amounts_table", "longer_tables", "settings_table"]
 
 
 def settings_table(tries: Mapping[str, Mapping[Tried, RunRecord]]) -> Table:
@@ -53,3 +53,20 @@ def about_amounts(systems: Mapping[str, Trained], n_all: int) -> str:
         end = "" if are_trained_to_the_end(runs[worse]) else "; not trained to the end"
         places.append(f"with {n_pairs:,} pairs {bleus[TRANSFORMER] - bleus[best]:+.1f} BLEU ({best}{end})")
     return f"The Transformer against the best other system: {', '.join(places)}."
+
+
+def longer_tables(systems: Mapping[str, Trained]) -> list[Table]:
+    """Make the table of the longer runs beside those of the same settings and seed, if there are some."""
+    pairs = {name: (each.records[0], each.longer) for name, each in systems.items() if each.longer is not None}
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (name, run.updates, run.bleu, run.dev_perplexity, 100 * (run.last_fall or 0.0), run.minutes)
+        for name, runs in pairs.items()
+        for run in runs
+    )
+    columns = ("system", "updates", "BLEU", "dev PPL", "last fall, %", "minutes")
+    caption = (
+        "Longer runs of the systems that lead, and their runs of the table above with the same seed. The last fall is"
+        " that of dev perplexity over the last tenth of the updates."
+    )
+    formats = {"updates": ",", "BLEU": ".2f", "dev PPL": ".2f", "last fall, %": ".2f", "minutes": ".1f"}
+    return [Table("-longer", columns, rows, caption, formats)] if rows else []

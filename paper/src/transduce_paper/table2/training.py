@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain, pairwise
 from math import sqrt
@@ -12,7 +12,6 @@ from statistics import mean, median
 from transduce_paper.at_once import train_at_once
 from transduce_paper.experiments import Experiments
 from transduce_paper.intervals import Interval, half_width_of_mean, interval_of_difference
-from transduce_paper.longer_runs import Decides, twice_as_long
 from transduce_paper.request import Request
 from transduce_paper.run_records import Experiment, RunRecord, are_trained_to_the_end
 from transduce_paper.table2.systems import (
@@ -29,8 +28,8 @@ from transduce_paper.table2.text import write_text
 from transduce_paper.training_curves import ValidationPoint
 
 __all__ = [
-    "N_SEEDS_OF_THE_BEST", "TRANSFORMER", "Trained", "how_it_decides", "is_recorded", "lead_over", "margin_of",
-    "missing_runs", "recorded", "train_systems", "tries_of",
+    "N_SEEDS_OF_THE_BEST", "TRANSFORMER", "Trained", "is_recorded", "lead_over", "margin_of", "missing_runs",
+    "recorded", "train_systems", "tries_of", "would_last",
 ]  # fmt: skip
 
 TRANSFORMER = "Transformer"
@@ -39,11 +38,12 @@ N_SEEDS_OF_THE_BEST = 3  # of the Transformer, and of the other system that lead
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """The runs of one system and their validations, by seed, and at scale hours the runs on fewer pairs."""
+    """The runs of one system and their validations, by seed; at scale hours those on fewer pairs and a longer one."""
 
     records: Sequence[RunRecord]
     curves: Sequence[Sequence[ValidationPoint]]
     on_fewer: Mapping[int, RunRecord]
+    longer: RunRecord | None = None
 
     @property
     def curve(self) -> Sequence[ValidationPoint]:
@@ -103,11 +103,13 @@ def train_systems(experiments: Experiments, request: Request) -> dict[str, Train
     has = partial(_have_records, experiments)
     seeds = {name: [run for run in _seeds_of(experiments, name, names) if has([run])] for name in names}
     on_fewer = {n_pairs: _on_fewer(experiments, n_pairs, names) for n_pairs in _amounts(experiments)}
+    longer = {name: run for name, run in _longer(experiments, names).items() if has([run])}
     return {
         name: Trained(
             [experiments.run(each) for each in seeds[name]],
             [experiments.curve(each) for each in seeds[name]],
             {n_pairs: experiments.run(runs[name]) for n_pairs, runs in on_fewer.items() if has(runs.values())},
+            experiments.run(longer[name]) if name in longer else None,
         )
         for name in names
     }
@@ -174,24 +176,17 @@ def lead_over(other: str, systems: Mapping[str, Trained], values: Callable[[Trai
     return interval_of_difference(ours, theirs, groups[2:])
 
 
-def how_it_decides(other: str, systems: Mapping[str, Trained], *, by_estimate: bool) -> Decides | None:
-    """Return how the lead over another system decides; None if it does not, or is within what seeds explain.
+def would_last(other: str, systems: Mapping[str, Trained]) -> bool:
+    """Whether more training would not turn the lead over another system: its worse one is trained to the end.
 
-    By the estimate if the perplexities after twice the updates would have the order of the BLEU scores, by more than
-    seeds explain.
+    In its longer run, if both have one and the lead is the same there.
     """
-    lead = lead_over(other, systems, lambda each: [record.bleu for record in each.records])
-    if not lead.half_width or lead.is_above_zero is None:
-        return None
-    if are_trained_to_the_end(systems[other if lead.is_above_zero else TRANSFORMER].records):
-        return "yes"
-    if not by_estimate:
-        return None
-    curves = {name: each.curves for name, each in systems.items()}
-    longer = twice_as_long({name: each.records for name, each in systems.items()}, curves)
-    later = {name: replace(each, records=longer[name]) for name, each in systems.items()}
-    rise = lead_over(other, later, lambda each: [record.dev_perplexity for record in each.records])
-    return "yes, by the estimate" if (-rise).is_above_zero is lead.is_above_zero else None
+    lead = lead_over(other, systems, lambda each: [record.bleu for record in each.records]).difference
+    ours, theirs = systems[TRANSFORMER], systems[other]
+    worse = theirs if lead > 0 else ours
+    if ours.longer is None or theirs.longer is None or worse.longer is None:
+        return are_trained_to_the_end(worse.records)
+    return lead * (ours.longer.bleu - theirs.longer.bleu) > 0 and worse.longer.is_trained_to_the_end
 
 
 def margin_of(systems: Mapping[str, Trained]) -> float | None:
@@ -206,11 +201,15 @@ def margin_of(systems: Mapping[str, Trained]) -> float | None:
 
 
 def _turns(experiments: Experiments, names: Sequence[str]) -> Iterator[list[Experiment]]:
-    """Yield the runs in turns, each to be trained before the next: settings, seed 1, other seeds, fewer pairs."""
+    """Yield the runs in turns, each to be trained before the next.
+
+    At scale hours: settings, seed 1, other seeds, longer runs, fewer pairs.
+    """
     if experiments.scale == "hours":
         yield [tried_experiment(experiments, name, tried) for name in names for tried in TRIED]
     yield [_main(experiments, name) for name in names]
     yield list(chain.from_iterable(_seeds_of(experiments, name, names)[1:] for name in names))
+    yield list(_longer(experiments, names).values())
     yield [run for n_pairs in _amounts(experiments) for run in _on_fewer(experiments, n_pairs, names).values()]
 
 
@@ -236,6 +235,12 @@ def _main(
     tries = {tried: experiments.run(tried_experiment(experiments, name, tried)) for tried in TRIED}
     best = min(tries, key=lambda tried: tries[tried].dev_perplexity)
     return experiment_on_pairs(experiments, name, best, n_pairs=n_pairs, n_updates=n_updates, seed=seed)
+
+
+def _longer(experiments: Experiments, names: Sequence[str]) -> dict[str, Experiment]:
+    """Return the longer run of each system that leads, at scale hours."""
+    leading = _leading(experiments, names) if experiments.scale == "hours" else ()
+    return {name: _main(experiments, name, n_updates=LONGER_UPDATES) for name in leading}
 
 
 def _on_fewer(experiments: Experiments, n_pairs: int, names: Sequence[str]) -> dict[str, Experiment]:
