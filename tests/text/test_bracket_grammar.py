@@ -23,12 +23,12 @@ def names(ids: list[int]) -> set[str]:
     return {"END" if id == EOS_ID else TOKENIZER.pieces([id])[0] for id in ids}
 
 
-def grammar(*n_words: int, max_lengths: list[int] | None = None) -> BracketGrammar:
-    return BracketGrammar(KINDS, [[KINDS.tags] * n for n in n_words], max_lengths or [n + 300 for n in n_words])
+def grammar(n_words: int, max_length: int = 300) -> BracketGrammar:
+    return BracketGrammar(KINDS, [KINDS.tags] * n_words, max_length)
 
 
 def after(tokens: str, *, n_words: int = 2, limit: int = 300) -> set[str]:
-    return names(grammar(n_words, max_lengths=[limit])(0, tuple(ID[token] for token in tokens.split())))
+    return names(grammar(n_words, limit)(tuple(ID[token] for token in tokens.split())))
 
 
 def test_what_may_follow() -> None:
@@ -45,9 +45,9 @@ def test_what_may_follow() -> None:
 
 
 def test_each_word_has_its_own_tags() -> None:
-    constraint = BracketGrammar(KINDS, [[KINDS.other_tags, KINDS.punctuation]], [9])
-    assert names(constraint(0, ())) == {"XX", "(S", "(NP"}
-    assert names(constraint(0, (ID["XX"],))) == {",", "(S", "(NP"}
+    constraint = BracketGrammar(KINDS, [KINDS.other_tags, KINDS.punctuation], 9)
+    assert names(constraint(())) == {"XX", "(S", "(NP"}
+    assert names(constraint((ID["XX"],))) == {",", "(S", "(NP"}
 
 
 def test_no_bracket_opens_that_could_not_be_closed() -> None:
@@ -64,26 +64,26 @@ def test_not_too_many_open_before_a_word() -> None:
     assert after("(S " * limit + "XX") == {"XX", ",", ")S", "(S", "(NP"}
 
 
-@given(st.integers(0, 10_000), st.lists(st.integers(1, 6), min_size=1, max_size=3), st.integers(1, 40))
-def test_any_walk_ends_in_a_tree_within_its_limit(seed: int, n_words: list[int], room: int) -> None:
-    draw = random.Random(seed)
-    max_lengths = [n + room for n in n_words]
-    constraint = grammar(*n_words, max_lengths=max_lengths)
-    prefixes: list[tuple[int, ...]] = [()] * len(n_words)
-    is_over = [False] * len(n_words)
-    while not all(is_over):
-        for sentence, prefix in enumerate(prefixes):
-            if not is_over[sentence]:
-                allowed = constraint(sentence, prefix)
-                assert allowed == grammar(*n_words, max_lengths=max_lengths)(sentence, prefix)  # with an empty cache
-                chosen = draw.choice(allowed)
-                is_over[sentence] = chosen == EOS_ID
-                prefixes[sentence] = prefix if is_over[sentence] else (*prefix, chosen)
-    for prefix, n, limit in zip(prefixes, n_words, max_lengths, strict=True):
+@given(st.integers(0, 10_000), st.integers(1, 6), st.integers(1, 3), st.integers(1, 40))
+def test_any_walk_ends_in_a_tree_within_its_limit(seed: int, n_words: int, n_beams: int, room: int) -> None:
+    draw, limit = random.Random(seed), n_words + room
+    constraint, finished = grammar(n_words, limit), list[tuple[int, ...]]()
+    prefixes: list[tuple[int, ...]] = [()] * n_beams
+    while prefixes:
+        longer = []
+        for prefix in prefixes:
+            allowed = constraint(prefix)
+            assert allowed == grammar(n_words, limit)(prefix)  # with an empty cache
+            chosen = draw.choice(allowed)
+            if chosen == EOS_ID:
+                finished.append(prefix)
+            else:
+                longer.append((*prefix, chosen))
+        prefixes = longer
+    for prefix in finished:
         assert len(prefix) + 1 <= limit
-        words = [f"w{index}" for index in range(n)]
-        tree = delinearise(TOKENIZER.pieces(prefix), words)
-        assert tree.words() == words
+        words = [f"w{index}" for index in range(n_words)]
+        assert delinearise(TOKENIZER.pieces(prefix), words).words() == words
 
 
 def random_tree(draw: random.Random, n_words: int) -> Tree:
@@ -101,16 +101,16 @@ def test_every_tree_is_allowed(seed: int, n_words: int) -> None:
     tokens = linearise(tree)
     assume("(" * (BracketGrammar.MAX_OPENED_IN_A_ROW + 1) not in "".join(token[0] for token in tokens))
     ids = TOKENIZER.encode(" ".join(tokens))
-    constraint = grammar(n_words, max_lengths=[len(ids) + 1])
+    constraint = grammar(n_words, len(ids) + 1)
     for position, id in enumerate([*ids, EOS_ID]):
-        assert id in constraint(0, tuple(ids[:position]))
+        assert id in constraint(tuple(ids[:position]))
 
 
 def test_what_cannot_be_parsed_is_refused() -> None:
-    with pytest.raises(DataError, match=r"\b1\b.*no word"):
-        grammar(1, 0)
+    with pytest.raises(DataError, match="no word"):
+        grammar(0)
     with pytest.raises(DataError, match=r"\b3\b.*\b3\b"):
-        grammar(3, max_lengths=[3])
+        grammar(3, 3)
     with pytest.raises(DataError, match="'VP'"):
         TokenKinds.from_vocabulary({"(VP": 4, "XX": 5})
     with pytest.raises(DataError, match="no tag"):

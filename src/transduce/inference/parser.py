@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, Unpack
 
@@ -153,8 +152,7 @@ class Parser(TrainedModel):
 
         def tree_over(index: int, max_length: int) -> Constraints:
             tags = [self._allowed_ids(*pair) for pair in truncated[index]]
-            grammar = BracketGrammar(self.kinds, [tags], [max_length])
-            return Constraints(allowed=partial(grammar, 0), pooled=self.kinds.tags)
+            return Constraints(allowed=BracketGrammar(self.kinds, tags, max_length), pooled=self.kinds.tags)
 
         # Search covers the words that the model can read; ``repair`` adds the others.
         max_words = self._text_search.max_source_tokens - 1

@@ -61,7 +61,7 @@ class _PrefixState:
 
 
 class BracketGrammar:
-    """A search constraint: each output is a tree over all words of its sentence, within the maximum length.
+    """What a search may write for a sentence: a tree over all of its words, within the maximum length.
 
     Brackets are balanced and contain at least one word; each word has one of its allowed tags; EOS follows once all
     words are generated and all brackets closed. A bracket opens only if it can be closed within the maximum length, so
@@ -72,35 +72,33 @@ class BracketGrammar:
     # The maximum in GUM, CRAFT and the sample of the Wall Street Journal, 40,000 trees.
     MAX_OPENED_IN_A_ROW = 8
 
-    def __init__(self, kinds: TokenKinds, tags: Sequence[Sequence[Sequence[int]]], max_lengths: Sequence[int]) -> None:
-        """``tags``: the allowed tag ids of each word of each sentence; ``max_lengths`` include EOS.
+    def __init__(self, kinds: TokenKinds, tags: Sequence[Sequence[int]], max_length: int) -> None:
+        """``tags``: the allowed tag ids of each word; ``max_length`` includes EOS.
 
-        Raises DataError if a sentence has no words, or its maximum length is too short for its words and EOS.
+        Raises DataError if there are no words, or the maximum length is too short for them and EOS.
         """
-        for number, (words, max_length) in enumerate(zip(tags, max_lengths, strict=True)):
-            if not words or not all(words):
-                raise DataError(f"sentence {number} (counted from 0) has no word, or a word without a tag")
-            if max_length <= len(words):
-                need = f"{len(words)} words and a maximum length of {max_length}; it needs {len(words) + 1} or more"
-                raise DataError(f"sentence {number} (counted from 0) has {need}")
-        self.kinds, self.tags, self.max_lengths = kinds, tags, max_lengths
+        if not tags or not all(tags):
+            raise DataError("a sentence has no word, or a word without a tag")
+        if max_length <= len(tags):
+            need = f"{len(tags)} words and a maximum length of {max_length}; it needs {len(tags) + 1} or more"
+            raise DataError(f"a sentence has {need}")
+        self.kinds, self.tags, self.max_length = kinds, tags, max_length
         self._opening = frozenset(kinds.opening)
         self._closing = frozenset(kinds.closing_of.values())
         self._length = 0
-        self._previous_states: dict[tuple[int, tuple[int, ...]], _PrefixState] = {}
-        self._states: dict[tuple[int, tuple[int, ...]], _PrefixState] = {}
+        self._previous_states: dict[tuple[int, ...], _PrefixState] = {}
+        self._states: dict[tuple[int, ...], _PrefixState] = {}
 
-    def __call__(self, sentence: int, prefix: tuple[int, ...], /) -> list[int]:
+    def __call__(self, prefix: tuple[int, ...], /) -> list[int]:
         """Return the ids that may follow ``prefix``, which must satisfy the constraint itself."""
-        state = self._state(sentence, prefix)
-        tags = self.tags[sentence]
-        n_left = len(tags) - state.n_words
+        state = self._state(prefix)
+        n_left = len(self.tags) - state.n_words
         allowed: list[int] = []
         if n_left:
-            allowed += tags[state.n_words]
+            allowed += self.tags[state.n_words]
             # The prefix, one more bracket, the remaining words, all closing brackets and EOS.
             shortest = len(prefix) + 1 + n_left + len(state.open_brackets) + 1 + 1
-            if shortest <= self.max_lengths[sentence] and state.n_opened < self.MAX_OPENED_IN_A_ROW:
+            if shortest <= self.max_length and state.n_opened < self.MAX_OPENED_IN_A_ROW:
                 allowed += self.kinds.opening
         if state.open_brackets and not state.n_opened:
             allowed.append(self.kinds.closing_of[state.open_brackets[-1]])
@@ -108,19 +106,18 @@ class BracketGrammar:
             allowed.append(EOS_ID)
         return allowed
 
-    def _state(self, sentence: int, prefix: tuple[int, ...]) -> _PrefixState:
+    def _state(self, prefix: tuple[int, ...]) -> _PrefixState:
         """Return the state after ``prefix``; the states of the last step, one token shorter, are cached."""
         if len(prefix) != self._length:
             self._previous_states = self._states if len(prefix) == self._length + 1 else {}
             self._states, self._length = {}, len(prefix)
-        key = sentence, prefix
-        if key not in self._states:
-            previous = self._previous_states.get((sentence, prefix[:-1]))
+        if prefix not in self._states:
+            previous = self._previous_states.get(prefix[:-1])
             if previous is None:
-                self._states[key] = reduce(self._after, prefix, _PrefixState())
+                self._states[prefix] = reduce(self._after, prefix, _PrefixState())
             else:
-                self._states[key] = self._after(previous, prefix[-1])
-        return self._states[key]
+                self._states[prefix] = self._after(previous, prefix[-1])
+        return self._states[prefix]
 
     def _after(self, state: _PrefixState, id: int) -> _PrefixState:
         if id in self._opening:
