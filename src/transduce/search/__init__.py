@@ -8,7 +8,6 @@ from transduce.imports import imported_on_use
 
 if TYPE_CHECKING:
     from transduce.search.beam import beam_search
-    from transduce.search.constraint import Constraint
     from transduce.search.continuation import Draws, ReadFunction, sample_continuations
     from transduce.search.draft_length import DraftLength
     from transduce.search.drafting import Drafter, Drafts, HeadsDrafter, ModelDrafter
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from transduce.search.no_loops import NoLoops
     from transduce.search.pass_counts import PassCounts
     from transduce.search.phrases import AvoidedPhrases, WantedPhrases
-    from transduce.search.processor import Chain, Constrained, LogProbsProcessor, Prefixes
+    from transduce.search.processor import Chain, Constrained, Constraint, LogProbsProcessor, Prefixes
     from transduce.search.protocol import (
         DecodingState,
         ExtendFunction,

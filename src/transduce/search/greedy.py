@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -76,8 +75,9 @@ def greedy_search(
         if is_new_B.any():
             done = zip(sentences_B[is_new_B].tolist(), ids_BT[is_new_B], log_probs_B[is_new_B].tolist(), strict=True)
             for sentence, ids_T, log_prob in done:
-                hypothesis = greedy_hypothesis(ids_T[1:].tolist(), log_prob, sentence, eos_id=eos_id, penalty=penalty)
-                results[sentence] = hypothesis if is_scored else replace(hypothesis, log_prob=math.nan, score=math.nan)
+                results[sentence] = greedy_hypothesis(
+                    ids_T[1:].tolist(), log_prob, sentence, eos_id=eos_id, penalty=penalty, is_scored=is_scored
+                )
             is_finished_B = is_finished_B | is_new_B
             staying_X = kept_rows(is_finished_B, keep_finished=process is None)
             if staying_X is not None and len(staying_X):
@@ -88,11 +88,12 @@ def greedy_search(
 
 
 def greedy_hypothesis(
-    ids: list[int], log_prob: float, sentence: int, /, *, eos_id: int, penalty: LengthPenalty
+    ids: list[int], log_prob: float, sentence: int, /, *, eos_id: int, penalty: LengthPenalty, is_scored: bool
 ) -> Hypothesis:
     """The hypothesis of the ids that were written, EOS included. Raises SearchError for a probability of 0 or NaN."""
     if not math.isfinite(log_prob):
         raise no_hypothesis_error(sentence, n_tokens=len(ids))
+    log_prob = log_prob if is_scored else math.nan
     if ids[-1] != eos_id:
         return Hypothesis(tuple(ids), log_prob, score=log_prob, is_finished=False)
     return Hypothesis(tuple(ids[:-1]), log_prob, log_prob / penalty(float(len(ids))), True)

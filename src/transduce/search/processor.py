@@ -12,9 +12,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from transduce.search.constraint import Constraint
-
-__all__ = ["Chain", "Constrained", "LogProbsProcessor", "Prefixes"]
+__all__ = ["Chain", "Constrained", "Constraint", "LogProbsProcessor", "Prefixes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +29,17 @@ class LogProbsProcessor(Protocol):
 
     def __call__(self, log_probs_NV: Tensor, prefixes: Prefixes, /) -> Tensor:
         """(N, V) to (N, V); may modify ``log_probs_NV`` in place."""
+
+
+class Constraint(Protocol):
+    """A function from a prefix to the tokens allowed next, by a grammar for example. It depends on its arguments only.
+
+    It is called for every beam at every step, only with prefixes that it allowed. Each extends, by one token, a prefix
+    of the previous step, so caching the state of that prefix makes a call cheap.
+    """
+
+    def __call__(self, sentence: int, prefix: tuple[int, ...], /) -> Sequence[int]:
+        """The ids allowed after ``prefix``, which excludes BOS; ``sentence`` counts from 0."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -118,10 +117,9 @@ def speculative_search(
             counts.accepted += min(n_accepted, len(new))
             if new[-1] == eos_id or len(outputs[sentence]) >= max_lengths[sentence]:
                 is_new[row] = True
-                hypothesis = greedy_hypothesis(
-                    outputs[sentence], totals[sentence], sentence, eos_id=eos_id, penalty=penalty
+                results[sentence] = greedy_hypothesis(
+                    outputs[sentence], totals[sentence], sentence, eos_id=eos_id, penalty=penalty, is_scored=is_scored
                 )
-                results[sentence] = hypothesis if is_scored else replace(hypothesis, log_prob=math.nan, score=math.nan)
         if len(results) == n_sentences:
             break
         is_finished_N = is_finished_N | torch.tensor(is_new, device=device)
