@@ -29,13 +29,14 @@ from transduce import bulk
 from transduce.bulk import TranslationJob, find_shards, translate_shards
 from transduce.bulk import driver as driver_module
 from transduce.bulk import shards as shards_module
-from transduce.bulk.driver import BulkReport, ExecutorDied, LocalExecutor
+from transduce.bulk.driver import BulkReport, LocalExecutor
 from transduce.bulk.job import Shard, digest_of_folder, open_job
 from transduce.bulk.shards import STALE_S, Claims, part_path
 from transduce.bulk.worker import ShardTranslator
 from transduce.config.decoding import DecodingOptions, LoadingOptions
 from transduce.errors import ConfigError, DataError, TransduceError
 from transduce.files import MAX_LINE_BYTES
+from transduce.worker_pool import WorkerDied
 
 pytestmark = pytest.mark.merge
 
@@ -88,11 +89,16 @@ class InProcess:
     close = end
 
 
+def translated(model: Path, pattern: object, out: Path, **options: Any) -> BulkReport:
+    """Translate the files of a folder or a pattern, by one worker in this process unless ``options`` say otherwise."""
+    shards = find_shards(str(pattern), out)
+    return translate_shards(job_of(model), shards, out, **{"n_workers": 1, "make_executor": InProcess, **options})
+
+
 @pytest.fixture(scope="module")
 def undisturbed(model: Path, shards: Path) -> dict[str, bytes]:
     out = shards.parent / "undisturbed"
-    job, found = job_of(model), find_shards(f"{shards}/part*", out)
-    report = translate_shards(job, found, out, n_workers=1, make_executor=InProcess)
+    report = translated(model, f"{shards}/part*", out)
     assert (report.n_shards, report.n_translated) == (6, 6)
     assert sum(map(bool, (out / "part002").read_text().splitlines())) > 30  # empty are only those of empty lines
     return contents(out)
@@ -143,15 +149,14 @@ def test_a_folder_is_translated_with_its_subfolders(model: Path, tmp_path: Path)
     (folder / "link").symlink_to("guide")  # its files have their place already
     found = find_shards(str(folder), out)
     assert [shard.name for shard in found] == ["a", "guide/a", "guide/part 2/b"]
-    translate_shards(job_of(model), found, out, n_workers=1, make_executor=InProcess)
+    translated(model, folder, out)
     written = contents(out)
     assert {shard.name for shard in found} < written.keys()
     assert written["a"] != written["guide/a"]
     manifest = json.loads(written["manifest.json"])
     assert [each["name"] for each in manifest["shards"]] == [shard.name for shard in found]
     (out / "guide" / "a").unlink()
-    again = translate_shards(job_of(model), find_shards(str(folder), out), out, n_workers=1, make_executor=InProcess)
-    assert (again.n_translated, contents(out)) == (1, written)
+    assert (translated(model, folder, out).n_translated, contents(out)) == (1, written)
     by_pattern = tmp_path / "by pattern"
     found = find_shards(f"{folder}/gui*/**/*", by_pattern)
     assert [shard.name for shard in found] == ["guide/a", "guide/part 2/b"]
@@ -163,8 +168,7 @@ def test_links_and_the_longest_names_are_translated(model: Path, tmp_path: Path)
     longest = os.pathconf(tmp_path, "PC_NAME_MAX") - len(".json")
     (folder / ("n" * longest)).write_text("the dog\n")
     (folder / "zz").symlink_to("n" * longest)
-    found = find_shards(f"{folder}/*", out)
-    translate_shards(job_of(model), found, out, n_workers=1, make_executor=InProcess)
+    translated(model, f"{folder}/*", out)
     assert (out / "zz").read_bytes() == (out / ("n" * longest)).read_bytes() != b""
     assert not list(out.glob(".*"))
     for more in ("n", "ü"):
@@ -181,8 +185,7 @@ def test_lines_that_are_changed_or_cut_are_told(model: Path, tmp_path: Path) -> 
     (folder / "b").write_bytes(b"the dog\n")
     (folder / "c").write_bytes(("the dog\n" * 9).encode("utf-16"))
     (folder / "d").write_bytes(b"dog\n" + b" " * MAX_LINE_BYTES + b"dog\nthe dog\n")
-    found = find_shards(f"{folder}/[ab]", out)
-    report = translate_shards(job_of(model), found, out, n_workers=1, make_executor=InProcess, log=told.append)
+    report = translated(model, f"{folder}/[ab]", out, log=told.append)
     assert len(told) == 2
     assert says(told[0], "a", 1, 4, "lines", 3, "cut off")
     assert says(told[1], "a", 1, 4, "lines", 2, "UTF-8")
@@ -191,9 +194,8 @@ def test_lines_that_are_changed_or_cut_are_told(model: Path, tmp_path: Path) -> 
     assert (of_b["truncated_lines"], of_b["invalid_lines"]) == (0, 0)
     assert [each.invalid_lines for each in report.results] == [1, 0]
     other = tmp_path / "other"
-    found = find_shards(f"{folder}/[cd]", other)
     with pytest.raises(DataError, match=naming(1, 2, "shards", "UTF-16")):
-        translate_shards(job_of(model), found, other, n_workers=1, make_executor=InProcess)
+        translated(model, f"{folder}/[cd]", other)
     assert json.loads((other / "done" / "d.json").read_text())["truncated_lines"] == 1
 
 
@@ -202,13 +204,7 @@ def test_the_command_counts_what_was_changed(transduce: Callable[..., Any], mode
     folder.mkdir()
     (folder / "a").write_bytes(b"th\xff dog\n")
     (folder / "b").write_bytes(b"the dog\n")
-    translate_shards(
-        job_of(model),
-        find_shards(f"{folder}/*", out),
-        out,
-        n_workers=1,
-        make_executor=InProcess,
-    )
+    translated(model, f"{folder}/*", out)
     outcome = transduce("translate", model, "--in", f"{folder}/*", "--out", out, "--device", "cpu")
     assert outcome.code == 0
     assert says(outcome.err.splitlines()[-1], "warning", 1, "invalid", out / "manifest.json")
@@ -221,8 +217,7 @@ def test_a_resume_trusts_content_not_sizes(model: Path, tmp_path: Path) -> None:
         (folder / name).write_text(f"the {name} dog\n")
 
     def translate() -> BulkReport:
-        found = find_shards(f"{folder}/*", out)
-        return translate_shards(job_of(model), found, out, n_workers=1, make_executor=InProcess)
+        return translated(model, f"{folder}/*", out)
 
     def linked(path: Path, to: Path) -> None:
         path.unlink()
@@ -268,7 +263,7 @@ def test_what_killed_workers_leave_is_removed(model: Path, tmp_path: Path) -> No
     (out / "done").mkdir()
     for path in (of_a, of_b, older, out / "done" / ".0123.tmp"):
         path.write_text("half")
-    translate_shards(job_of(model), found, out, n_workers=1, make_executor=Watching)
+    translated(model, f"{folder}/*", out, make_executor=Watching)
     assert [{of_a.name, of_b.name} & names for names in seen] == [{of_b.name}, set()]
     assert not list(out.rglob(".*"))
 
@@ -332,8 +327,7 @@ def test_a_worker_that_dies_is_replaced(
         return made[-1]
 
     out = tmp_path / "out"
-    found = find_shards(f"{shards}/part*", out)
-    report = translate_shards(job_of(model), found, out, n_workers=1, make_executor=make, log=lines.append)
+    report = translated(model, f"{shards}/part*", out, make_executor=make, log=lines.append)
     assert report.n_translated == 6
     assert contents(out) == undisturbed
     assert [says(line, "worker", "part000.gz", "SIGKILL") for line in lines] == [True] * 2
@@ -342,7 +336,7 @@ def test_a_worker_that_dies_is_replaced(
 def test_a_shard_that_kills_every_worker_ends_the_command(model: Path, shards: Path, tmp_path: Path) -> None:
     class Doomed:
         def translate(self, shard: Shard, out: Path) -> None:
-            raise ExecutorDied("by SIGKILL")
+            raise WorkerDied("by SIGKILL")
 
         def end(self) -> None:
             pass
@@ -351,13 +345,7 @@ def test_a_shard_that_kills_every_worker_ends_the_command(model: Path, shards: P
 
     out = tmp_path / "out"
     with pytest.raises(TransduceError, match=naming("part000.gz", 3)):
-        translate_shards(
-            job_of(model),
-            find_shards(f"{shards}/*", out),
-            out,
-            n_workers=1,
-            make_executor=lambda job: Doomed(),
-        )
+        translated(model, f"{shards}/*", out, make_executor=lambda job: Doomed())
 
 
 def test_an_interrupt_ends_all_workers_at_once(
@@ -373,7 +361,7 @@ def test_an_interrupt_ends_all_workers_at_once(
             part_path(out, shard.name).write_text("half")
             at_work.wait(30)
             self._is_ended.wait(30)
-            raise ExecutorDied("by SIGKILL")
+            raise WorkerDied("by SIGKILL")
 
         def end(self) -> None:
             self._is_ended.set()
@@ -387,7 +375,7 @@ def test_an_interrupt_ends_all_workers_at_once(
     out, begun = tmp_path / "out", time.monotonic()
     monkeypatch.setattr(driver_module, "time", SimpleNamespace(sleep=interrupted))
     with pytest.raises(KeyboardInterrupt):
-        translate_shards(job_of(model), find_shards(f"{shards}/*", out), out, n_workers=3, make_executor=Busy)
+        translated(model, f"{shards}/*", out, n_workers=3, make_executor=Busy)
     assert time.monotonic() - begun < 9
     assert list((out / "claims").iterdir()) == []
     assert not list(out.glob(".*"))
@@ -443,8 +431,7 @@ def test_a_killed_command_goes_on_where_it_was(
     process.kill()
     process.communicate()
     assert not (out / "manifest.json").exists()
-    found = find_shards(f"{shards}/part*", out)
-    report = translate_shards(job_of(model), found, out, n_workers=1, make_executor=InProcess)
+    report = translated(model, f"{shards}/part*", out)
     assert 0 < report.n_translated < 6
     assert contents(out) == undisturbed
 
@@ -464,8 +451,7 @@ def test_a_full_disk_is_one_line_and_leaves_no_part_of_a_shard(forks: Forks, mod
     assert not (out / "manifest.json").exists()
     assert {name for name in contents(out) if name.startswith("part")} == {"part000.gz", "part001.xz"}
     for place in (out, tmp_path / "once"):
-        found = find_shards(f"{folder}/part*", place)
-        translate_shards(job_of(model), found, place, n_workers=1, make_executor=InProcess)
+        translated(model, f"{folder}/part*", place)
     assert contents(out) == contents(tmp_path / "once")
     assert len(contents(out)["part002"]) > room
 
@@ -516,8 +502,7 @@ def test_ray_gives_the_same_bytes_though_an_actor_is_killed(
             return made[-1]
 
         out = tmp_path / "out"
-        found = find_shards(f"{shards}/part*", out)
-        translate_shards(job_of(model), found, out, n_workers=2, make_executor=make, log=lines.append)
+        translated(model, f"{shards}/part*", out, n_workers=2, make_executor=make, log=lines.append)
         assert contents(out) == undisturbed
         assert any("worker" in line for line in lines)
     finally:
@@ -531,9 +516,8 @@ def test_what_cannot_be_read_does_not_stop_the_others(
     folder.mkdir()
     (folder / "part000.gz").write_bytes((shards / "part000.gz").read_bytes()[:-9])
     (folder / "part002").write_bytes((shards / "part002").read_bytes())
-    found = find_shards(f"{folder}/*", out)
     with pytest.raises(DataError, match=naming(1, 2, "part000.gz")):
-        translate_shards(job_of(model), found, out, n_workers=1, make_executor=InProcess)
+        translated(model, f"{folder}/*", out)
     assert (out / "part002").read_bytes() == undisturbed["part002"]
     assert not (out / "part000.gz").exists()
     assert not (out / "manifest.json").exists()
@@ -683,12 +667,6 @@ def test_the_heartbeat_touches_claims(
             super().translate(shard, out)
 
     out = tmp_path / "out"
-    translate_shards(
-        job_of(model),
-        find_shards(f"{shards}/part002", out),
-        out,
-        n_workers=1,
-        make_executor=Slow,
-    )
+    translated(model, f"{shards}/part002", out, make_executor=Slow)
     assert ages
     assert max(ages) < 10

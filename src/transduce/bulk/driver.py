@@ -26,7 +26,7 @@ from transduce.errors import DataError, TransduceError
 from transduce.inference.threads import thread_variables
 from transduce.worker_pool import Worker, WorkerDied
 
-__all__ = ["BulkReport", "Executor", "ExecutorDied", "translate_shards"]
+__all__ = ["BulkReport", "Executor", "translate_shards"]
 
 HEARTBEAT_S = 10.0
 POLL_S = 1.0  # while others hold what is left
@@ -34,18 +34,14 @@ MAX_DEATHS = 3  # of workers with the same shard in hand
 MAX_WARNED = 20  # shards whose warnings are logged; all are in the manifest
 
 
-class ExecutorDied(Exception):
-    """A worker has ended without an answer."""
-
-
 class Executor(Protocol):
     """A worker, wherever it is."""
 
     def translate(self, shard: Shard, out: Path) -> None:
-        """Translate a shard. Raises ExecutorDied, or what the worker raised."""
+        """Translate a shard. Raises WorkerDied, or what the worker raised."""
 
     def end(self) -> None:
-        """End the worker from another thread: ``translate`` then raises ExecutorDied."""
+        """End the worker from another thread: ``translate`` then raises WorkerDied."""
 
     def close(self) -> None:
         """End the worker and wait for it."""
@@ -67,12 +63,9 @@ class LocalExecutor:
         self._worker = Worker(WORKER, [job.as_message()], thread_variables(THREADS))
 
     def translate(self, shard: Shard, out: Path) -> None:
-        """Translate a shard. Raises ExecutorDied, or what the worker raised."""
+        """Translate a shard. Raises WorkerDied, or what the worker raised."""
         parts = [str(each).encode("utf-8", "surrogateescape") for each in (shard.path, out, shard.name)]
-        try:
-            self._worker.submit(parts)
-        except WorkerDied as error:
-            raise ExecutorDied(str(error)) from error
+        self._worker.submit(parts)
 
     def end(self) -> None:
         """End the process."""
@@ -204,7 +197,7 @@ class _Driver:
         try:
             remove_parts(self.out, shard.name)
             executor.translate(shard, self.out)
-        except ExecutorDied as error:
+        except WorkerDied as error:
             executor.close()
             remove_parts(self.out, shard.name)
             if self._stop.is_set():

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from transduce.bulk.driver import Executor, ExecutorDied
+from transduce.bulk.driver import Executor
 from transduce.bulk.job import THREADS, Shard, TranslationJob
 from transduce.errors import ConfigError, TransduceError
 from transduce.imports import library
 from transduce.inference.threads import thread_variables
-from transduce.worker_pool import described, rebuilt
+from transduce.worker_pool import WorkerDied, described, rebuilt
 
 __all__ = ["connect"]
 
@@ -65,12 +65,12 @@ class RayExecutor:
         self._actor: Any = remote.remote(job.as_message())
 
     def translate(self, shard: Shard, out: Path) -> None:
-        """Translate a shard. Raises ExecutorDied, or what the worker raised."""
+        """Translate a shard. Raises WorkerDied, or what the worker raised."""
         ray = _ray()
         try:
             problem = ray.get(self._actor.translate.remote(str(shard.path.resolve()), str(out.resolve()), shard.name))
         except ray.exceptions.RayActorError as error:
-            raise ExecutorDied(str(error).splitlines()[0]) from error
+            raise WorkerDied(str(error).splitlines()[0]) from error
         if problem:
             raise rebuilt(*problem)
 
