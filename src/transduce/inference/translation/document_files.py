@@ -89,7 +89,6 @@ def translate_file(
     out: Path,
     *,
     search: SearchConfig | None = None,
-    split: bool = True,
     progress: bool | Progress = False,
     review: Path | None = None,
     terms: Terms | None = None,
@@ -107,39 +106,35 @@ def translate_file(
     ending = PurePath(name).suffix.lower()
     is_text = format == LINES or (not format and ending in format_named(LINES).endings)
     require_ending(target, format or (LINES if is_text else format_of_file(source)), source)
-    if not is_text:
+    report: DocumentReport | None = None
+    reviewed = list[ReviewedText]()
+    if is_text:
+        options["format"], n_done, n_lines = LINES, 0, _n_lines(source) if progress else 0
+        with (
+            open_binary(source) as stream,
+            atomic_write(target) as raw,
+            compressing(raw, target.suffix) as written,
+            progress_callback(progress, n_lines) as show,
+        ):
+            for data in _pieces(stream, str(source)):
+                n_more, options["first_line"] = data.count(b"\n"), n_done + 1
+                of_piece = translate_document(
+                    translator, data, f"{name} from line {n_done + 1:,}" if n_done else name, search=search,
+                    progress=lambda done, n: show(n_done + n_more * done // max(1, n), n_lines),  # noqa: B023 - called at once
+                    review_terms=review_terms, **options,
+                )  # fmt: skip
+                written.write(of_piece.data)
+                reviewed += of_piece.reviewed
+                report = of_piece.report if report is None else report.joined(of_piece.report)
+                n_done += n_more
+    else:
         with open_binary(source) as stream:
             data = read_bytes(stream, str(source))
         translated = translate_document(
-            translator, data, name, search=search, split=split, progress=progress, review_terms=review_terms, **options
+            translator, data, name, search=search, progress=progress, review_terms=review_terms, **options
         )
         write_bytes(target, translated.data)
-        if review is not None:
-            direction = translator.src_language, translator.tgt_language
-            write_review(review, translated.reviewed, name=source.name, direction=direction)
-        return translated.report
-    options["format"] = LINES
-    report: DocumentReport | None = None
-    reviewed = list[ReviewedText]()
-    n_lines = _n_lines(source) if progress else 0
-    with (
-        open_binary(source) as stream,
-        atomic_write(target) as raw,
-        compressing(raw, target.suffix) as written,
-        progress_callback(progress, n_lines) as show,
-    ):
-        n_done = 0
-        for data in _pieces(stream, str(source)):
-            n_more, options["first_line"] = data.count(b"\n"), n_done + 1
-            of_piece = translate_document(
-                translator, data, f"{name} from line {n_done + 1:,}" if n_done else name, search=search, split=split,
-                progress=lambda done, n_texts: show(n_done + n_more * done // max(1, n_texts), n_lines),  # noqa: B023 - called at once
-                review_terms=review_terms, **options,
-            )  # fmt: skip
-            written.write(of_piece.data)
-            reviewed += of_piece.reviewed
-            report = of_piece.report if report is None else report.joined(of_piece.report)
-            n_done += n_more
+        report, reviewed = translated.report, [*translated.reviewed]
     assert report is not None
     if review is not None:
         direction = translator.src_language, translator.tgt_language

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -25,9 +25,8 @@ from transduce.inference.engine import NO_CONSTRAINTS, Constraints, Engine, Engi
 from transduce.inference.engines import make_engine
 from transduce.inference.folder import ModelFolder, read_model_folder
 from transduce.inference.stored_model import StoredModel
-from transduce.inference.text_search import SearchResult, TextSearch
+from transduce.inference.text_search import TextSearch
 from transduce.inference.trained_model import TrainedModel
-from transduce.inference.translation.hypotheses import Candidate
 from transduce.inference.translation.line_statistics import LineStatistics
 from transduce.inference.translation.mask_statistics import MaskStatistics, mask_rules
 from transduce.inference.translation.parts import ScoredText, TranslatedSegment, distinct_texts
@@ -169,12 +168,17 @@ class SegmentTranslator(TrainedModel):
                     "from one prepared folder (train --store)"
                 )
         kind, *_ = [cls.class_for(each) for each in (first, *more)]
+        listed: Shortlist | None = None
+        if shortlist is not None:
+            from transduce.inference.translation.shortlists import read_shortlist
+
+            listed = read_shortlist(Path(shortlist), first.tokenizers)
         return kind.from_folder(
             first,
             precision=precision,
             engine=engine,
             others=[each.stored_as(EncoderDecoderConfig) for each in more],
-            shortlist=None if shortlist is None else _read_shortlist(Path(shortlist), first.tokenizers),
+            shortlist=listed,
         )
 
     @classmethod
@@ -231,14 +235,16 @@ class SegmentTranslator(TrainedModel):
         if prefixes is not None and any(each.text for each in prefixes):
             forced = [self._prefix_ids(*each, search) for each in zip(prefixes, inputs, strict=True)]
         begun = dict(enumerate(_beginnings(forced)))
+        segments: dict[int, TranslatedSegment] = {}
 
-        def found(
+        def search_for(
             indices: Sequence[int],
             config: SearchConfig,
             *,
             has_loops: bool = True,
             constraints: Mapping[int, Constraints] = begun,
-        ) -> Iterator[tuple[int, SearchResult, list[Candidate]]]:
+        ) -> list[int]:
+            """Fill in the segments with these indices, none if interrupted; return which have a faulty hypothesis."""
             sources = [inputs[index] for index in indices]
             results = self._text_search(
                 [each.asked for each in sources], config, should_stop=should_stop, is_scored=is_scored,
@@ -248,28 +254,23 @@ class SegmentTranslator(TrainedModel):
                 report=report if len(indices) == len(texts) else lambda n_done: None,
             )  # fmt: skip
             if results is None:
-                return iter(())
-            candidates = self._segment_text.candidates(sources, results, is_checked=is_checked)
-            return zip(indices, results, candidates, strict=True)
+                return []
+            found = self._segment_text.candidates(sources, results, is_checked=is_checked)
+            for index, result, candidates in zip(indices, results, found, strict=True):
+                segments[index] = self._segment_text.chosen(inputs[index], result, candidates, n_best=search.n_best)
+            return [index for index, each in zip(indices, found, strict=True) if any(one.fault for one in each)]
 
         beam = DecodingOptions(n_best=search.beam_size).applied_to(search)
-        segments: dict[int, TranslatedSegment] = {}
-        faulty = list[int]()
         first = search if self._terms is None else beam  # takes longer, but one of these may have the terms
-        for index, result, candidates in found(range(len(texts)), first):
-            segments[index] = self._segment_text.chosen(inputs[index], result, candidates, n_best=search.n_best)
-            if any(each.fault for each in candidates):
-                faulty.append(index)
+        faulty = search_for(range(len(texts)), first)
         if len(segments) < len(texts):
             return None
         # Only now, since they take longer: a search for the whole beam, and one that writes no loops.
         if faulty and first.n_best < search.beam_size:
-            for index, result, candidates in found(faulty, beam):
-                segments[index] = self._segment_text.chosen(inputs[index], result, candidates, n_best=search.n_best)
+            search_for(faulty, beam)
         looping = [index for index in faulty if "repeated" in segments[index].warnings]
         if looping and isinstance(search, BeamSearchConfig | GreedySearchConfig):
-            for index, result, candidates in found(looping, beam, has_loops=False):
-                segments[index] = self._segment_text.chosen(inputs[index], result, candidates, n_best=search.n_best)
+            search_for(looping, beam, has_loops=False)
         if (terms := self._terms) is not None:
             from transduce.inference.translation.word_alignment import align_words
 
@@ -280,8 +281,7 @@ class SegmentTranslator(TrainedModel):
                 index: terms.constrained(begun.get(index, NO_CONSTRAINTS), inputs[index], terms.replaced(each))
                 for index, each in aligned
             }
-            for index, result, candidates in found(lacking, search, constraints=wanted):
-                segments[index] = self._segment_text.chosen(inputs[index], result, candidates, n_best=search.n_best)
+            search_for(lacking, search, constraints=wanted)
         return [segments[index] for index in range(len(texts))]
 
     def translate_interruptible(self, should_stop: Callable[[], bool], texts: Sequence[str]) -> list[str] | None:
@@ -371,12 +371,6 @@ def _drafting(
         )
         engine.on_step = translator.engine.on_step
     return engine.with_draft(drafter, length)
-
-
-def _read_shortlist(folder: Path, tokenizers: Tokenizers) -> Shortlist:
-    from transduce.inference.translation.shortlists import read_shortlist
-
-    return read_shortlist(folder, tokenizers)
 
 
 def _beginnings(forced: Sequence[ForcedIds]) -> list[Constraints]:
