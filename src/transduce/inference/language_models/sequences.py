@@ -18,8 +18,7 @@ from transduce.data import pad_rows
 from transduce.model.output import VocabularyOutput
 
 __all__ = [
-    "Policy", "PolicyOutputs", "Sequences", "last_states", "log_probs_of", "policy_outputs", "rewards_of",
-    "sequences_of",
+    "Policy", "PolicyOutputs", "Sequences", "log_probs_of", "policy_outputs", "rewards_of", "sequences_of",
 ]  # fmt: skip
 
 
@@ -111,18 +110,11 @@ def policy_outputs(
     return PolicyOutputs(sequences.padded(chosen_N), sequences.padded(entropies_N), values_BR)
 
 
-def last_states(
-    model: Any, prompts: Sequence[Sequence[int]], responses: Sequence[Sequence[int]], device: torch.device
-) -> Tensor:
-    """Return the states of a causal model at the last token of each response, (B, D)."""
-    rows = [[*prompt, *response] for prompt, response in zip(prompts, responses, strict=True)]
-    states_ND: Tensor = model(pad_rows(rows).to(device))
-    ends_B = torch.tensor([len(row) for row in rows], device=device).cumsum(dim=0) - 1
-    return states_ND.index_select(0, ends_B)
-
-
 def rewards_of(model: Any, prompts: Sequence[Sequence[int]], responses: Sequence[Sequence[int]]) -> Tensor:
     """Return the rewards that a reward model gives at the last token of each response, (B,)."""
     device = next(model.parameters()).device
-    rewards_B: Tensor = model.output.logits(last_states(model, prompts, responses, device)).float()
+    rows = [[*prompt, *response] for prompt, response in zip(prompts, responses, strict=True)]
+    states_ND: Tensor = model(pad_rows(rows).to(device))
+    ends_B = torch.tensor([len(row) for row in rows], device=device).cumsum(dim=0) - 1
+    rewards_B: Tensor = model.output.logits(states_ND.index_select(0, ends_B)).float()
     return rewards_B
