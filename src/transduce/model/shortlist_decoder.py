@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from transduce.bucketing import bucket_rows
+from transduce.model.decoding import IncrementalDecoder
 from transduce.model.encoder_decoder import EncoderDecoder
 from transduce.model.inference import with_output_rows
 from transduce.model.shortlist import Shortlist
@@ -52,7 +53,7 @@ class ShortlistState:
         return ShortlistState(self.state.rewind(n_N), self.sentence_N)
 
 
-class ShortlistDecoder:
+class ShortlistDecoder(IncrementalDecoder[ShortlistState]):
     """A model that scores the shortlists of one batch. Tokens have numbers of their own (N, X), see ``ids``."""
 
     def __init__(self, model: EncoderDecoder, shortlist: Shortlist, src_BS: Tensor) -> None:
@@ -69,11 +70,6 @@ class ShortlistDecoder:
     def start(self, src_BS: Tensor) -> ShortlistState:
         """Encode the batch and return the initial decoding state: one row per sentence."""
         return ShortlistState(self._model.start(src_BS), torch.arange(len(src_BS), device=src_BS.device))
-
-    def step(self, last_N: Tensor, state: ShortlistState) -> tuple[Tensor, ShortlistState]:
-        """Read one token of every row; return the logits (N, X) of the next one and the next state."""
-        logits_N1X, state = self.extend(last_N.unsqueeze(1), state)
-        return logits_N1X.squeeze(1), state
 
     def extend(
         self, ids_NT: Tensor, state: ShortlistState, n_new_N: Tensor | None = None

@@ -50,9 +50,7 @@ def attention_of_media(model: MediaModel, file: str | Path, text: str | None = N
         tgt_tokens=tuple(tokenizer.pieces([BOS_ID, *tgt_ids])),
         tgt_predicted=tuple(tokenizer.pieces([*tgt_ids, EOS_ID])),
         picture=Picture(_NAMES[config.source], _pixels(features, config, source_BZX.shape[1]), boxes),
-        encoder=weights_of.get("encoder"),
-        decoder=weights_of.get("decoder"),
-        cross=weights_of.get("cross"),
+        **weights_of,
     )
 
 
