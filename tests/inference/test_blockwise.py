@@ -11,7 +11,7 @@ from transduce.config import GreedySearchConfig, ModelConfig, SearchConfig, Trai
 from transduce.data.collate import collate_pairs
 from transduce.inference import Translator
 from transduce.loss import LossConfig
-from transduce.model import BlockDecoder, MultiHeadOutput, Transformer, cost_of
+from transduce.model import BlockDecoder, MultiHeadOutput, Transformer
 from transduce.recipes import read_recipe
 from transduce.runs import train
 from transduce.tasks.objective import PairObjective, further_heads_loss
@@ -52,12 +52,6 @@ def test_the_losses_of_as_many_updates_as_heads_are_those_of_all_heads() -> None
     assert all(weight.grad is not None for weight in model.parameters())
     model.eval()
     assert whole(batch, 5).auxiliary_nats is None  # validation is that of the first head
-
-
-def test_the_cost_counts_the_heads() -> None:
-    for block_size in (1, 2, 5):
-        model = make(block_size)
-        assert cost_of(model.config).parameters == sum(weight.numel() for weight in model.parameters())
 
 
 @torch.no_grad()

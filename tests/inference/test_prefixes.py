@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -36,13 +37,13 @@ def made(tokenizer: Tokenizer, **options: Any) -> Translator:
 
 @pytest.fixture(scope="module")
 def translator() -> Translator:
-    return made(train_bpe(SENTENCES * 3, vocab_size=320))
+    return made(TOKENIZERS["bpe"]())
 
 
 TOKENIZERS: dict[str, Callable[[], Tokenizer]] = {
-    "bpe": lambda: train_bpe(SENTENCES * 3, vocab_size=320),
+    "bpe": cache(lambda: train_bpe(SENTENCES * 3, vocab_size=320)),
     "bytes": byte_tokenizer,
-    "wordpiece": lambda: train_wordpiece(SENTENCES * 3, vocab_size=560),
+    "wordpiece": cache(lambda: train_wordpiece(SENTENCES * 3, vocab_size=560)),
 }
 
 
@@ -172,7 +173,7 @@ def test_prefixes_that_cannot_be_used_are_refused(translator: Translator) -> Non
 @pytest.mark.parametrize("kind", TOKENIZERS)
 @given(st.text(max_size=40))
 def test_the_spans_of_tokens_cover_the_text(kind: str, text: str) -> None:
-    tokenizer = made_once(kind)
+    tokenizer = TOKENIZERS[kind]()
     text = " ".join(text.split()).replace("\0", "")
     if any(0xD800 <= ord(character) < 0xE000 for character in text):
         return
@@ -184,15 +185,6 @@ def test_the_spans_of_tokens_cover_the_text(kind: str, text: str) -> None:
     assert spans == sorted(spans)
     covered = {place for span in spans for place in range(*span)}
     assert covered >= {place for place, character in enumerate(decoded) if character != " "}
-
-
-_MADE = dict[str, Tokenizer]()
-
-
-def made_once(kind: str) -> Tokenizer:
-    if kind not in _MADE:
-        _MADE[kind] = TOKENIZERS[kind]()
-    return _MADE[kind]
 
 
 @pytest.mark.parametrize("kind", TOKENIZERS)
@@ -274,7 +266,7 @@ def test_weights_are_those_of_the_reference_path(translator: Translator) -> None
 
 
 def test_a_model_without_attention_has_uniform_weights() -> None:
-    tokenizer = train_bpe(SENTENCES * 3, vocab_size=320)
+    tokenizer = TOKENIZERS["bpe"]()
     torch.manual_seed(2)
     config = ModelConfig(
         system="last-state", n_encoder_layers=1, n_decoder_layers=1, d_model=16, src_vocab_size=tokenizer.size,

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
+from model.test_restricted import LargestTensor
 from said import naming
 from transduce.errors import ShapeError
 from transduce.model.attention import dot_product_attention, merge_heads, split_heads
@@ -166,22 +165,9 @@ def test_restricted_attention_makes_no_square_of_the_length() -> None:
     counts = [sequence_layer.multiplications(n) for n in (1000, 2000)]
     assert counts[1] == 2 * counts[0]
     n_positions = 3000
-    with torch.no_grad(), _LargestResult() as largest:
+    with torch.no_grad(), LargestTensor() as largest:
         sequence_layer(torch.randn(1, n_positions, D), torch.ones(1, n_positions, dtype=torch.bool))
-    assert 0 < largest.n_elements < n_positions**2 / 50
-
-
-class _LargestResult(TorchDispatchMode):
-    """Records the size of the largest result of any operation."""
-
-    n_elements = 0
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*args, **(kwargs or {}))
-        for tensor in result if isinstance(result, (tuple, list)) else (result,):
-            if isinstance(tensor, Tensor):
-                self.n_elements = max(self.n_elements, tensor.numel())
-        return result
+    assert 0 < largest.n < n_positions**2 / 50
 
 
 @pytest.mark.parametrize("cell", ["rnn", "lstm", "gru"])

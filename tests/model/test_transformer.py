@@ -131,16 +131,6 @@ def test_no_position_sees_a_later_one() -> None:
         assert (gradient[: position + 1] != 0).any(dim=1).all()
 
 
-@torch.no_grad()
-def test_a_sentence_does_not_depend_on_its_neighbours_or_padding() -> None:
-    model = random_model()
-    alone = model(torch.tensor([[4, 5, 2]]), torch.tensor([[1, 6, 7]]))
-    among = model(
-        torch.tensor([[8, 9, 10, 11, 12, 2], [4, 5, 2, 0, 0, 0]]), torch.tensor([[1, 9, 9, 9, 9], [1, 6, 7, 0, 0]])
-    )
-    torch.testing.assert_close(among[5:], alone, rtol=1e-12, atol=1e-12)
-
-
 def test_padding_must_stand_on_the_right_and_rows_must_not_be_empty() -> None:
     with pytest.raises(ShapeError, match=naming("padding", "right")):
         PaddingInfo.from_mask(torch.tensor([[True, False, True]]))
