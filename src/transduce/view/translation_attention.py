@@ -59,6 +59,7 @@ def attention_of_translation(translator: Translator, source: str, translation: s
         src_tokens=tuple(src.pieces(src_ids)),
         tgt_tokens=tuple(tgt.pieces([BOS_ID, *tgt_ids])),
         tgt_predicted=tuple(tgt.pieces([*tgt_ids, EOS_ID])),
+        picture=None,
         **weights_of,
     )
 
@@ -82,6 +83,7 @@ def attention_of_text(model: LanguageModel, text: str) -> AttentionMaps:
         src_tokens=tuple(read),
         tgt_tokens=tuple(inputs),
         tgt_predicted=tuple(predicted),
+        picture=None,
         **weights_of,
     )
 
