@@ -39,7 +39,7 @@ def test_all_of_a_translation_is_replied() -> None:
 def test_workers_share_the_cores(monkeypatch: pytest.MonkeyPatch, n_threads: int, n_workers: int, each: str) -> None:
     monkeypatch.setattr("os.sched_getaffinity", lambda process: range(n_threads), raising=False)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    environment = team(Path("model"), n_workers)._pool._environment
+    environment = team(Path("model"), n_workers)._environment
     assert environment == {"OMP_NUM_THREADS": each, "MKL_NUM_THREADS": each}
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
@@ -65,7 +65,7 @@ def test_a_worker_that_dies_is_reported(micro_model: Path) -> None:
         assert workers.wait_until_loaded() == 1024
         stream = workers.translate_lines(["The dog sleeps."] * 6)
         next(stream)
-        workers._pool._workers[1].end()
+        workers._workers[1].end()
         with pytest.raises(TransduceError, match=naming("worker", "SIGKILL", "memory")):
             list(stream)
 

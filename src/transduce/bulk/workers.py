@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from transduce.bulk.job import TranslationJob
 from transduce.inference.threads import n_usable_threads, thread_variables
@@ -22,28 +22,21 @@ __all__ = ["WORKER", "TranslationWorkers"]
 WORKER = "transduce.bulk.worker"  # the module of the workers' program
 
 
-class TranslationWorkers:
+class TranslationWorkers(WorkerPool):
     """Worker processes that translate a stream of lines together, in order; they run within a ``with`` block."""
 
     def __init__(self, job: TranslationJob, n_workers: int) -> None:
         self._chunk_lines = job.chunk_lines
         environment = thread_variables(max(1, n_usable_threads() // n_workers))
-        self._pool = WorkerPool(n_workers, WORKER, [job.as_message()], environment=environment)
-
-    def __enter__(self) -> Self:
-        self._pool.__enter__()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._pool.__exit__(*error)
+        super().__init__(n_workers, WORKER, [job.as_message()], environment=environment)
 
     def wait_until_loaded(self) -> int:
         """Wait for all workers; return the model's maximum source length. Raises what a worker raised."""
-        return max(int(maximum) for [maximum] in self._pool.submit_to_each([]))
+        return max(int(maximum) for [maximum] in self.submit_to_each([]))
 
     def translate_lines(self, lines: Iterable[str]) -> Iterator[Translation]:
         """Translate a stream of lines, in order. Raises what a worker raised, TransduceError if one was killed."""
-        for translations in self._pool.map(_translate, chunks(lines, self._chunk_lines, len)):
+        for translations in self.map(_translate, chunks(lines, self._chunk_lines, len)):
             yield from translations
 
 
