@@ -186,14 +186,13 @@ class DocumentTranslation:
         open_indices = [index for index, each in enumerate(results) if each.kept is None]
         for index, target in zip(open_indices, recall([segments[each] for each in open_indices]), strict=True):
             results[index].target, results[index].is_remembered = target, target is not None
-        number_of, indices = dict[object, int](), dict[int, int]()
+        number_of, indices, units = dict[object, int](), dict[int, int](), list[Unit]()
         for index in open_indices:
             if results[index].target is None:
-                indices[index] = number_of.setdefault(_key(segments[index].unit), len(number_of))
-        firsts = dict[int, int]()
-        for index, number in indices.items():
-            firsts.setdefault(number, index)
-        units = [segments[index].unit for index in firsts.values()]
+                unit = segments[index].unit
+                indices[index] = number_of.setdefault(_key(unit), len(units))
+                if indices[index] == len(units):
+                    units.append(unit)
         written = partial(document.written, tgt_language=tgt_language)
         return cls(name, found.name, tgt_language, segments, units, written, check, indices, results)
 
