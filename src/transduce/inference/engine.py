@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "NO_CONSTRAINTS", "PLAIN_RUN", "Constraints", "Engine", "EngineSettings", "ForcedPair", "ForcedScores", "Request",
-    "Run", "in_batches", "never",
+    "Run", "forced_in_batches", "in_batches", "never",
 ]  # fmt: skip
 
 ItemT = TypeVar("ItemT")
@@ -232,3 +232,21 @@ def in_batches(
                 results |= zip(rows, work([items[row] for row in rows]), strict=True)
                 report(len(results))
     return [results[row] for row in range(len(items))]
+
+
+def forced_in_batches(
+    pairs: Sequence[ForcedPair],
+    score: Callable[[Sequence[ForcedPair]], Sequence[ForcedScores]],
+    *,
+    max_tokens: int,
+    is_one_text: bool = False,
+) -> list[ForcedScores]:
+    """Score pairs in batches of at most ``max_tokens``; ``is_one_text``: the model reads both sides as one text."""
+
+    def length(pair: ForcedPair) -> int:
+        n_source, n_target = len(pair.source), len(pair.target)
+        return n_source + n_target - 1 if is_one_text else max(n_source, n_target)
+
+    scores = in_batches(pairs, length, score, max_tokens=max_tokens)
+    assert scores is not None  # not interrupted
+    return scores

@@ -18,7 +18,16 @@ from transduce.config import BeamSearchConfig, SampledSearchConfig, SearchConfig
 from transduce.data import pad_rows
 from transduce.errors import ConfigError
 from transduce.inference.decoders import AttendedDecoder, Decoder, PromptDecoder
-from transduce.inference.engine import PLAIN_RUN, EngineSettings, ForcedPair, ForcedScores, Request, Run, in_batches
+from transduce.inference.engine import (
+    PLAIN_RUN,
+    EngineSettings,
+    ForcedPair,
+    ForcedScores,
+    Request,
+    Run,
+    forced_in_batches,
+    in_batches,
+)
 from transduce.inference.language_models.sequences import rewards_of
 from transduce.model import DecodingState, RewardLM, TransformerLM
 from transduce.search import (
@@ -153,14 +162,8 @@ class LanguageModelEngine:
     ) -> list[ForcedScores]:
         """See ``Engine``. There is no attention to a source."""
         is_causal = self._model.is_causal
-        found = in_batches(
-            pairs,
-            lambda pair: len(pair.source) + (len(pair.target) - 1 if is_causal else 0),
-            self._causal_scores if is_causal else self._masked_scores,
-            max_tokens=max_tokens,
-        )
-        assert found is not None  # not interrupted
-        return found
+        score = self._causal_scores if is_causal else self._masked_scores
+        return forced_in_batches(pairs, score, max_tokens=max_tokens, is_one_text=is_causal)
 
     def _causal_scores(self, pairs: Sequence[ForcedPair]) -> list[ForcedScores]:
         rows = [[*each.source, *each.target] for each in pairs]

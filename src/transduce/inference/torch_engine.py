@@ -39,6 +39,7 @@ from transduce.inference.engine import (
     ForcedScores,
     Request,
     Run,
+    forced_in_batches,
     in_batches,
 )
 from transduce.inference.language_model_engine import LanguageModelEngine
@@ -142,16 +143,14 @@ class EncoderDecoderEngine:
             return list(map(tuple, self._search(batch, search, is_scored=run.is_scored)))
 
         return in_batches(
-            requests, self._length, found, max_tokens=search.max_tokens_per_batch, kind_of=self._kind,
+            requests, self._length, found, max_tokens=search.max_tokens_per_batch,
+            # Phrases and drafts of others would change an output.
+            kind_of=lambda each: (bool(each.constraints.phrases), self._has_draft(each)),
             should_stop=run.should_stop, report=run.report,
         )  # fmt: skip
 
     def _length(self, request: Request) -> int:
         return request.n_source_positions(self._model.config)
-
-    def _kind(self, request: Request) -> tuple[bool, bool]:
-        """Return whether an output has phrases, and whether it has drafts: those of others would change it."""
-        return bool(request.constraints.phrases), self._has_draft(request)
 
     def _has_draft(self, request: Request) -> bool:
         """Whether tokens are drafted: not for a sentence that is too long for a short table of positions."""
@@ -280,14 +279,7 @@ class EncoderDecoderEngine:
         self, pairs: Sequence[ForcedPair], *, max_tokens: int, has_attention: bool = False
     ) -> list[ForcedScores]:
         """See ``Engine``. Of an ensemble, the first model scores."""
-        found = in_batches(
-            pairs,
-            lambda pair: max(len(pair.source), len(pair.target)),
-            partial(self._forced, has_attention=has_attention),
-            max_tokens=max_tokens,
-        )
-        assert found is not None  # not interrupted
-        return found
+        return forced_in_batches(pairs, partial(self._forced, has_attention=has_attention), max_tokens=max_tokens)
 
     def _forced(self, pairs: Sequence[ForcedPair], *, has_attention: bool) -> list[ForcedScores]:
         src_BS = pad_rows([each.source for each in pairs]).to(self._device)

@@ -9,7 +9,7 @@ import math
 from array import array
 from collections.abc import Callable, Sequence
 from itertools import accumulate, chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from transduce.config import (
     BeamSearchConfig,
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from transduce.search import DraftLength
 
 __all__ = ["Call", "Texts", "marked", "require_ids", "unknown_settings"]
+
+NumbersT = TypeVar("NumbersT", "array[int]", "array[float]", "NDArray[Any]")
 
 UNLIMITED = 2**31 - 1
 # The settings of searches that it reads, or that are read before it.
@@ -70,9 +72,10 @@ class Texts:
         if self._config.positions == "learned" and n > self._config.n_positions:
             raise IndexError(f"the model has {self._config.n_positions} positions, got a text of {n} ids")
 
-    def _set(self, name: str, numbers: array[Any] | NDArray[Any]) -> None:
+    def _set(self, name: str, numbers: NumbersT) -> NumbersT:
         self._kept.append(numbers)
         setattr(self.search, name, native.address(numbers))
+        return numbers
 
     def _set_rows(self, name: str, rows: Sequence[Any]) -> None:
         ids, offsets = native.flat(rows)
@@ -94,12 +97,10 @@ class Call(Texts):
         prompts = [each.prompt or [BOS_ID] for each in batch]
         super().__init__(model, [each.source for each in batch], prompts, n_written)
         self.raised: BaseException | None = None
-        self.n_passes = array("q", bytes(4 * 8))
-        self._set("counts", self.n_passes)
+        self.n_passes = self._set("counts", array("q", bytes(4 * 8)))
         self._set("max_lengths", array("i", [each.max_length for each in batch]))
-        suppressed = array("i", [*(() if is_lm else (PAD_ID, BOS_ID)), *settings.suppressed_ids])
-        self._set("suppressed_ids", suppressed)
-        self.search.n_suppressed = len(suppressed)
+        suppressed = [*(() if is_lm else (PAD_ID, BOS_ID)), *settings.suppressed_ids]
+        self.search.n_suppressed = len(self._set("suppressed_ids", array("i", suppressed)))
         if is_lm:
             self.search.window = settings.window or 0
             self._require_positions(self.search.window)
@@ -229,20 +230,16 @@ class Call(Texts):
             return len(found)
 
         self._set_function("allowed", native.ALLOWED, allowed)
-        self._set("pooled", array("i", pooled))
-        self.search.n_pooled = len(pooled)
+        self.search.n_pooled = len(self._set("pooled", array("i", pooled)))
 
     def _make_results(self, batch: Sequence[Request], search: SearchConfig) -> None:
         n = len(batch) * search.n_best
         self.search.max_length = max(each.max_length for each in batch)
-        self._ids = array("i", bytes(4 * n * self.search.max_length))
-        self._lengths, self._flags = array("i", [-1]) * n, array("B", bytes(n))
-        self._log_probs, self._scores = array("f", bytes(4 * n)), array("f", bytes(4 * n))
-        self._set("ids", self._ids)
-        self._set("lengths", self._lengths)
-        self._set("log_probs", self._log_probs)
-        self._set("scores", self._scores)
-        self._set("is_finished", self._flags)
+        self._ids = self._set("ids", array("i", bytes(4 * n * self.search.max_length)))
+        self._lengths = self._set("lengths", array("i", [-1]) * n)
+        self._log_probs = self._set("log_probs", array("f", bytes(4 * n)))
+        self._scores = self._set("scores", array("f", bytes(4 * n)))
+        self._flags = self._set("is_finished", array("B", bytes(n)))
 
     def hypotheses(self) -> list[tuple[Hypothesis, ...]]:
         """Return the results of the library."""

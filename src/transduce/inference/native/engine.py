@@ -13,7 +13,7 @@ import ctypes
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Self
 
 from transduce.config import (
@@ -34,6 +34,7 @@ from transduce.inference.engine import (
     ForcedScores,
     Request,
     Run,
+    forced_in_batches,
     in_batches,
     never,
 )
@@ -115,8 +116,9 @@ class NativeEngine:
             return in_batches(
                 numbered, lambda each: each[1].n_source_positions(self._model.config),
                 lambda batch: self._search(batch, search, run),
-                max_tokens=search.max_tokens_per_batch, kind_of=lambda each: self._kind(each[1]),
-                should_stop=run.should_stop, report=run.report,
+                max_tokens=search.max_tokens_per_batch, should_stop=run.should_stop, report=run.report,
+                # Phrases and drafts of others would change an output.
+                kind_of=lambda each: (bool(each[1].constraints.phrases), self._has_draft(each[1])),
             )  # fmt: skip
         if isinstance(search, GreedySearchConfig):
             raise ConfigError(f"a language model samples, or searches with a beam, got search.kind = {search.kind!r}")
@@ -203,10 +205,6 @@ class NativeEngine:
         found = call.hypotheses()
         return found, call.n_passes.tolist() if call.search.is_sampled or draft is not None else []
 
-    def _kind(self, request: Request) -> tuple[bool, bool]:
-        """Return whether an output has phrases, and whether it has drafts: those of others would change it."""
-        return bool(request.constraints.phrases), self._has_draft(request)
-
     def _has_draft(self, request: Request) -> bool:
         """Whether tokens are drafted: not for a sentence that is too long for a short table of positions."""
         longest = max(len(request.source), request.max_length)
@@ -235,15 +233,8 @@ class NativeEngine:
         self, pairs: Sequence[ForcedPair], *, max_tokens: int, has_attention: bool = False
     ) -> list[ForcedScores]:
         """See ``Engine``."""
-
-        def length(pair: ForcedPair) -> int:
-            return len(pair.source) + len(pair.target) - 1 if self._is_lm else max(len(pair.source), len(pair.target))
-
-        found = in_batches(
-            pairs, length, lambda batch: self._forced(batch, has_attention=has_attention), max_tokens=max_tokens
-        )
-        assert found is not None  # not interrupted
-        return found
+        score = partial(self._forced, has_attention=has_attention)
+        return forced_in_batches(pairs, score, max_tokens=max_tokens, is_one_text=self._is_lm)
 
     def _forced(self, pairs: Sequence[ForcedPair], *, has_attention: bool) -> list[ForcedScores]:
         config = self._model.config
