@@ -26,17 +26,17 @@ from transduce.errors import ConfigError, SearchError
 from transduce.inference.engine import NO_CONSTRAINTS, Constraints, Engine, EngineSettings, ForcedPair, Request, Run
 from transduce.inference.engines import make_engine
 from transduce.inference.engines.native import make as native_engine
+from transduce.inference.engines.torch import make as torch_engine
 from transduce.inference.native.binding import library
 from transduce.inference.native.call import KNOWN as KNOWN_OF_SEARCHES
 from transduce.inference.native.engine import NativeEngine
 from transduce.inference.native.model import KNOWN, reason_against_config
-from transduce.inference.torch_engine import torch_engine
 from transduce.model import Transformer, TransformerLM, make_model
 from transduce.model.attention import MultiHeadAttention, SelfAttention
 from transduce.model.inference import int8_linear_reference
 from transduce.model.shortlist import Shortlist
 from transduce.model.word_positions import WordPositionFrontEnd
-from transduce.search import DraftLength
+from transduce.search import DraftLength, Hypothesis
 from transduce.text import EOS_ID
 
 pytestmark = pytest.mark.skipif(library() is None, reason="the engine in C was not compiled")
@@ -95,6 +95,14 @@ def requests(search: SearchConfig | None = None) -> list[Request]:
     return [Request(len(source) + 10, source, constraints=constraints) for source in sources]
 
 
+def require_near(got: list[tuple[Hypothesis, ...]], expected: list[tuple[Hypothesis, ...]], **tolerance: float) -> None:
+    for n_best, wanted in zip(got, expected, strict=True):
+        assert [(each.ids, each.is_finished) for each in n_best] == [(each.ids, each.is_finished) for each in wanted]
+        for name in ("score", "log_prob"):
+            numbers, wanted_numbers = ([getattr(each, name) for each in of] for of in (n_best, wanted))
+            assert numbers == pytest.approx(wanted_numbers, **tolerance)
+
+
 @pytest.mark.parametrize("changes", VARIANTS.values(), ids=VARIANTS)
 def test_it_writes_what_the_reference_writes(changes: dict[str, Any]) -> None:
     model = random_model(**changes)
@@ -103,10 +111,7 @@ def test_it_writes_what_the_reference_writes(changes: dict[str, Any]) -> None:
         got, expected = (engine.hypotheses(requests(search), search) for engine in (native(model), reference))
         assert got is not None
         assert expected is not None
-        assert [[each.ids for each in n_best] for n_best in got] == [[e.ids for e in n_best] for n_best in expected]
-        for n_best, wanted in zip(got, expected, strict=True):
-            assert [each.score for each in n_best] == pytest.approx([each.score for each in wanted], abs=1e-4)
-            assert [each.is_finished for each in n_best] == [each.is_finished for each in wanted]
+        require_near(got, expected, abs=1e-4)
 
 
 MEDIA: dict[str, dict[str, Any]] = {
@@ -135,9 +140,7 @@ def test_it_reads_images_and_audio_as_the_reference(changes: dict[str, Any]) -> 
     for search in (SEARCHES[0], *SEARCHES[2:]):
         got, expected = own.hypotheses(asked, search) or [], reference.hypotheses(asked, search) or []
         assert got == [(own.hypotheses([each], search) or [])[0] for each in asked]
-        assert [[each.ids for each in n_best] for n_best in got] == [[e.ids for e in n_best] for n_best in expected]
-        for n_best, wanted in zip(got, expected, strict=True):
-            assert [each.score for each in n_best] == pytest.approx([each.score for each in wanted], abs=1e-5, rel=1e-6)
+        require_near(got, expected, abs=1e-5, rel=1e-6)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
@@ -165,8 +168,7 @@ def test_drafts_are_drawn_and_kept_as_by_the_reference(search: SearchConfig, has
         drafted, expected = own.with_draft(small, length), reference.with_draft(small_reference, length)
         asked = [replace(each, constraints=NO_CONSTRAINTS) for each in requests()]
         got, wanted = drafted.hypotheses(asked, search) or [], expected.hypotheses(asked, search) or []
-        assert [each.ids for (each,) in got] == [each.ids for (each,) in wanted]
-        assert [each.score for (each,) in got] == pytest.approx([each.score for (each,) in wanted], abs=1e-4)
+        require_near(got, wanted, abs=1e-4)
         assert drafted.counts == expected.counts
         assert 0 < drafted.counts.accepted < drafted.counts.drafted
 
@@ -321,10 +323,7 @@ def test_prompts_are_continued_as_by_the_reference(changes: dict[str, Any], wind
         got, expected = (each.hypotheses(asked, search, run) for each, run in zip((own, reference), runs, strict=True))
         assert got is not None
         assert expected is not None
-        for n_best, wanted in zip(got, expected, strict=True):
-            assert [(each.ids, each.is_finished) for each in n_best] == [(e.ids, e.is_finished) for e in wanted]
-            assert [each.score for each in n_best] == pytest.approx([each.score for each in wanted], abs=1e-4)
-            assert [each.log_prob for each in n_best] == pytest.approx([each.log_prob for each in wanted], abs=1e-4)
+        require_near(got, expected, abs=1e-4)
         assert sorted(heard[0]) == sorted(heard[1])
 
 

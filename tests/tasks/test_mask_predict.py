@@ -22,7 +22,7 @@ from transduce.data.collate import collate_pairs
 from transduce.errors import CheckpointError, ConfigError
 from transduce.inference import Reranker, Translator
 from transduce.inference.engine import EngineSettings, ForcedPair
-from transduce.inference.torch_engine import torch_engine
+from transduce.inference.engines.torch import make as torch_engine
 from transduce.model import MaskedTransformer, Transformer, cost_of, for_inference
 from transduce.model.cost import MAX_DIFFERENCE
 from transduce.model.inference import has_int8_products

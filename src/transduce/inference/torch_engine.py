@@ -33,7 +33,6 @@ from transduce.inference.decoders import AttendedDecoder, Decoder, PaddedSource
 from transduce.inference.engine import (
     PLAIN_RUN,
     Constraints,
-    Engine,
     EngineSettings,
     ForcedPair,
     ForcedScores,
@@ -42,7 +41,6 @@ from transduce.inference.engine import (
     forced_in_batches,
     in_batches,
 )
-from transduce.inference.language_model_engine import LanguageModelEngine
 from transduce.inference.run_search import run_search
 from transduce.model import (
     AttentionKind,
@@ -77,16 +75,9 @@ from transduce.search import (
 )
 from transduce.text import BOS_ID, EOS_ID, PAD_ID
 
-__all__ = ["EncoderDecoderEngine", "torch_engine"]
+__all__ = ["EncoderDecoderEngine"]
 
 ANY_NUMBER = [2**31] * MAX_UNIT  # of repeats
-
-
-def torch_engine(models: Sequence[Any], settings: EngineSettings) -> Engine:
-    """Make the engine of a model, or of an ensemble. Raises ConfigError as ``make_engine``."""
-    if isinstance(models[0], EncoderDecoder):
-        return EncoderDecoderEngine(models, settings)
-    return LanguageModelEngine(models[0], settings)
 
 
 class EncoderDecoderEngine:

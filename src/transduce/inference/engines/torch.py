@@ -13,9 +13,14 @@ __all__ = ["make", "reason_against"]
 
 def make(models: Sequence[Any], settings: EngineSettings) -> Engine:
     """Make the engine of a model, or of an ensemble. Raises ConfigError as ``make_engine``."""
-    from transduce.inference.torch_engine import torch_engine
+    from transduce.inference.language_model_engine import LanguageModelEngine
+    from transduce.inference.torch_engine import EncoderDecoderEngine
+    from transduce.model import EncoderDecoder
 
-    return torch_engine(list(map(in_torch, models)), settings)
+    models = list(map(in_torch, models))
+    if isinstance(models[0], EncoderDecoder):
+        return EncoderDecoderEngine(models, settings)
+    return LanguageModelEngine(models[0], settings)
 
 
 def reason_against(models: Sequence[Any]) -> None:
