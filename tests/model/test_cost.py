@@ -7,9 +7,7 @@ import torch
 
 from said import says
 from transduce.config import ModelConfig
-from transduce.model import Transformer, cost_of, describe
-from transduce.model.embedding import TokenEmbedding
-from transduce.model.word_positions import WordPositionFrontEnd
+from transduce.model import Transformer, cost_of, describe, make_model
 from transduce.recipes import PRESETS, TABLE_3, preset
 
 # The column "params x 10^6" of Table 3 with a vocabulary of 37,000.
@@ -60,12 +58,7 @@ def test_formula_equals_the_model_for_every_switch(embeddings: str, norm: str, p
         embeddings=embeddings, norm=norm, positions=positions, n_positions=9,
         src_vocab_size=sizes[0], tgt_vocab_size=sizes[1],
     )  # fmt: skip
-
-    def words(embedding: TokenEmbedding) -> WordPositionFrontEnd:
-        return WordPositionFrontEnd(embedding, [], p_drop=0.1)
-
-    maker = words if positions == "words" else None
-    model = Transformer(config, source=maker, target=maker)
+    model = make_model(config)
     assert sum(weight.numel() for weight in model.parameters()) == cost_of(config).parameters
     source, target, output = model.source.embedding.weight, model.target.embedding.weight, model.output_weight
     assert (source is target, output is target) == {
