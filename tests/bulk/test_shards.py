@@ -319,7 +319,7 @@ def test_a_worker_that_dies_is_replaced(
 
         def translate(self, shard: Shard, out: Path) -> None:
             if len(made) <= 2:
-                self._worker.end()
+                self.end()
             super().translate(shard, out)
 
     def make(job: TranslationJob) -> LocalExecutor:

@@ -56,25 +56,20 @@ class ShardsFailed(DataError):
         self.failed = failed
 
 
-class LocalExecutor:
+class LocalExecutor(Worker):
     """A worker process of this machine."""
 
     def __init__(self, job: TranslationJob) -> None:
-        self._worker = Worker(WORKER, [job.as_message()], thread_variables(THREADS))
+        super().__init__(WORKER, [job.as_message()], thread_variables(THREADS))
 
     def translate(self, shard: Shard, out: Path) -> None:
         """Translate a shard. Raises WorkerDied, or what the worker raised."""
-        parts = [str(each).encode("utf-8", "surrogateescape") for each in (shard.path, out, shard.name)]
-        self._worker.submit(parts)
-
-    def end(self) -> None:
-        """End the process."""
-        self._worker.end()
+        self.submit([str(each).encode("utf-8", "surrogateescape") for each in (shard.path, out, shard.name)])
 
     def close(self) -> None:
         """End the process and wait for it."""
-        self._worker.end()
-        self._worker.close()
+        self.end()
+        super().close()
 
 
 @dataclass(frozen=True, slots=True)

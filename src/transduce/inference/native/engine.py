@@ -39,7 +39,7 @@ from transduce.inference.engine import (
     never,
 )
 from transduce.inference.native import binding as native
-from transduce.inference.native.call import Call, Texts, marked, require_ids, unknown_settings
+from transduce.inference.native.call import UNLIMITED, Call, Texts, marked, require_ids, unknown_settings
 from transduce.inference.native.interrupts import interruptibly
 from transduce.inference.native.model import NativeModel
 from transduce.inference.threads import n_usable_threads
@@ -54,7 +54,6 @@ if TYPE_CHECKING:
 
 __all__ = ["NativeEngine"]
 
-UNLIMITED = 2**31 - 1
 NO_HYPOTHESIS, NO_MEMORY, BAD_IDS = 2, 3, 4  # what the library returns
 PROMPTS_PER_BATCH = 32
 MAX_SHORT = 128  # tokens
