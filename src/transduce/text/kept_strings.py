@@ -9,7 +9,6 @@ import re
 from bisect import bisect_right
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
 
 from transduce.patterns import compiled_on_use
@@ -105,16 +104,6 @@ def mend(
     return ", ".join((mended, *(each.text for each in still_lost)))
 
 
-@dataclass(frozen=True, slots=True)
-class _Item:
-    """A string to be kept, at its place in the source or the target."""
-
-    kind: str
-    start: int
-    end: int
-    text: str
-
-
 class _Comparison:
     """Which strings of a source its translation has, and where."""
 
@@ -123,13 +112,13 @@ class _Comparison:
     ) -> None:
         self._source, self._target = source, target
         self._languages = src_language, tgt_language
-        self._kept: list[tuple[_Item, _Item]] = []  # of the source, of the target
-        self._counterparts: list[tuple[_Item, _Item]] = []  # a lost string, and what has its place
-        self._surplus: list[_Item] = []  # of the target
+        self._kept: list[tuple[Verbatim, Verbatim]] = []  # of the source, of the target
+        self._counterparts: list[tuple[Verbatim, Verbatim]] = []  # a lost string, and what has its place
+        self._surplus: list[Verbatim] = []  # of the target
         self._is_free = bytearray(b"\1" * len(target))  # which characters belong to no string yet
         self._strings = list(verbatim_strings(source))
         is_free = bytearray(b"\1" * len(source))
-        copied = [_item(each) for each in self._strings if each.kind in _COPIED_KINDS or each.text in may_lack]
+        copied = [each for each in self._strings if each.kind in _COPIED_KINDS or each.text in may_lack]
         for item in copied:
             is_free[item.start : item.end] = bytes(item.end - item.start)
         lost = self._match_copied([item for item in copied if item.text not in may_lack])
@@ -169,16 +158,16 @@ class _Comparison:
         masked = insert_missing(target, source, tokens, in_order=in_order)
         return "".join(written.get(character, character) for character in masked)
 
-    def _match_copied(self, items: Sequence[_Item]) -> list[_Item]:
+    def _match_copied(self, items: Sequence[Verbatim]) -> list[Verbatim]:
         """Match copied strings with those of the target; return the lost ones."""
-        in_target = [_item(each) for each in verbatim_strings(self._target) if each.kind in _COPIED_KINDS]
+        in_target = [each for each in verbatim_strings(self._target) if each.kind in _COPIED_KINDS]
         lost, left = list(items), in_target
         for key in (_text, _code):
             lost, left = self._match_equal(lost, left, key, key)
         searched = dict[str, int]()  # so that a string that occurs often is searched once
         lost = [item for item in lost if not self._keep_inside(item, searched)]
         free = [each for each in left if all(self._is_free[each.start : each.end])]
-        surplus: dict[str, deque[_Item]] = defaultdict(deque)
+        surplus: dict[str, deque[Verbatim]] = defaultdict(deque)
         for each in free:
             surplus[each.kind].append(each)
         for item in lost:
@@ -187,12 +176,12 @@ class _Comparison:
         self._surplus += free
         return lost
 
-    def _match_digits(self, items: Sequence[_Item]) -> list[_Item]:
+    def _match_digits(self, items: Sequence[Verbatim]) -> list[Verbatim]:
         """Match digit strings with those of the target: equal ones, equal numbers, equal digits, words."""
         src_language, tgt_language = self._languages
         in_target = list(_digit_strings(self._target, tgt_language, self._is_free))
 
-        def value(language: str) -> Callable[[_Item], str | None]:
+        def value(language: str) -> Callable[[Verbatim], str | None]:
             return lambda item: number_value(item.text, language)
 
         left, items = list(in_target), list(items)
@@ -237,7 +226,7 @@ class _Comparison:
         self._replace_articles([item for item in lost if item not in replaced])
         return lost
 
-    def _replace_articles(self, lost: Sequence[_Item]) -> None:
+    def _replace_articles(self, lost: Sequence[Verbatim]) -> None:
         """Let "1 file", if lost, replace the article of "eine Datei" that is nearest to its relative place."""
         spans = [span for span in articles(self._target, self._languages[1]) if all(self._is_free[slice(*span)])]
         for item in lost:
@@ -245,21 +234,21 @@ class _Comparison:
                 place = item.start / len(self._source) * len(self._target)
                 span = min(spans, key=lambda each: abs(each[0] - place))
                 spans.remove(span)
-                self._replace(item, _Item(DIGITS, *span, self._target[slice(*span)]))
+                self._replace(item, Verbatim(DIGITS, *span, self._target[slice(*span)]))
 
     def _match_equal(
         self,
-        items: Sequence[_Item],
-        others: Sequence[_Item],
-        of_source: Callable[[_Item], str | None],
-        of_target: Callable[[_Item], str | None],
-    ) -> tuple[list[_Item], list[_Item]]:
+        items: Sequence[Verbatim],
+        others: Sequence[Verbatim],
+        of_source: Callable[[Verbatim], str | None],
+        of_target: Callable[[Verbatim], str | None],
+    ) -> tuple[list[Verbatim], list[Verbatim]]:
         """Keep items whose keys are equal; return the others of the source and of the target."""
-        found: dict[str | None, deque[_Item]] = defaultdict(deque)
+        found: dict[str | None, deque[Verbatim]] = defaultdict(deque)
         for other in others:
             found[of_target(other)].append(other)
         found.pop(None, None)
-        rest, kept = [], set[_Item]()
+        rest, kept = [], set[Verbatim]()
         for item in items:
             same = found.get(of_source(item))
             if same:
@@ -269,17 +258,17 @@ class _Comparison:
                 rest.append(item)
         return rest, [other for other in others if other not in kept]
 
-    def _keep_inside(self, item: _Item, searched: dict[str, int]) -> bool:
+    def _keep_inside(self, item: Verbatim, searched: dict[str, int]) -> bool:
         """Keep a string if it is anywhere in the target, such as inside a longer one that the source has not."""
         start = self._target.find(item.text, searched.get(item.text, 0))
         while start >= 0 and not self._may_be_at(start, item):
             start = self._target.find(item.text, start + 1)
         searched[item.text] = len(self._target) if start < 0 else start + 1
         if start >= 0:
-            self._keep(item, _Item(item.kind, start, start + len(item.text), item.text))
+            self._keep(item, Verbatim(item.kind, start, start + len(item.text), item.text))
         return start >= 0
 
-    def _may_be_at(self, start: int, item: _Item) -> bool:
+    def _may_be_at(self, start: int, item: Verbatim) -> bool:
         """Whether a string is at a free place of the target that does not divide a number, or a name: "$size" is not
         in "$sizes".
         """
@@ -288,30 +277,30 @@ class _Comparison:
         divides = any(whole.fullmatch(self._target[max(0, place - 1) : place + 1]) for place in (start, end))
         return not divides and all(self._is_free[start:end])
 
-    def _keep(self, item: _Item, other: _Item) -> None:
+    def _keep(self, item: Verbatim, other: Verbatim) -> None:
         self._kept.append((item, other))
         self._is_free[other.start : other.end] = bytes(other.end - other.start)
 
-    def _replace(self, item: _Item, other: _Item) -> None:
+    def _replace(self, item: Verbatim, other: Verbatim) -> None:
         self._counterparts.append((item, other))
         self._is_free[other.start : other.end] = bytes(other.end - other.start)
 
-    def _verbatim_with(self, item: _Item) -> Verbatim | None:
+    def _verbatim_with(self, item: Verbatim) -> Verbatim | None:
         """Return the verbatim string of the source that an item is part of."""
         index = bisect_right(self._strings, item.start, key=lambda each: each.start) - 1
         return self._strings[index] if index >= 0 and item.end <= self._strings[index].end else None
 
-    def _value_in_word(self, item: _Item) -> str | None:
+    def _value_in_word(self, item: Verbatim) -> str | None:
         """Return the digits of "3D", "2nd" or "4-year-old", where other languages may write a word."""
         match = _IN_WORD.match(self._source, item.start)
         return match[1] if match is not None and self._verbatim_with(item) is None else None
 
-    def _is_in_word(self, item: _Item) -> bool:
+    def _is_in_word(self, item: Verbatim) -> bool:
         """Whether the target has a word for such digits."""
         value = self._value_in_word(item)
         return value is not None and has_word_of_number(self._target, value, self._languages[1])
 
-    def _in_target(self, item: _Item, *, has_place: bool) -> str:
+    def _in_target(self, item: Verbatim, *, has_place: bool) -> str:
         """Return a lost string as it is put into the target: numbers with units and grouped ones by rule.
 
         Where nothing stands for a number, its unit comes with it, or the name in "connect(2)", unless the target has
@@ -329,33 +318,29 @@ class _Comparison:
         return translated_number(item.text, *self._languages, has_unit=whole.kind == "quantity")
 
 
-def _item(string: Verbatim) -> _Item:
-    return _Item(string.kind, string.start, string.end, string.text)
-
-
-def _digit_strings(text: str, language: str, is_free: bytearray) -> Iterator[_Item]:
+def _digit_strings(text: str, language: str, is_free: bytearray) -> Iterator[Verbatim]:
     """Yield the digit strings of the free characters of a text."""
     style = style_of(language)
     pattern = _SPACED_DIGITS if style is not None and style.group == " " else _DIGITS
     hidden = "".join(each if free else "\n" for each, free in zip(text, is_free, strict=True)) if 0 in is_free else text
     for match in pattern.finditer(hidden):
-        yield _Item(DIGITS, *match.span(), match.group())
+        yield Verbatim(DIGITS, *match.span(), match.group())
 
 
-def _text(item: _Item) -> str:
+def _text(item: Verbatim) -> str:
     return item.text
 
 
-def _code(item: _Item) -> str | None:
+def _code(item: Verbatim) -> str | None:
     """Return a code without case: "md5" may become "MD5"."""
     return item.text.casefold() if item.kind == "code" else None
 
 
-def _plain(item: _Item) -> str:
+def _plain(item: Verbatim) -> str:
     return plain_digits(item.text)
 
 
-def _atoms(item: _Item) -> list[str]:
+def _atoms(item: Verbatim) -> list[str]:
     """Return the runs of digits of a digit string, without leading zeros."""
     return [atom.lstrip("0") or "0" for atom in re.findall(r"\d+", plain_digits(item.text))]
 
@@ -364,7 +349,7 @@ def _has(pool: Counter[str], atoms: Counter[str]) -> bool:
     return all(pool[atom] >= count for atom, count in atoms.items())
 
 
-def _pairs_of_altered(lost: Sequence[_Item], surplus: Sequence[_Item]) -> list[tuple[_Item, _Item]]:
+def _pairs_of_altered(lost: Sequence[Verbatim], surplus: Sequence[Verbatim]) -> list[tuple[Verbatim, Verbatim]]:
     """Pair lost digit strings with those that stand for them: in order if there are equally many, or very many, else
     similar ones.
     """
@@ -380,7 +365,7 @@ def _pairs_of_altered(lost: Sequence[_Item], surplus: Sequence[_Item]) -> list[t
     return pairs
 
 
-def _with_tokens(text: str, items: Sequence[tuple[_Item, str]]) -> str:
+def _with_tokens(text: str, items: Sequence[tuple[Verbatim, str]]) -> str:
     """Return ``text`` with each item replaced by its token."""
     return with_changes(text, [(item.start, item.end, token) for item, token in items])
 

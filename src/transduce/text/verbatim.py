@@ -128,7 +128,7 @@ UNSPACED = compiled_on_use(
 class Verbatim:
     """A verbatim string at its place in a text."""
 
-    kind: str  # a key of ``_KINDS``
+    kind: str  # a key of ``_KINDS``, or another where texts are compared (``kept_strings.py``)
     start: int
     end: int
     text: str
