@@ -15,6 +15,7 @@ from itertools import chain, pairwise
 from zlib import crc32
 
 from transduce.patterns import compiled_on_use
+from transduce.text.changes import Change, with_changes
 from transduce.text.characters import SPACELESS
 from transduce.text.insertion import END_MARKS, insert_missing
 from transduce.text.numbers import translated_number
@@ -84,20 +85,18 @@ def mask(text: str, rules: MaskRules | None = None) -> MaskedText:
     groups = _groups(text, rules.strings(text), letters_may_be_between=True)
     masks: dict[str, str] = {}
     translated: dict[str, str] = {}
-    pieces, position = [], 0
+    changes: list[Change] = []
     for group in groups:
         start, end = group[0].start, group[-1].end
         original = text[start:end]
         token = masks.get(original) or MASKS[len(masks)]
         masks[original] = token
-        pieces += [text[position:start], token]
-        position = end
+        changes.append((start, end, token))
         gaps = [text[left.end : right.start] for left, right in pairwise(group)]
         written = "".join(chain.from_iterable(zip(map(rules.in_target, group), [*gaps, ""], strict=True)))
         if written != original:
             translated[token] = written
-    pieces.append(text[position:])
-    return MaskedText("".join(pieces), {token: original for original, token in masks.items()}, translated)
+    return MaskedText(with_changes(text, changes), {token: original for original, token in masks.items()}, translated)
 
 
 def n_masks(text: str, rules: MaskRules | None = None) -> int:
@@ -227,11 +226,10 @@ def _groups(text: str, strings: Sequence[Verbatim], *, letters_may_be_between: b
 
 def _replace(text: str, masks: Mapping[str, str]) -> str:
     """Replace strings by their masks; unmasked verbatim strings stay, without any mask characters in them."""
-    pieces, position = [], 0
-    for each in verbatim_strings(text):
-        pieces += [text[position : each.start], masks.get(each.text) or strip_masks(each.text)]
-        position = each.end
-    return "".join([*pieces, text[position:]])
+    strings = verbatim_strings(text)
+    return with_changes(
+        text, [(each.start, each.end, masks.get(each.text) or strip_masks(each.text)) for each in strings]
+    )
 
 
 def _rotated_masks(text: str) -> tuple[str, ...]:

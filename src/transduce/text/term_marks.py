@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 
 from transduce.patterns import compiled_on_use
 from transduce.text.byte_level import to_byte_level
+from transduce.text.changes import with_changes
 from transduce.text.masks import MASKS
 from transduce.text.tokenizer_pipelines import CONTINUATION
 
@@ -30,12 +31,10 @@ def with_hints(text: str, hints: Iterable[Hint]) -> str:
     True
     """
     before, between, after = TERM_MARKS
-    pieces, position = list[str](), 0
-    for start, end, target in hints:
-        begin = start - text[:start].endswith(" ")
-        pieces += [text[position:begin], before, text[begin:end], between, " ", target, after]
-        position = end
-    return "".join([*pieces, text[position:]])
+    starts = ((start - text[:start].endswith(" "), end, target) for start, end, target in hints)
+    return with_changes(
+        text, [(start, end, f"{before}{text[start:end]}{between} {target}{after}") for start, end, target in starts]
+    )
 
 
 def strip_term_marks(text: str) -> str:

@@ -26,6 +26,7 @@ from transduce.corpora.grammar.phrases import Gap, Nominal, NounPhrase
 from transduce.corpora.grammar.sentence_sampler import SentenceSampler
 from transduce.corpora.grammar.sentences import QUESTION_WORDS, OpenQuestion, Statement, english_text
 from transduce.corpora.grammar.tenses import Tense
+from transduce.edit_distance import edit_distance
 from transduce.errors import DataError
 
 __all__ = ["INSTRUCTION_KINDS", "Instruction", "InstructionKind", "generate_instructions", "response_quality"]
@@ -84,14 +85,7 @@ def response_quality(response: str, ideal: str) -> float:
     0.75
     """
     ours, theirs = response.split(), ideal.split()
-    distances = list(range(len(theirs) + 1))
-    for n_ours, word in enumerate(ours, start=1):
-        diagonal, distances[0] = distances[0], n_ours
-        for n_theirs, other in enumerate(theirs, start=1):
-            changed = diagonal + (word != other)
-            diagonal = distances[n_theirs]
-            distances[n_theirs] = min(changed, distances[n_theirs] + 1, distances[n_theirs - 1] + 1)
-    return 1 - distances[-1] / max(len(ours), len(theirs), 1)
+    return 1 - edit_distance(ours, theirs) / max(len(ours), len(theirs), 1)
 
 
 def _instruction(kind: InstructionKind, clause: Clause, random: Random) -> Instruction | None:
