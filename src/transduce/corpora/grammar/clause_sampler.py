@@ -191,13 +191,13 @@ class ClauseSampler(PhraseSampler):
     def _motion_goal(self, verb: str) -> PrepositionalPhrase:
         match verb:
             case "jump":
-                return self.into("river lake") if self.chance(0.25) else self.onto(_SURFACES)
+                return self.towards("into", "river lake") if self.chance(0.25) else self.towards("onto", _SURFACES)
             case "swim":
-                return self.through("river lake")
+                return self.towards("through", "river lake")
             case "climb":
-                return self.onto("tree hill tower mountain castle table")
+                return self.towards("onto", "tree hill tower mountain castle table")
             case "run" | "go" if self.chance(0.3):
-                return self.through("forest park city village garden meadow valley field")
+                return self.towards("through", "forest park city village garden meadow valley field")
             case _:
                 return self.goal()
 
@@ -216,11 +216,12 @@ class ClauseSampler(PhraseSampler):
         circumstances = self._circumstances(begun, direct=direct, may_have_place=False)
         match begun.choice.verb.lemma:
             case "put":
-                goal = self.put_on(_SURFACES) if self.chance(0.5) else self.into(_CONTAINERS)
+                goal = self.towards("put on", _SURFACES) if self.chance(0.5) else self.towards("into", _CONTAINERS)
             case "throw":
-                goal = self.onto(f"{_SURFACES} street") if self.chance(0.5) else self.into(f"{_CONTAINERS} river lake")
+                surfaces, containers = f"{_SURFACES} street", f"{_CONTAINERS} river lake"
+                goal = self.towards("onto", surfaces) if self.chance(0.5) else self.towards("into", containers)
             case _:
-                goal = self.into("kitchen bedroom bathroom cellar office room house garden hut stable")
+                goal = self.towards("into", "kitchen bedroom bathroom cellar office room house garden hut stable")
         return begun.clause(circumstances, direct=direct, goal=goal)
 
     def passive(self) -> Clause:

@@ -228,23 +228,8 @@ class PhraseSampler:
         assert noun.goal is not None
         return PrepositionalPhrase(noun.goal, self.noun_phrase(noun, SINGULAR_PLACE, may_own=False))
 
-    def onto(self, lemmas: str) -> PrepositionalPhrase:
-        """Draw ``onto`` one of the nouns ``lemmas``."""
-        return self._towards("onto", lemmas)
-
-    def into(self, lemmas: str) -> PrepositionalPhrase:
-        """Draw ``into`` one of the nouns ``lemmas``."""
-        return self._towards("into", lemmas)
-
-    def through(self, lemmas: str) -> PrepositionalPhrase:
-        """Draw ``through`` one of the nouns ``lemmas``."""
-        return self._towards("through", lemmas)
-
-    def put_on(self, lemmas: str) -> PrepositionalPhrase:
-        """Draw ``on`` one of the nouns ``lemmas``, as the goal of ``put`` (in German with the accusative)."""
-        return self._towards("put on", lemmas)
-
-    def _towards(self, preposition: str, lemmas: str) -> PrepositionalPhrase:
+    def towards(self, preposition: str, lemmas: str) -> PrepositionalPhrase:
+        """Draw one of the nouns ``lemmas`` as a goal, after a preposition of ``PREPOSITIONS`` with the accusative."""
         noun = self.choices.lexicon.nouns[self.pick(lemmas.split())]
         return PrepositionalPhrase(PREPOSITIONS[preposition], self.noun_phrase(noun, SINGULAR_PLACE, may_own=False))
 
