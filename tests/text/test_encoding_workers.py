@@ -21,7 +21,7 @@ from transduce.data import PairSampling, write_pairs
 from transduce.errors import ConfigError, DataError, MissingFileError, TransduceError
 from transduce.tasks import prepare
 from transduce.text import Tokenizers, train_bpe, train_wordpiece
-from transduce.text.encoding_workers import EncodingWorkers
+from transduce.text.encoding_workers import chunk_encoder
 
 PAIRS = [(pair.en, pair.de) for pair in generate_pairs("train", n_pairs=400, seed=3)]
 ODD = [("", "leer"), ("  ", "leer"), ("long " * 80, "lang"), ("日本語", "\u3000 x\x1c"), ("a\u0308 't", "\ud800")]
@@ -132,7 +132,7 @@ def test_an_error_inside_a_worker_is_raised_here() -> None:
     pieces = train_wordpiece(["a dog"], vocab_size=520)
     dropout = PairSampling(p_drop=0.1, n_encodings=2, seed=1)
     with (
-        EncodingWorkers(2, Tokenizers(pieces, pieces), max_length=30, sampling=dropout) as workers,
+        chunk_encoder(Tokenizers(pieces, pieces), max_length=30, sampling=dropout, n_workers=2) as workers,
         pytest.raises(ConfigError, match="BPE-dropout needs merges"),
     ):
         list(workers.encode([PAIRS[:10]] * 9))

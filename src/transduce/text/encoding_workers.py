@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import asdict
-from typing import Protocol, Self
+from typing import Protocol
 
 import numpy as np
 
@@ -27,23 +28,23 @@ CHUNKS_PER_WORKER = 2  # under way: one is encoded, the next one waits
 
 
 class ChunkEncoder(Protocol):
-    """Encodes chunks of pairs, in order; used in a ``with`` block."""
+    """Encodes chunks of pairs, in order."""
 
     def encode(self, chunks: Iterable[Sequence[TextPair]]) -> Iterator[EncodedPairs]:
         """Yield the rows of each chunk, in order; sampling continues from one call to the next."""
 
-    def __enter__(self) -> Self: ...
 
-    def __exit__(self, *error: object) -> None: ...
-
-
+@contextmanager
 def chunk_encoder(
     tokenizers: Tokenizers, *, max_length: int, sampling: PairSampling | None = None, n_workers: int = 1
-) -> ChunkEncoder:
-    """Return an encoder in this process, or in ``n_workers`` processes if there are several."""
+) -> Iterator[ChunkEncoder]:
+    """Give an encoder in this process, or in ``n_workers`` processes if there are several."""
     if n_workers == 1:
-        return OneProcess(PairEncoder(tokenizers, max_length=max_length, sampling=sampling))
-    return EncodingWorkers(n_workers, tokenizers, max_length=max_length, sampling=sampling)
+        yield OneProcess(PairEncoder(tokenizers, max_length=max_length, sampling=sampling))
+        return
+    description, one_core = _pack_encoder(tokenizers, max_length, sampling), {"TOKENIZERS_PARALLELISM": "false"}
+    with WorkerPool(n_workers, __name__, description, items_per_worker=CHUNKS_PER_WORKER, environment=one_core) as pool:
+        yield EncodingWorkers(pool)
 
 
 class OneProcess:
@@ -51,12 +52,6 @@ class OneProcess:
 
     def __init__(self, encoder: PairEncoder) -> None:
         self._encoder, self._n_kept = encoder, 0
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        pass
 
     def encode(self, chunks: Iterable[Sequence[TextPair]]) -> Iterator[EncodedPairs]:
         """Yield the rows of each chunk."""
@@ -69,23 +64,10 @@ class OneProcess:
 class EncodingWorkers:
     """Worker processes with one encoder each."""
 
-    def __init__(
-        self, n_workers: int, tokenizers: Tokenizers, *, max_length: int, sampling: PairSampling | None = None
-    ) -> None:
-        description = _pack_encoder(tokenizers, max_length, sampling)
-        one_core = {"TOKENIZERS_PARALLELISM": "false"}
-        self._pool = WorkerPool(
-            n_workers, __name__, description, items_per_worker=CHUNKS_PER_WORKER, environment=one_core
-        )
+    def __init__(self, pool: WorkerPool) -> None:
+        self._pool = pool
         self._n_kept = Future[int]()  # pairs kept in all chunks so far
         self._n_kept.set_result(0)
-
-    def __enter__(self) -> Self:
-        self._pool.__enter__()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._pool.__exit__(*error)
 
     def encode(self, chunks: Iterable[Sequence[TextPair]]) -> Iterator[EncodedPairs]:
         """Yield the rows of each chunk, in order. Raises what a worker raised, TransduceError if one was killed."""
