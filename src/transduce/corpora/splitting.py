@@ -7,14 +7,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from transduce.config import Split
+from transduce.corpora.source import Pair
 from transduce.files import write_lines
 
 __all__ = ["is_translation", "readme", "split_by_document", "write_direction"]
 
 MAX_LENGTH_RATIO = 2.5
 RATIO_FLOOR = 20  # characters; shorter sides count as this long, so that headings may be translated freely
-
-Pair = tuple[str, str]
 
 
 def is_translation(english: str, other: str) -> bool:

@@ -15,7 +15,7 @@ from pathlib import Path
 from transduce.config import DataConfig, Split, TreesData
 from transduce.corpora.catalogue import BUILT_IN, OWN_FILES
 from transduce.corpora.cleaning import CleaningReport, CleaningRules, clean
-from transduce.corpora.layout import COMPRESSIONS, data_folders, listed
+from transduce.corpora.layout import data_folders, existing_file, listed
 from transduce.corpora.parallel_text import grammar_pairs
 from transduce.corpora.source import Pair, Source
 from transduce.corpora.subtree_substitution import substitute_subtrees
@@ -178,13 +178,9 @@ class TreebankText(Source[Pair]):
 
 def find_trees(name: str, split: Split, folders: Sequence[Path]) -> Path | None:
     """Find the file of a treebank's split in the first of the data ``folders`` that has it; None if none has."""
-    candidates = (
-        folder / FOLDER / _folder_of(name) / f"{split}.{ending}{compression}"
-        for folder in folders
-        for ending in ENDINGS
-        for compression in COMPRESSIONS
-    )
-    return next(filter(Path.is_file, candidates), None)
+    places = (folder / FOLDER / _folder_of(name) for folder in folders)
+    found = (existing_file(place, f"{split}.{ending}") for place in places for ending in ENDINGS)
+    return next(filter(None, found), None)
 
 
 def _folder_of(name: str) -> str:

@@ -1,10 +1,14 @@
-"""Changes of a text at several places."""
+"""Changes of a text at several places, and texts in several pieces."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import groupby
+from typing import TypeVar
 
-__all__ = ["Change", "with_changes"]
+__all__ = ["Change", "joined_strings", "with_changes"]
+
+OtherT = TypeVar("OtherT")
 
 Change = tuple[int, int, str]  # from, to, what stands there instead
 
@@ -20,3 +24,16 @@ def with_changes(text: str, changes: Iterable[Change]) -> str:
         pieces += text[position:start], new
         position = end
     return "".join([*pieces, text[position:]])
+
+
+def joined_strings(pieces: Iterable[str | OtherT]) -> list[str | OtherT]:
+    """Return the pieces of a text, with neighbouring strings as one and none empty, in linear time.
+
+    >>> joined_strings(["a", "b", 1, "", 2])
+    ['ab', 1, 2]
+    """
+    joined: list[str | OtherT] = []
+    for is_string, group in groupby(pieces, lambda piece: isinstance(piece, str)):
+        neighbours = list(group)
+        joined += filter(None, ["".join(map(str, neighbours))]) if is_string else neighbours
+    return joined

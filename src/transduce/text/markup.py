@@ -13,12 +13,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, groupby
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from transduce.errors import ConfigError, quoted
 from transduce.imports import numpy as np
 from transduce.patterns import compiled_on_use
+from transduce.text.changes import joined_strings
 from transduce.text.characters import SPACELESS
 from transduce.text.markup_reading import (
     CDATA,
@@ -150,7 +151,7 @@ def divide(markup: str, rules: MarkupRules, *, is_protected: bool = False) -> li
     """
     mark = BYTE_ORDER_MARK if markup.startswith(BYTE_ORDER_MARK) else ""
     tokens = kept_whole(list(read_tokens(markup.removeprefix(mark), rules)), rules)
-    return _joined(chain([mark], _divided(tokens, rules, is_protected=is_protected)))
+    return joined_strings(chain([mark], _divided(tokens, rules, is_protected=is_protected)))
 
 
 def _divided(tokens: Sequence[Token], rules: MarkupRules, *, is_protected: bool) -> Iterator[str | Unit]:
@@ -213,15 +214,6 @@ def divide_string(text: str, *, is_protected: bool) -> Iterator[str | Unit]:
     else:
         for line in _LINE_END.split(text):
             yield plain_unit(line, is_protected=is_protected) if line.strip() else line
-
-
-def _joined(parts: Iterable[str | Unit]) -> list[str | Unit]:
-    """Join neighbouring strings, in linear time."""
-    joined: list[str | Unit] = []
-    for is_unit, group in groupby(parts, lambda part: isinstance(part, Unit)):
-        neighbours = list(group)
-        joined += neighbours if is_unit else filter(None, ["".join(map(str, neighbours))])
-    return joined
 
 
 def text_tokens(text: str, *, is_protected: bool, decode: Callable[[str], str] = str) -> list[Token]:

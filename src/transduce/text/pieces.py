@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from transduce.patterns import compiled_on_use
+from transduce.text.changes import joined_strings
 from transduce.text.markup import Unit
 from transduce.text.tag_placing import Node
 
@@ -65,7 +66,7 @@ def pieces_of_marked(unit: Unit, rendered: str) -> tuple[Piece, ...]:
                 opened.append(tag.number)
             elif tag.kind == "close":
                 opened.pop()
-    return _joined(pieces)
+    return tuple(joined_strings(pieces))
 
 
 def _tags(nodes: Sequence[Node], numbers: list[int]) -> Iterator[tuple[int, Tag]]:
@@ -82,14 +83,3 @@ def _tags(nodes: Sequence[Node], numbers: list[int]) -> Iterator[tuple[int, Tag]
 def _may_follow(opened: Sequence[int], tag: Tag) -> bool:
     """Whether a tag may come next: of the closing ones, only that of the pair which opened last."""
     return tag.text != "" and (tag.kind != "close" or opened[-1:] == [tag.number])
-
-
-def _joined(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
-    """Join neighbouring strings."""
-    joined = list[Piece]()
-    for piece in pieces:
-        if isinstance(piece, str) and joined and isinstance(joined[-1], str):
-            joined[-1] += piece
-        elif piece:
-            joined.append(piece)
-    return tuple(joined)

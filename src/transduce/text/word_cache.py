@@ -10,11 +10,10 @@ In running text most words have occurred before, and the library is then called 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Generic, TypeVar
+
+from transduce.text.encoded_texts import IdBytes
 
 __all__ = ["MAX_CACHED_CHARACTERS", "WordCache", "words_of"]
-
-ValueT = TypeVar("ValueT")
 
 MAX_CACHED_CHARACTERS = 1 << 21  # of all words; with their values some 50 MB
 
@@ -29,19 +28,19 @@ def words_of(text: str) -> list[str]:
     return words if " ".join(words) == text else [text]
 
 
-class WordCache(Generic[ValueT]):
-    """Values of words, a pure function of the word; emptied when it holds too many characters.
+class WordCache:
+    """Ids of words, a pure function of the word; emptied when it holds too many characters.
 
     Threads may share it: the dictionary returned by ``values_of`` stays complete, whatever other threads do.
     """
 
-    def __init__(self, compute: Callable[[Collection[str]], Sequence[ValueT]]) -> None:
-        """``compute`` returns the value of each of several words."""
+    def __init__(self, compute: Callable[[Collection[str]], Sequence[IdBytes]]) -> None:
+        """``compute`` returns the ids of each of several words."""
         self._compute = compute
-        self._values: dict[str, ValueT] = {}
+        self._values: dict[str, IdBytes] = {}
         self._n_characters = 0
 
-    def values_of(self, words: Sequence[Sequence[str]]) -> dict[str, ValueT]:
+    def values_of(self, words: Sequence[Sequence[str]]) -> dict[str, IdBytes]:
         """Return a dictionary that has all words of some texts, and others."""
         if self._n_characters > MAX_CACHED_CHARACTERS:
             self._values, self._n_characters = {}, 0
