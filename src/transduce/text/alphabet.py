@@ -17,14 +17,7 @@ from transduce.text.byte_level import bytes_of, to_byte_level
 from transduce.text.tokenizer_pipelines import CONTINUATION
 from transduce.text.vocabulary import LANGUAGE_MODEL_TOKENS, SPECIAL_TOKENS
 
-__all__ = [
-    "Alphabet",
-    "count_words",
-    "frequent_characters",
-    "max_token_characters",
-    "merges_of",
-    "n_character_merges",
-]  # fmt: skip
+__all__ = ["Alphabet", "count_words", "frequent_characters", "max_token_characters", "merges_of", "n_character_merges"]
 
 Alphabet = Literal["bytes", "characters"]
 

@@ -15,13 +15,8 @@ from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers
 from tokenizers import Tokenizer as LibraryTokenizer
 
 __all__ = [
-    "CONTINUATION",
-    "MAX_WORD_BYTES",
-    "WORD_VERSIONS",
-    "WordVersion",
-    "byte_level_pipeline",
-    "whitespace_pipeline",
-]
+    "CONTINUATION", "MAX_WORD_BYTES", "WORD_VERSIONS", "WordVersion", "byte_level_pipeline", "whitespace_pipeline",
+]  # fmt: skip
 
 CONTINUATION = "…"  # prefix of a WordPiece inside a word; not in the byte-level alphabet
 MAX_WORD_BYTES = 64  # WordPiece splits longer words: the library tries every end, in quadratic time

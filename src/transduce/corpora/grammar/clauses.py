@@ -28,21 +28,10 @@ from transduce.corpora.grammar.phrases import (
 from transduce.corpora.grammar.tenses import BE, SEIN, GermanGroup, Modal, Tense, english_group, german_group
 
 __all__ = [
-    "COPULA",
-    "Clause",
-    "Comparison",
-    "Complement",
-    "english_bare_verb_phrase",
-    "english_infinitive",
-    "english_inverted",
-    "english_subject_first",
-    "english_verb_phrase",
-    "german_after_front",
-    "german_command",
-    "german_infinitive",
-    "german_subject_first",
-    "german_verb_final",
-]
+    "COPULA", "Clause", "Comparison", "Complement", "english_bare_verb_phrase", "english_infinitive",
+    "english_inverted", "english_subject_first", "english_verb_phrase", "german_after_front", "german_command",
+    "german_infinitive", "german_subject_first", "german_verb_final",
+]  # fmt: skip
 
 COPULA = Verb("be", BE, SEIN, Case.NOMINATIVE, (), (), (), "state")
 

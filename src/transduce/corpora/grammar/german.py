@@ -11,24 +11,10 @@ from enum import IntEnum
 from typing import NamedTuple
 
 __all__ = [
-    "CONTRACTIONS",
-    "DEFINITE",
-    "MIXED",
-    "RELATIVE_PRONOUNS",
-    "STRONG",
-    "WEAK",
-    "Case",
-    "Column",
-    "Endings",
-    "GermanVerb",
-    "Person",
-    "adjective_stem",
-    "dative_plural",
-    "genitive_singular",
-    "noun_forms",
-    "pronominal_forms",
+    "CONTRACTIONS", "DEFINITE", "MIXED", "RELATIVE_PRONOUNS", "STRONG", "WEAK", "Case", "Column", "Endings",
+    "GermanVerb", "Person", "adjective_stem", "dative_plural", "genitive_singular", "noun_forms", "pronominal_forms",
     "verb_from_dictionary",
-]
+]  # fmt: skip
 
 
 class Case(IntEnum):

@@ -13,16 +13,8 @@ from transduce.corpora.grammar import english, german, modifiers, nouns, verbs
 from transduce.corpora.grammar.german import Case, Column, Endings, GermanVerb
 
 __all__ = [
-    "Adjective",
-    "Adverb",
-    "Lexicon",
-    "Noun",
-    "Ownership",
-    "Preposition",
-    "TimeAdverbial",
-    "Verb",
-    "load_lexicon",
-]
+    "Adjective", "Adverb", "Lexicon", "Noun", "Ownership", "Preposition", "TimeAdverbial", "Verb", "load_lexicon",
+]  # fmt: skip
 
 Ownership = Literal["maybe", "never", "mostly", "once"]  # whether a noun takes possessives, see ``nouns``
 

@@ -7,19 +7,9 @@ from typing import Literal, NamedTuple
 from transduce.corpora.grammar.tenses import MODALS, Modal, Tense
 
 __all__ = [
-    "ALL",
-    "DATED_QUESTION",
-    "FUTURE",
-    "PASSIVE",
-    "PAST",
-    "PLUPERFECT",
-    "PRESENT",
-    "PROGRESSIVE",
-    "QUESTION",
-    "SIMPLE_PRESENT",
-    "Mood",
-    "Moods",
-]
+    "ALL", "DATED_QUESTION", "FUTURE", "PASSIVE", "PAST", "PLUPERFECT", "PRESENT", "PROGRESSIVE", "QUESTION",
+    "SIMPLE_PRESENT", "Mood", "Moods",
+]  # fmt: skip
 
 
 class Mood(NamedTuple):

@@ -23,15 +23,9 @@ from transduce.corpora.grammar.phrases import (
 )
 
 __all__ = [
-    "ANY",
-    "DEFINITE_ONLY",
-    "SINGULAR_PLACE",
-    "SOMETHING",
-    "SUBJECT",
-    "UNDER_NEGATION",
-    "DeterminerChoices",
+    "ANY", "DEFINITE_ONLY", "SINGULAR_PLACE", "SOMETHING", "SUBJECT", "UNDER_NEGATION", "DeterminerChoices",
     "PhraseSampler",
-]
+]  # fmt: skip
 
 T = TypeVar("T")
 _POSSESSIVES = ("my", "your", "his", "her", "our", "their")

@@ -26,21 +26,9 @@ from transduce.corpora.grammar.german import (
 from transduce.corpora.grammar.lexicon import Adjective, Noun, Preposition
 
 __all__ = [
-    "DETERMINERS",
-    "PREPOSITIONS",
-    "PRONOUNS",
-    "Combination",
-    "Coordination",
-    "Determiner",
-    "Gap",
-    "Modifier",
-    "Name",
-    "Nominal",
-    "NounPhrase",
-    "PrepositionalPhrase",
-    "Pronoun",
-    "name_as_owner",
-]
+    "DETERMINERS", "PREPOSITIONS", "PRONOUNS", "Combination", "Coordination", "Determiner", "Gap", "Modifier", "Name",
+    "Nominal", "NounPhrase", "PrepositionalPhrase", "Pronoun", "name_as_owner",
+]  # fmt: skip
 
 Combination = tuple[str, str, str]  # kind, and two lexemes: ("object", "read", "book")
 

@@ -23,20 +23,9 @@ from transduce.corpora.grammar.subordinate import SubordinateClause
 from transduce.corpora.grammar.tenses import BE, SEIN
 
 __all__ = [
-    "QUESTION_WORDS",
-    "Command",
-    "Existence",
-    "GrammarPair",
-    "Joined",
-    "Linked",
-    "OpenQuestion",
-    "QuestionWord",
-    "Sentence",
-    "Statement",
-    "YesNoQuestion",
-    "english_text",
-    "realize",
-]
+    "QUESTION_WORDS", "Command", "Existence", "GrammarPair", "Joined", "Linked", "OpenQuestion", "QuestionWord",
+    "Sentence", "Statement", "YesNoQuestion", "english_text", "realize",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
