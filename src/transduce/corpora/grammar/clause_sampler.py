@@ -173,7 +173,7 @@ class ClauseSampler(PhraseSampler):
     def ditransitive(self, when: Moods = moods.ALL, **options: Unpack[ClauseOptions]) -> Clause:
         """Draw a ditransitive clause."""
         begun = self._start("ditransitive", when, options)
-        indirect = self.person_object(DEFINITE_ONLY if begun.is_negated else ANY, subject=begun.subject)
+        indirect = self.object(self.people, DEFINITE_ONLY if begun.is_negated else ANY, subject=begun.subject)
         direct = self._object(begun)
         circumstances = self._circumstances(begun, direct=direct, may_have_place=False)
         return begun.clause(circumstances, indirect=indirect, direct=direct)

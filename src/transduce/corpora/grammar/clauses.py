@@ -12,13 +12,14 @@ and the same postfield, after the last verb: relative clauses, that-clauses and 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple
 
 from transduce.corpora.grammar.german import Case
 from transduce.corpora.grammar.lexicon import Adjective, Adverb, TimeAdverbial, Verb
 from transduce.corpora.grammar.phrases import (
     DETERMINERS,
     Combination,
+    Constituent,
     Name,
     Nominal,
     NounPhrase,
@@ -28,25 +29,12 @@ from transduce.corpora.grammar.phrases import (
 from transduce.corpora.grammar.tenses import BE, SEIN, GermanGroup, Modal, Tense, english_group, german_group
 
 __all__ = [
-    "COPULA", "Clause", "Comparison", "Complement", "english_bare_verb_phrase", "english_infinitive",
+    "COPULA", "Clause", "Comparison", "english_bare_verb_phrase", "english_infinitive",
     "english_inverted", "english_subject_first", "english_verb_phrase", "german_after_front", "german_command",
     "german_infinitive", "german_subject_first", "german_verb_final",
 ]  # fmt: skip
 
 COPULA = Verb("be", BE, SEIN, Case.NOMINATIVE, (), (), (), "state")
-
-
-class Complement(Protocol):
-    """A subordinate clause in the German postfield, with its commas."""
-
-    def english(self) -> str:
-        """Return the Penn bracket."""
-
-    def german(self) -> str:
-        """Return the German text with a comma at both ends."""
-
-    def combinations(self) -> Iterator[Combination]:
-        """Yield the combinations of lexemes inside."""
 
 
 class Comparison(NamedTuple):
@@ -110,7 +98,11 @@ class Clause(NamedTuple):
     manner: Adverb | None = None
     goal: PrepositionalPhrase | None = None
     predicate: Comparison | None = None
-    complement: Complement | None = None
+    complement: Constituent | None = None  # a subordinate clause, in the German postfield
+
+    def without_time(self) -> Clause:
+        """Return the clause with an empty time adverbial: its time stands before it."""
+        return self._replace(time=TimeAdverbial("", "", ""))
 
     def combinations(self) -> Iterator[Combination]:
         """Yield the combinations of lexemes, which decide whether the clause is held out."""
@@ -147,7 +139,7 @@ def _english_objects(clause: Clause) -> Iterator[str]:
         yield f"(PP (TO to) {indirect.english(Case.DATIVE)})"
 
 
-def _english_tail(clause: Clause, *, is_time_fronted: bool, is_place_fronted: bool) -> str:
+def _english_tail(clause: Clause) -> str:
     """Return everything after the verb; empty parts (gaps) are omitted."""
     parts = [] if clause.is_passive else list(_english_objects(clause))
     if clause.predicate:
@@ -158,20 +150,18 @@ def _english_tail(clause: Clause, *, is_time_fronted: bool, is_place_fronted: bo
         parts.append(clause.manner.tree)
     if clause.companion:
         parts.append(clause.companion.english())
-    if clause.place and not is_place_fronted:
+    if clause.place:
         parts.append(clause.place.english())
-    if clause.time and not is_time_fronted:
+    if clause.time:
         parts.append(clause.time.tree)
     if clause.complement:
         parts.append(clause.complement.english())
     return " ".join(filter(None, parts))
 
 
-def _english_parts(
-    clause: Clause, *, needs_auxiliary: bool, is_time_fronted: bool = False, is_place_fronted: bool = False
-) -> tuple[str, str]:
+def _english_parts(clause: Clause, *, needs_auxiliary: bool) -> tuple[str, str]:
     """Return the auxiliary, and the rest: ``not``, the frequency adverb, the main verb and what follows."""
-    tail = _english_tail(clause, is_time_fronted=is_time_fronted, is_place_fronted=is_place_fronted)
+    tail = _english_tail(clause)
     verb = clause.verb.english
     if clause.is_passive:
         tail = f"(VP {' '.join(filter(None, (verb.participle, verb.particle, tail)))})"
@@ -189,11 +179,9 @@ def _english_parts(
     return auxiliary, f"(RB not) {rest}" if clause.is_negated else rest
 
 
-def english_verb_phrase(clause: Clause, *, is_time_fronted: bool = False, is_place_fronted: bool = False) -> str:
+def english_verb_phrase(clause: Clause) -> str:
     """Return the VP of a clause whose subject precedes it."""
-    auxiliary, rest = _english_parts(
-        clause, needs_auxiliary=False, is_time_fronted=is_time_fronted, is_place_fronted=is_place_fronted
-    )
+    auxiliary, rest = _english_parts(clause, needs_auxiliary=False)
     return f"(VP {auxiliary} {rest})" if auxiliary else f"(VP {rest})"
 
 
@@ -208,14 +196,14 @@ def english_inverted(clause: Clause) -> str:
     return f"{auxiliary} {clause.subject.english(Case.NOMINATIVE)} {rest}"
 
 
-def _middle_field(clause: Clause, *, with_subject: bool, with_time: bool = True, with_place: bool = True) -> list[str]:
+def _middle_field(clause: Clause, *, with_subject: bool) -> list[str]:
     """Return the German middle field in the order given in the module's docstring."""
     direct, indirect, object_case = clause.direct, clause.indirect, clause.verb.object_case
     frequency = clause.frequency
     is_direct_first, is_indirect_first = isinstance(direct, Pronoun | Name), isinstance(indirect, Pronoun | Name)
     is_direct_early = direct is not None and direct.is_definite and not is_direct_first
     is_direct_late = direct is not None and not direct.is_definite
-    time = _german_time(clause) if with_time else ""
+    time = _german_time(clause)
     is_time_late = clause.is_negated and is_direct_early  # liest das Buch heute nicht
     parts = [clause.subject.german(Case.NOMINATIVE)] if with_subject else []
     if direct and is_direct_first:
@@ -240,7 +228,7 @@ def _middle_field(clause: Clause, *, with_subject: bool, with_time: bool = True,
         parts.append(clause.companion.german())
     if clause.manner:
         parts.append(clause.manner.german)
-    if clause.place and with_place:
+    if clause.place:
         parts.append(clause.place.german())
     if direct and is_direct_late:
         parts.append(_negated_core(direct, object_case) if clause.is_negated else _core(direct, object_case))
@@ -298,11 +286,10 @@ def german_subject_first(clause: Clause) -> str:
     return _joined([subject, finite, *middle, right_bracket], _postfield(clause))
 
 
-def german_after_front(clause: Clause, *, is_time_fronted: bool = False, is_place_fronted: bool = False) -> str:
+def german_after_front(clause: Clause) -> str:
     """Return the verb-first order: a question, or a clause without its fronted constituent."""
     finite, right_bracket, _ = _german_group(clause)
-    middle = _middle_field(clause, with_subject=True, with_time=not is_time_fronted, with_place=not is_place_fronted)
-    return _joined([finite, *middle, right_bracket], _postfield(clause))
+    return _joined([finite, *_middle_field(clause, with_subject=True), right_bracket], _postfield(clause))
 
 
 def german_verb_final(clause: Clause) -> str:
@@ -319,7 +306,7 @@ def german_command(clause: Clause) -> str:
 
 def english_bare_verb_phrase(clause: Clause) -> str:
     """Return the VP without tense and subject: ``(VP (VB open) (NP (DT the) (NN door)))``."""
-    tail = _english_tail(clause, is_time_fronted=False, is_place_fronted=False)
+    tail = _english_tail(clause)
     return f"(VP {clause.verb.english.base} {tail})" if tail else f"(VP {clause.verb.english.base})"
 
 

@@ -112,7 +112,7 @@ class PhraseSampler:
         self._first_names = tuple(name for names in lexicon.names.values() for name in names)
         self._names = tuple(Name(f"(NP (NNP {name}))", name) for name in self._first_names)
         self._cities = tuple(Name(f"(NP (NNP {english}))", german) for english, german in lexicon.cities.items())
-        self._people = lexicon.nouns_of(("person",))
+        self.people = lexicon.nouns_of(("person",))
         self._belongings = lexicon.nouns_of(("hat", "coat", "jacket", "scarf", "dog", "umbrella", "basket"))
         self._buildings = lexicon.nouns_of(("building",))
         self._furniture = lexicon.nouns_of(("furniture",))
@@ -138,7 +138,7 @@ class PhraseSampler:
         if may_own and noun.owned != "never" and noun.category in _OWNABLE and self.draw() < _P_OWNER:
             if self.chance(0.4):
                 return NounPhrase(name_as_owner(self.pick(self._first_names)), noun, is_plural, adjective)
-            owner_noun = self.pick(self._people)
+            owner_noun = self.pick(self.people)
             owner_determiner, _ = self.pick(_OWNERS.for_noun(owner_noun))
             owner = NounPhrase(owner_determiner, owner_noun)
             return NounPhrase(DETERMINERS["the"], noun, is_plural, adjective, owner)
@@ -168,10 +168,6 @@ class PhraseSampler:
         elif r < 0.08:
             return PRONOUNS[self.pick(("it", "they"))] if noun.is_countable else PRONOUNS["it"]
         return self.noun_phrase(noun, determiners, may_own=not isinstance(subject, Name))  # no "Anna sees Anna's hat"
-
-    def person_object(self, determiners: DeterminerChoices, *, subject: Nominal) -> Nominal:
-        """Draw an indirect object."""
-        return self.object(self._people, determiners, subject=subject)
 
     def pronoun_object(self, subject: Nominal) -> Pronoun:
         """Draw a personal pronoun; first and second person must differ from the subject's."""
@@ -216,7 +212,7 @@ class PhraseSampler:
     def goal(self) -> PrepositionalPhrase:
         """Draw a goal: a place with its own preposition, or a person."""
         if self.chance(0.15):
-            people = self.noun_phrase(self.pick(self._people), DEFINITE_ONLY)
+            people = self.noun_phrase(self.pick(self.people), DEFINITE_ONLY)
             return PrepositionalPhrase(PREPOSITIONS["to a person"], people)
         noun = self.pick(self._goals)
         assert noun.goal is not None
@@ -239,7 +235,7 @@ class PhraseSampler:
 
     def company(self, kind: str, subject: Nominal) -> PrepositionalPhrase:
         """Draw ``with`` or ``for`` somebody."""
-        return PrepositionalPhrase(PREPOSITIONS[kind], self.person_object(DEFINITE_ONLY, subject=subject))
+        return PrepositionalPhrase(PREPOSITIONS[kind], self.object(self.people, DEFINITE_ONLY, subject=subject))
 
     def agent(self, nouns: Sequence[Noun]) -> PrepositionalPhrase:
         """Draw the agent of a passive."""

@@ -26,8 +26,8 @@ from transduce.corpora.grammar.german import (
 from transduce.corpora.grammar.lexicon import Adjective, Noun, Preposition
 
 __all__ = [
-    "DETERMINERS", "PREPOSITIONS", "PRONOUNS", "Combination", "Coordination", "Determiner", "Gap", "Modifier", "Name",
-    "Nominal", "NounPhrase", "PrepositionalPhrase", "Pronoun", "name_as_owner",
+    "DETERMINERS", "PREPOSITIONS", "PRONOUNS", "Combination", "Constituent", "Coordination", "Determiner",
+    "FunctionWord", "Gap", "Name", "Nominal", "NounPhrase", "PrepositionalPhrase", "Pronoun", "name_as_owner",
 ]  # fmt: skip
 
 Combination = tuple[str, str, str]  # kind, and two lexemes: ("object", "read", "book")
@@ -57,17 +57,24 @@ class Nominal(Protocol):
         """Yield the combinations of lexemes inside."""
 
 
-class Modifier(Protocol):
-    """A modifier after a noun: a relative clause or a prepositional phrase."""
+class Constituent(Protocol):
+    """A prepositional phrase, an embedded clause or a sentence."""
 
     def english(self) -> str:
-        """Return the Penn bracket."""
+        """Return the Penn bracket; that of a sentence is without the final punctuation."""
 
     def german(self) -> str:
-        """Return the German words."""
+        """Return the German words without final punctuation; an embedded clause has a comma at both ends."""
 
     def combinations(self) -> Iterator[Combination]:
-        """Yield the combinations of lexemes inside."""
+        """Yield the combinations of lexemes inside, which decide whether a sentence is held out."""
+
+
+class FunctionWord(NamedTuple):
+    """A conjunction or a question word: the Penn bracket of the English and the German word."""
+
+    tree: str
+    german: str
 
 
 class Pronoun(NamedTuple):
@@ -221,7 +228,7 @@ DETERMINERS = {
     },
     **{
         word: Determiner(
-            "(JJ many)" if word == "many" else f"(DT {word})" if word == "some" else f"(JJ {word})",
+            f"({'DT' if word == 'some' else 'JJ'} {word})",
             pronominal_forms(stem, like_ein=False),
             STRONG,
             is_definite=False,
@@ -229,7 +236,6 @@ DETERMINERS = {
         for word, stem in _QUANTIFIERS.items()
     },
 }
-_AN = "(DT an)"
 
 
 @cache
@@ -250,7 +256,7 @@ class NounPhrase(NamedTuple):
     is_plural: bool = False
     adjective: Adjective | None = None
     owner: NounPhrase | None = None
-    modifier: Modifier | None = None
+    modifier: Constituent | None = None  # a relative clause or a prepositional phrase
 
     @property
     def person(self) -> Person:
@@ -268,7 +274,7 @@ class NounPhrase(NamedTuple):
         if self.owner:
             determiner = f"{self.owner.english(Case.GENITIVE)[:-1]} (POS 's))"
         elif determiner == "(DT a)" and starts_with_vowel_sound((self.adjective or self.noun).lemma):
-            determiner = _AN
+            determiner = "(DT an)"
         space = " " if determiner else ""
         adjective = f"{self.adjective.tree} " if self.adjective else ""
         bare = f"(NP {determiner}{space}{adjective}{self.noun.trees[self.is_plural]})"

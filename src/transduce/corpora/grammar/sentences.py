@@ -18,12 +18,12 @@ from transduce.corpora.grammar.clauses import (
     german_subject_first,
 )
 from transduce.corpora.grammar.german import Case
-from transduce.corpora.grammar.phrases import Combination, Gap, Nominal, PrepositionalPhrase
+from transduce.corpora.grammar.phrases import Combination, Constituent, FunctionWord, Gap, Nominal, PrepositionalPhrase
 from transduce.corpora.grammar.subordinate import SubordinateClause
 from transduce.corpora.grammar.tenses import BE, SEIN
 
 __all__ = [
-    "QUESTION_WORDS", "Command", "Existence", "GrammarPair", "Joined", "Linked", "OpenQuestion", "QuestionWord",
+    "QUESTION_WORDS", "Command", "Existence", "GrammarPair", "Joined", "Linked", "OpenQuestion",
     "Sentence", "Statement", "YesNoQuestion", "english_text", "realize",
 ]  # fmt: skip
 
@@ -37,21 +37,12 @@ class GrammarPair:
     tree: str
 
 
-class Sentence(Protocol):
+class Sentence(Constituent, Protocol):
     """A sentence of any construction."""
 
     @property
     def mark(self) -> str:
         """Final punctuation."""
-
-    def english(self) -> str:
-        """Return the Penn bracket without the final punctuation: ``(S (NP ...) (VP ...))``."""
-
-    def german(self) -> str:
-        """Return the words without the final punctuation; subordinate clauses have a comma at both ends."""
-
-    def combinations(self) -> Iterator[Combination]:
-        """Yield the combinations of lexemes, which decide whether the sentence is held out."""
 
 
 class Statement(NamedTuple):
@@ -66,11 +57,9 @@ class Statement(NamedTuple):
         clause = self.clause
         match self.front:
             case "time" if clause.time:
-                verb_phrase = english_verb_phrase(clause, is_time_fronted=True)
-                return f"(S {clause.time.tree} {clause.subject.english(Case.NOMINATIVE)} {verb_phrase})"
+                return f"(S {clause.time.tree} {english_subject_first(clause.without_time())})"
             case "place" if clause.place:
-                verb_phrase = english_verb_phrase(clause, is_place_fronted=True)
-                return f"(S {clause.place.english()} {clause.subject.english(Case.NOMINATIVE)} {verb_phrase})"
+                return f"(S {clause.place.english()} {english_subject_first(clause._replace(place=None))})"
             case _:
                 return f"(S {english_subject_first(clause)})"
 
@@ -79,9 +68,9 @@ class Statement(NamedTuple):
         clause = self.clause
         match self.front:
             case "time" if clause.time:
-                return f"{clause.time.german} {german_after_front(clause, is_time_fronted=True)}"
+                return f"{clause.time.german} {german_after_front(clause.without_time())}"
             case "place" if clause.place:
-                return f"{clause.place.german()} {german_after_front(clause, is_place_fronted=True)}"
+                return f"{clause.place.german()} {german_after_front(clause._replace(place=None))}"
             case _:
                 return german_subject_first(clause)
 
@@ -109,59 +98,47 @@ class YesNoQuestion(NamedTuple):
         return self.clause.combinations()
 
 
-class QuestionWord(NamedTuple):
-    """A question word: the Penn bracket of the English and the German word."""
-
-    tree: str
-    german: str
-
-
 QUESTION_WORDS = {
-    "who": QuestionWord("(WHNP (WP who))", "wer"),
-    "whom": QuestionWord("(WHNP (WP whom))", "wen"),
-    "whom, dative": QuestionWord("(WHNP (WP whom))", "wem"),
-    "what": QuestionWord("(WHNP (WP what))", "was"),
-    "where": QuestionWord("(WHADVP (WRB where))", "wo"),
-    "where to": QuestionWord("(WHADVP (WRB where))", "wohin"),
-    "when": QuestionWord("(WHADVP (WRB when))", "wann"),
-    "why": QuestionWord("(WHADVP (WRB why))", "warum"),
-    "how": QuestionWord("(WHADVP (WRB how))", "wie"),
+    "who": FunctionWord("(WHNP (WP who))", "wer"),
+    "whom": FunctionWord("(WHNP (WP whom))", "wen"),
+    "whom, dative": FunctionWord("(WHNP (WP whom))", "wem"),
+    "what": FunctionWord("(WHNP (WP what))", "was"),
+    "where": FunctionWord("(WHADVP (WRB where))", "wo"),
+    "where to": FunctionWord("(WHADVP (WRB where))", "wohin"),
+    "when": FunctionWord("(WHADVP (WRB when))", "wann"),
+    "why": FunctionWord("(WHADVP (WRB why))", "warum"),
+    "how": FunctionWord("(WHADVP (WRB how))", "wie"),
 }
 
 
 class OpenQuestion(NamedTuple):
     """A question with a question word, or with a noun phrase after ``which`` or ``how many``."""
 
-    questioned: QuestionWord | Nominal
+    questioned: FunctionWord | Nominal
     clause: Clause
     mark: str = "?"
 
     def english(self) -> str:
         """Return the Penn bracket, inverted unless the subject is questioned."""
-        front = (
-            self.questioned.tree
-            if isinstance(self.questioned, QuestionWord)
-            else self._questioned_phrase(self.questioned)
-        )
-        if isinstance(self.clause.subject, Gap):
-            return f"(SBARQ {front} (SQ {english_subject_first(self.clause)}))"
-        return f"(SBARQ {front} (SQ {english_inverted(self.clause)}))"
-
-    @staticmethod
-    def _questioned_phrase(phrase: Nominal) -> str:
-        return "(WHNP" + phrase.english(Case.ACCUSATIVE).removeprefix("(NP")
+        if isinstance(self.questioned, FunctionWord):
+            front = self.questioned.tree
+        else:
+            front = "(WHNP" + self.questioned.english(Case.ACCUSATIVE).removeprefix("(NP")
+        is_subject = isinstance(self.clause.subject, Gap)
+        rest = english_subject_first(self.clause) if is_subject else english_inverted(self.clause)
+        return f"(SBARQ {front} (SQ {rest}))"
 
     def german(self) -> str:
         """Return the verb-second order after the questioned phrase, which has the case of its gap."""
         is_subject = isinstance(self.clause.subject, Gap)
         case = Case.NOMINATIVE if is_subject else self.clause.verb.object_case
-        front = self.questioned.german if isinstance(self.questioned, QuestionWord) else self.questioned.german(case)
+        front = self.questioned.german if isinstance(self.questioned, FunctionWord) else self.questioned.german(case)
         return f"{front} {german_after_front(self.clause)}"
 
     def combinations(self) -> Iterator[Combination]:
         """Yield the combinations of the clause and of the questioned phrase."""
         yield from self.clause.combinations()
-        if not isinstance(self.questioned, QuestionWord):
+        if not isinstance(self.questioned, FunctionWord):
             yield from self.questioned.combinations()
 
 

@@ -17,37 +17,30 @@ from transduce.corpora.grammar.clauses import (
 )
 from transduce.corpora.grammar.german import RELATIVE_PRONOUNS, Case, Column
 from transduce.corpora.grammar.lexicon import Noun
-from transduce.corpora.grammar.phrases import Combination, Gap
+from transduce.corpora.grammar.phrases import Combination, FunctionWord, Gap
 
-__all__ = ["CONJUNCTIONS", "Conjunction", "InfinitiveClause", "PurposeClause", "RelativeClause", "SubordinateClause"]
-
-
-class Conjunction(NamedTuple):
-    """A subordinating conjunction: the Penn bracket of the English and the German word."""
-
-    tree: str
-    german: str
+__all__ = ["CONJUNCTIONS", "InfinitiveClause", "PurposeClause", "RelativeClause", "SubordinateClause"]
 
 
 # "when" has two translations: als for single past events, wenn for repeated or present ones.
 CONJUNCTIONS = {
-    "that": Conjunction("(IN that)", "dass"),
-    "whether": Conjunction("(IN whether)", "ob"),
-    "because": Conjunction("(IN because)", "weil"),
-    "although": Conjunction("(IN although)", "obwohl"),
-    "if": Conjunction("(IN if)", "wenn"),
-    "while": Conjunction("(IN while)", "während"),
-    "before": Conjunction("(IN before)", "bevor"),
-    "after": Conjunction("(IN after)", "nachdem"),
-    "when": Conjunction("(WHADVP (WRB when))", "wenn"),
-    "when, once": Conjunction("(WHADVP (WRB when))", "als"),
+    "that": FunctionWord("(IN that)", "dass"),
+    "whether": FunctionWord("(IN whether)", "ob"),
+    "because": FunctionWord("(IN because)", "weil"),
+    "although": FunctionWord("(IN although)", "obwohl"),
+    "if": FunctionWord("(IN if)", "wenn"),
+    "while": FunctionWord("(IN while)", "während"),
+    "before": FunctionWord("(IN before)", "bevor"),
+    "after": FunctionWord("(IN after)", "nachdem"),
+    "when": FunctionWord("(WHADVP (WRB when))", "wenn"),
+    "when, once": FunctionWord("(WHADVP (WRB when))", "als"),
 }
 
 
 class SubordinateClause(NamedTuple):
     """A clause after a conjunction: ``because the man sleeps``/``weil der Mann schläft``."""
 
-    conjunction: Conjunction
+    conjunction: FunctionWord
     clause: Clause
 
     def english(self) -> str:

@@ -89,10 +89,6 @@ def _phrase(leaf: str, tail: str) -> str:
     return f"(VP {leaf} {tail})" if tail else f"(VP {leaf})"
 
 
-def _to_infinitive(verb: EnglishVerb, tail: str) -> str:
-    return f"(S (VP (TO to) {_phrase(verb.base, tail)}))"
-
-
 def english_group(
     verb: EnglishVerb, tail: str, *, person: Person, tense: Tense, modal: Modal | None, needs_auxiliary: bool
 ) -> EnglishGroup:
@@ -101,7 +97,7 @@ def english_group(
     ``needs_auxiliary``: the clause is a question or negated and needs do-support.
     """
     if modal and modal.full_verb:
-        tail = _to_infinitive(verb, tail)
+        tail = f"(S (VP (TO to) {_phrase(verb.base, tail)}))"
         verb = modal.full_verb
         tense = Tense.PAST if modal.is_past else Tense.PRESENT
     if modal and modal.leaf:
