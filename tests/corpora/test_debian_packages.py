@@ -8,19 +8,16 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import shutil
 import signal
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from debs import build_deb
 from said import naming, says
 from transduce.corpora.debian_packages import fetch_packages, read_control_field, unpack_package
 from transduce.errors import DataError
-
-needs_dpkg = pytest.mark.skipif(shutil.which("dpkg-deb") is None, reason="no dpkg-deb")
 
 # Notes its language, folder and arguments; has a mirror with two packages of 1,000 bytes.
 APT_GET = """\
@@ -169,21 +166,9 @@ def test_an_interrupt_ends_apt_get(write_apt_get: Callable[[str], None], tmp_pat
 
 @pytest.fixture
 def deb(tmp_path: Path) -> Path:
-    root = tmp_path / "root"
-    (root / "DEBIAN").mkdir(parents=True)
-    (root / "DEBIAN" / "control").write_text(
-        "Package: dog\nVersion: 1:2-3\nArchitecture: all\nMaintainer: A <a@example.org>\nDescription: a dog\n"
-    )
-    (root / "usr" / "share").mkdir(parents=True)
-    (root / "usr" / "share" / "dog.txt").write_text("bark")
-    path = tmp_path / "dog_1%3a2-3_all.deb"
-    subprocess.run(
-        ["dpkg-deb", "--root-owner-group", "--build", str(root), str(path)], check=True, stdout=subprocess.DEVNULL
-    )
-    return path
+    return build_deb(tmp_path / "dog_1%3a2-3_all.deb", "dog", "1:2-3", {"usr/share/dog.txt": b"bark"})
 
 
-@needs_dpkg
 def test_a_package_is_unpacked_and_says_what_it_is(deb: Path, tmp_path: Path) -> None:
     unpack_package(deb, tmp_path / "new" / "folder")
     assert (tmp_path / "new" / "folder" / "usr" / "share" / "dog.txt").read_text() == "bark"
@@ -192,7 +177,6 @@ def test_a_package_is_unpacked_and_says_what_it_is(deb: Path, tmp_path: Path) ->
     assert read_control_field(deb, "Homepage") == ""
 
 
-@needs_dpkg
 def test_a_package_that_is_corrupt(deb: Path, tmp_path: Path) -> None:
     deb.write_bytes(deb.read_bytes()[:-60])
     with pytest.raises(DataError, match=naming("dog_1%3a2-3_all.deb")):

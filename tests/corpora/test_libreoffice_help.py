@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
+from debs import build_deb
 from said import naming
 from transduce.corpora.libreoffice_help import PACKAGES, aligned_paragraphs, write_libreoffice_help
 from transduce.errors import DataError
@@ -154,24 +153,14 @@ Reader = Callable[[str], list[str]]
 
 
 def build_package(root: Path, language: str, *, n_pages: int = N_PAGES) -> Path:
-    if shutil.which("dpkg-deb") is None:
-        pytest.skip("no dpkg-deb")
     own, shared, twice = WORDS[language]
+    files: dict[str, bytes] = {}
     for n in range(n_pages):
         lines = (own.format(n=n), shared, twice.format(n=n), twice.format(n=n))
         body = "".join(paragraph(f"par_id{place}", line) for place, line in enumerate(lines))
-        page = root / language / f"usr/share/libreoffice/help/{FOLDERS[language]}/text/dogs/{n}.html"
-        page.parent.mkdir(parents=True, exist_ok=True)
-        page.write_text(PAGE.format(body=body), encoding="utf-8")
-    (root / language / "DEBIAN").mkdir(parents=True)
-    (root / language / "DEBIAN" / "control").write_text(
-        f"Package: {PACKAGES[language]}\nVersion: 4:7-{language}\nArchitecture: all\n"
-        "Maintainer: A <a@example.org>\nDescription: dogs\n"
-    )
-    deb = root / f"{language}.deb"
-    command = ["dpkg-deb", "--root-owner-group", "-Znone", "--build", str(root / language), str(deb)]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    return deb
+        path = f"usr/share/libreoffice/help/{FOLDERS[language]}/text/dogs/{n}.html"
+        files[path] = PAGE.format(body=body).encode()
+    return build_deb(root / f"{language}.deb", PACKAGES[language], f"4:7-{language}", files)
 
 
 @pytest.fixture(scope="module")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 import struct
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+from debs import build_deb
 from said import naming
 from transduce.corpora.catalogue import CATALOGUE
 from transduce.corpora.getting import get_corpus
@@ -117,12 +116,8 @@ def letters(number: int) -> str:
 
 
 def build_package(root: Path, name: str, programs: range, *, copyright_file: str = COPYRIGHT) -> Path:
-    if shutil.which("dpkg-deb") is None:
-        pytest.skip("no dpkg-deb")
     files: dict[str, bytes] = {
         f"usr/share/doc/{name}/copyright": copyright_file.encode(),
-        "DEBIAN/control": f"Package: {name}\nVersion: 1:2-3\nArchitecture: all\n"
-        "Maintainer: A <a@example.org>\nDescription: dogs\n".encode(),
         "usr/share/locale/es/LC_MESSAGES/dog.mo": b"no catalogue",  # is not read
     }
     for n in programs:
@@ -134,13 +129,7 @@ def build_package(root: Path, name: str, programs: range, *, copyright_file: str
             }
             path = f"usr/share/locale/{language}/LC_MESSAGES/dog{letters(n)}-{n}.mo"
             files[path] = mo_file(text, language=language)
-    for path, content in files.items():
-        (root / name / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / name / path).write_bytes(content)
-    deb = root / f"{name}_2-3_all.deb"
-    command = ["dpkg-deb", "--root-owner-group", "-Znone", "--build", str(root / name), str(deb)]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    return deb
+    return build_deb(root / f"{name}_2-3_all.deb", name, "1:2-3", files)
 
 
 @pytest.fixture(scope="module")
@@ -209,11 +198,9 @@ def test_a_corpus_from_copies_of_some_packages(packages: dict[str, Path], tmp_pa
 
 
 def test_a_damaged_catalogue_is_named_and_nothing_is_written(tmp_path: Path) -> None:
-    root = tmp_path / "packages"
-    (root / "coreutils/usr/share/locale/de/LC_MESSAGES").mkdir(parents=True)
-    (root / "coreutils/usr/share/locale/de/LC_MESSAGES/dog.mo").write_bytes(mo_file({"a": "b"})[:30])
-    deb = build_package(root, "coreutils", range(2))
-    with pytest.raises(DataError, match=naming("usr/share/locale/de/LC_MESSAGES/dog.mo")):
+    path = "usr/share/locale/de/LC_MESSAGES/dog.mo"
+    deb = build_deb(tmp_path / "coreutils.deb", "coreutils", "1:2-3", {path: mo_file({"a": "b"})[:30]})
+    with pytest.raises(DataError, match=naming(path)):
         write_program_texts(tmp_path / "corpus", {"coreutils": deb}, ["de"])
     assert not (tmp_path / "corpus").exists()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from transduce.composition import composed
@@ -75,8 +75,8 @@ class ErrorRates:
     def as_json(self) -> dict[str, Any]:
         """Return the scores; those of a part begin with its name: ``{"clean_character_error_rate": ..., ...}``."""
         own = {
-            "character_error_rate": _as_json(self.character_error_rate),
-            "word_error_rate": _as_json(self.word_error_rate),
+            "character_error_rate": asdict(self.character_error_rate),
+            "word_error_rate": asdict(self.word_error_rate),
             "exact": self.exact,
             "lines": self.lines,
         }
@@ -115,7 +115,3 @@ def _rate(
     n_edits = sum(edit_distance(*pair) for pair in pairs)
     n_units = sum(len(reference) for _, reference in pairs)
     return Score(100 * n_edits / max(1, n_units), f"{settings}|lines:{len(references)}")
-
-
-def _as_json(score: Score) -> dict[str, Any]:
-    return {"score": score.score, "signature": score.signature}
