@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,7 +24,7 @@ def batches(folder: Path, *, max_length: int = 8, seed: int = 1) -> CausalBatche
     if not folder.exists():
         write_documents(folder, DOCUMENTS, TOKENIZER)
     store = open_store(folder)
-    return CausalBatches(store, max_length=max_length, max_tokens=64, seed=seed, device=torch.device("cpu"))
+    return CausalBatches(store, max_length=max_length, max_tokens=64, seed=seed)
 
 
 def segments_read(source: CausalBatches, epoch: int) -> list[tuple[list[int], list[int]]]:

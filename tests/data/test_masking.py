@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,8 +24,8 @@ DOCUMENTS = [["one", "two three"], ["x"], ["a rather long line, longer than a se
 def batches(folder: Path, *, max_length: int = 12, max_tokens: int = 64, seed: int = 1) -> MaskedBatches:
     if not folder.exists():
         write_documents(folder, DOCUMENTS, TOKENIZER)
-    store, device = open_store(folder), torch.device("cpu")
-    return MaskedBatches(store, mask_id=MASK_ID, max_length=max_length, max_tokens=max_tokens, seed=seed, device=device)
+    store = open_store(folder)
+    return MaskedBatches(store, mask_id=MASK_ID, max_length=max_length, max_tokens=max_tokens, seed=seed)
 
 
 def segments_read(source: MaskedBatches, epoch: int) -> list[tuple[tuple[int, ...], tuple[tuple[int, int], ...]]]:

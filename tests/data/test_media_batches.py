@@ -27,7 +27,7 @@ def store(tmp_path: Path) -> Store:
 
 def batches(store: Store, *, n_masks: int = 0, seed: int = 1) -> MediaBatches:
     return MediaBatches(
-        store, stride=4, n_positions=lambda n: -(-n // 4), max_tokens=16, seed=seed, device=torch.device("cpu"),
+        store, stride=4, n_positions=lambda n: -(-n // 4), max_tokens=16, seed=seed,
         n_masks=n_masks,
     )  # fmt: skip
 

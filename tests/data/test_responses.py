@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import torch
-
 from small_stores import write_responses
 from transduce.data import open_store
 from transduce.data.responses import ResponseBatches
@@ -16,7 +14,7 @@ ROWS = [([10, 11], [[20, 21, 22]]), ([12], [[23]]), ([13, 14, 15], [[24, 25]])]
 
 def test_a_target_is_the_token_after_its_position(tmp_path: Path) -> None:
     write_responses(tmp_path / "store", ROWS, byte_tokenizer())
-    source = ResponseBatches(open_store(tmp_path / "store"), max_tokens=100, seed=1, device=torch.device("cpu"))
+    source = ResponseBatches(open_store(tmp_path / "store"), max_tokens=100, seed=1)
     batch = source.batch(0, 0)
     tokens = batch.ids_BT[batch.ids_BT != PAD_ID].tolist()  # positions do not count padding
     ends = (batch.ids_BT != PAD_ID).sum(dim=1).cumsum(dim=0).sub(1).tolist()

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,8 +24,8 @@ DOCUMENTS = [["one", "two three"], ["x"], ["a rather long line, longer than a se
 def batches(folder: Path, *, max_length: int = 20, seed: int = 1) -> SpanBatches:
     if not folder.exists():
         write_documents(folder, DOCUMENTS, TOKENIZER)
-    store, device = open_store(folder), torch.device("cpu")
-    return SpanBatches(store, sentinels=SENTINELS, max_length=max_length, max_tokens=128, seed=seed, device=device)
+    store = open_store(folder)
+    return SpanBatches(store, sentinels=SENTINELS, max_length=max_length, max_tokens=128, seed=seed)
 
 
 def pairs_of(batch: Batch) -> list[tuple[list[int], list[int]]]:

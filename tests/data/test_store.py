@@ -45,14 +45,6 @@ def test_what_is_read_is_what_was_written(folder: Path, tokenizers: Tokenizers) 
     assert store.summary.n_values_of["tgt"] + len(store) == store.tgt_lengths.sum()
 
 
-def test_gather_is_the_rows_one_after_the_other(folder: Path) -> None:
-    store = open_pairs(folder)
-    src, tgt = (store.columns[side].gather(np.array([2, 0, 2])) for side in ("src", "tgt"))
-    assert src.values_N.tolist() == [id for row in (2, 0, 2) for id in store.pair(row)[0]]
-    assert tgt.values_N.tolist() == [id for row in (2, 0, 2) for id in store.pair(row)[1]]
-    assert tgt.lengths_B.tolist() == [len(store.pair(row)[1]) for row in (2, 0, 2)]
-
-
 def test_counts_of_what_is_left_out_add_up(tokenizers: Tokenizers, tmp_path: Path) -> None:
     pairs = [*PAIRS, ("", "leer"), ("empty", " \u2028"), ("", ""), ("a dog", "Hund " * 40), ("dog " * 40, "Hund")]
     summary = write_pairs(tmp_path / "store", {"text": pairs}, tokenizers, max_length=30)
@@ -212,8 +204,6 @@ def test_no_store_at_all(tmp_path: Path) -> None:
         (put("src.ids.npy", np.arange(5, dtype=np.uint16)), ["src.ids.npy", "17 ids", "uint16(5,)"]),
         (put("src.ids.npy", np.arange(5.0)), ["src.ids.npy", "17 ids", "float64(5,)"]),
         (put("tgt.offsets.npy", [0, 5]), ["tgt.offsets.npy", "4 offsets", "int64(2,)"]),
-        (put("tgt.offsets.npy", [0, 9, 5, 20]), ["tgt.offsets.npy", "0 to 21"]),
-        (put("tgt.offsets.npy", [1, 2, 3, 4]), ["tgt.offsets.npy", "0 to 21"]),
         (lambda folder: (folder / "src.ids.npy").write_bytes(b"not an array"), ["src.ids.npy", "array file"]),
         (edit_summary(format=99), ["store.json", "format", 99, "2 to 4"]),
         (edit_summary(n_read="3"), ["store.json", "n_read", "'3'"]),

@@ -79,9 +79,9 @@ def aligned_lines(first: Path, *others: Path) -> list[list[str]]:
 
 def plain_trees(path: Path) -> Iterator[Tree | None]:
     """Yield the normalised trees of a file or of stdin, as used in training. Raises DataError for a malformed tree."""
-    from transduce.corpora.treebank_text import plain_trees_of, read_plain_trees
+    from transduce.corpora.treebank_text import plain_trees_of
 
-    return plain_trees_of(lines_of(path), "stdin") if path == STANDARD else read_plain_trees(path)
+    return plain_trees_of(lines_of(path), name_of(path))
 
 
 def piped_lines() -> Iterator[str]:

@@ -25,8 +25,7 @@ from transduce.linearisation import linearise
 from transduce.trees import TRACE, Tree, parse_tree, parse_trees, parse_wordless_trees, plain, sentence_of_words
 
 __all__ = [
-    "TREEBANKS", "WSJ", "Treebank", "TreebankText", "find_trees", "plain_trees_of", "read_plain_trees", "read_trees",
-    "sentence_of",
+    "TREEBANKS", "WSJ", "Treebank", "TreebankText", "find_trees", "plain_trees_of", "read_trees", "sentence_of",
 ]  # fmt: skip
 
 WSJ = "wsj"  # the Wall Street Journal part of the Penn Treebank, which needs a licence
@@ -199,13 +198,8 @@ def read_trees(paths: list[Path]) -> Iterator[Tree]:
             raise DataError(f"{path}: {error}") from error
 
 
-def read_plain_trees(path: Path) -> Iterator[Tree | None]:
-    """Like ``read_trees`` for one file, but yield None for trees without words or with traces only."""
-    return plain_trees_of(read_lines(path), str(path))
-
-
 def plain_trees_of(lines: Iterable[str], name: str) -> Iterator[Tree | None]:
-    """Like ``read_plain_trees`` for lines; ``name`` is their display name in messages."""
+    """Like ``read_trees`` for the lines of ``name``, but yield None for trees without words or with traces only."""
     try:
         yield from map(_plain_or_none, parse_wordless_trees(lines))
     except TreeError as error:

@@ -44,14 +44,13 @@ def epoch_rows(
         begin, end = (n_reads(n_pairs, weight, n_epochs) for n_epochs in (epoch, epoch + 1))
         if end - begin == n_pairs and n_encodings == 1:  # each pair once, in whatever order: a third of the memory
             rows.append(np.arange(n_pairs_before, n_pairs_before + n_pairs))
-            n_pairs_before += n_pairs
-            continue
-        random = np.random.default_rng([seed, corpus])
-        order_P, first_encoding_P = random.permutation(n_pairs), random.integers(n_encodings, size=n_pairs)
-        reads = np.arange(begin, end)  # counted over the run, which cycles through the shuffled pairs of the corpus
-        pairs = order_P[reads % n_pairs]
-        encodings = (first_encoding_P[pairs] + reads // n_pairs) % n_encodings
-        rows.append(np.sort((n_pairs_before + pairs) * n_encodings + encodings))
+        else:
+            random = np.random.default_rng([seed, corpus])
+            order_P, first_encoding_P = random.permutation(n_pairs), random.integers(n_encodings, size=n_pairs)
+            reads = np.arange(begin, end)  # counted over the run, which cycles through the shuffled pairs of the corpus
+            pairs = order_P[reads % n_pairs]
+            encodings = (first_encoding_P[pairs] + reads // n_pairs) % n_encodings
+            rows.append(np.sort((n_pairs_before + pairs) * n_encodings + encodings))
         n_pairs_before += n_pairs
     return rows[0] if len(rows) == 1 else np.concatenate(rows)
 

@@ -69,7 +69,7 @@ class BpeDropout:
         self._p_drop = p_drop
         self._seed = seed
         self._n_texts = 0
-        self._pools: dict[str, _Pool] = {}
+        self._pools = _OnFirstUse(self._new_pool)
         self._pools_of = _OnFirstUse(self._new_pools_of)
         self._n_cached = 0
 
@@ -102,13 +102,10 @@ class BpeDropout:
     def _new_pools_of(self, text: str) -> list[_Pool]:
         """Return the pool of each pre-tokenized word of a text (a word before its punctuation, for example)."""
         self._n_cached += 1
-        return [self._pool(word) for word in self._tokenizer.words(text)]
+        return [self._pools[word] for word in self._tokenizer.words(text)]
 
-    def _pool(self, word: str) -> _Pool:
-        pool = self._pools.get(word)
-        if pool is None:
-            pool = self._pools[word] = _OnFirstUse(partial(self._segmentation, word))
-        return pool
+    def _new_pool(self, word: str) -> _Pool:
+        return _OnFirstUse(partial(self._segmentation, word))
 
     def _segmentation(self, word: str, number: int) -> IdBytes:
         """Return segmentation ``number`` (0 to 63) of ``word``, a pure function."""
