@@ -95,21 +95,9 @@ WORDLESS = [
     "{n, plural, one {# file} other {# files}}", "\ue005", "-> 7.4.7.2 <-", "😀 2024-11-26T14:05:33Z",
 ]  # fmt: skip
 WORDY = [
-    "A",
-    "OK",
-    "Yes.",
-    "5 dogs",
-    "犬",
-    "কুকুর",
-    "ক",
-    "ไทย",
-    "עברית",
-    "https://x.org is",
-    "(a)",
-    "May 2024",
-    "ª",
+    "A", "OK", "Yes.", "5 dogs", "犬", "কুকুর", "ক", "ไทย", "עברית", "https://x.org is", "(a)", "May 2024", "ª",
     "%s files",
-]
+]  # fmt: skip
 
 
 def test_text_without_words_stays() -> None:

@@ -53,12 +53,8 @@ def test_byte_pairs_that_cannot_be_used_are_refused_in_one_line(
 
 
 def test_a_shared_vocabulary_is_one_file(tokenizer: Tokenizer, tmp_path: Path) -> None:
-    shared = Tokenizers(tokenizer, tokenizer)
-    shared.save(tmp_path)
+    Tokenizers(tokenizer, tokenizer).save(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["tokenizer.json"]
-    loaded = Tokenizers.load(tmp_path)
-    assert loaded.is_shared
-    assert loaded.fingerprint == shared.fingerprint
 
 
 def test_separate_vocabularies_are_two_files(tokenizer: Tokenizer, tmp_path: Path) -> None:
@@ -66,10 +62,7 @@ def test_separate_vocabularies_are_two_files(tokenizer: Tokenizer, tmp_path: Pat
     separate = Tokenizers(tokenizer, other)
     separate.save(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["tokenizer.src.json", "tokenizer.tgt.json"]
-    loaded = Tokenizers.load(tmp_path)
-    assert not loaded.is_shared
-    assert (loaded.src.fingerprint, loaded.tgt.fingerprint) == (tokenizer.fingerprint, other.fingerprint)
-    assert loaded.fingerprint == separate.fingerprint != Tokenizers(other, tokenizer).fingerprint
+    assert separate.fingerprint != Tokenizers(other, tokenizer).fingerprint
     (tmp_path / "tokenizer.tgt.json").unlink()
     with pytest.raises(CheckpointError, match=r"tokenizer\.tgt\.json\b.*No such file"):
         Tokenizers.load(tmp_path)

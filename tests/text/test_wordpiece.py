@@ -24,10 +24,6 @@ def test_a_piece_inside_a_word_is_another_than_at_its_start(tokenizer: Tokenizer
     assert start != inside
 
 
-def test_pieces_are_shown_without_the_mark(tokenizer: Tokenizer) -> None:
-    assert "".join(tokenizer.pieces(tokenizer.encode("slow newest"))) == "▁slow▁newest"
-
-
 def test_a_small_corpus_gives_the_pairs_that_occur_twice() -> None:
     tokenizer = train_wordpiece(["abc abd"], vocab_size=1000)
     assert tokenizer.pieces(range(SMALLEST, tokenizer.size)) == ["▁a", "▁ab"]

@@ -138,13 +138,10 @@ class ColumnWriter:
         if not len(rows):
             return
         try:
-            if isinstance(rows, Ragged):
-                lengths_B, values_N = rows.lengths_B, rows.values_N
-                self._check_lengths(lengths_B)
-            else:
-                lengths_B = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
-                self._check_lengths(lengths_B)
-                values_N = self._kind.concatenate(rows)
+            lengths_B = rows.lengths_B if isinstance(rows, Ragged) else np.array(list(map(len, rows)), np.int64)
+            if not 0 < lengths_B.min() <= lengths_B.max() <= self._longest:
+                raise ValueError(f"{lengths_B.min():,} values, should be 1 to {self._longest:,}")
+            values_N = rows.values_N if isinstance(rows, Ragged) else self._kind.concatenate(rows)
             self._kind.check(values_N)
         except (TypeError, ValueError, OverflowError) as error:
             for row in rows if not isinstance(rows, Ragged) and len(rows) > 1 else []:
@@ -154,11 +151,6 @@ class ColumnWriter:
         self._offsets.append(self.n_values + np.cumsum(lengths_B))
         self._values.append(values_N)
         self.n_values = self._values.length
-
-    def _check_lengths(self, lengths_B: NDArray[np.int64]) -> None:
-        """Raise ValueError if a length is out of range."""
-        if not 0 < lengths_B.min() <= lengths_B.max() <= self._longest:
-            raise ValueError(f"{lengths_B.min():,} values, should be 1 to {self._longest:,}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -189,23 +189,19 @@ def _fixed(word: str) -> Endings:
     return ((word,) * 4,) * 4
 
 
+def _words(pairs: str) -> dict[str, str]:
+    """Return German words by the English ones."""
+    return dict(pair.split("/") for pair in pairs.split())
+
+
 _EIN = pronominal_forms("ein", like_ein=True)
 _WELCHER = pronominal_forms("welch", like_ein=False)
-_POSSESSIVES = {"my": "mein", "your": "dein", "his": "sein", "her": "ihr", "our": "unser", "their": "ihr"}
-_NUMBERS = {
-    "two": "zwei",
-    "three": "drei",
-    "four": "vier",
-    "five": "fünf",
-    "six": "sechs",
-    "seven": "sieben",
-    "eight": "acht",
-    "nine": "neun",
-    "ten": "zehn",
-    "eleven": "elf",
-    "twelve": "zwölf",
-}
-_QUANTIFIERS = {"some": "einig", "many": "viel", "several": "mehrer"}
+_POSSESSIVES = _words("my/mein your/dein his/sein her/ihr our/unser their/ihr")
+_NUMBERS = _words(
+    "two/zwei three/drei four/vier five/fünf six/sechs seven/sieben eight/acht nine/neun ten/zehn eleven/elf"
+    " twelve/zwölf"
+)
+_QUANTIFIERS = _words("some/einig many/viel several/mehrer")
 
 DETERMINERS = {
     "": Determiner("", _NO_FORMS, STRONG, is_definite=False),
@@ -366,8 +362,7 @@ class PrepositionalPhrase(NamedTuple):
 
 
 def _prepositions(case: Case, words: str) -> dict[str, Preposition]:
-    pairs = (pair.split("/") for pair in words.split())
-    return {english: Preposition(f"(IN {english})", german, case) for english, german in pairs}
+    return {english: Preposition(f"(IN {english})", german, case) for english, german in _words(words).items()}
 
 
 # Prepositions that do not depend on the noun. Two-way prepositions take the dative for locations.
