@@ -51,10 +51,6 @@ def test_no_english_sentence_comes_twice() -> None:
     assert len({pair.en for pair in training_pairs()}) == N_PAIRS
 
 
-def test_no_pairs_where_none_are_asked_for() -> None:
-    assert list(generate_pairs("train", n_pairs=0, seed=1)) == []
-
-
 def test_an_exhausted_grammar_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     one_sentence = next(sentences_of_split("train", seed=1))
 

@@ -75,7 +75,3 @@ def test_planning_does_not_loop_over_rows() -> None:
     started = time.process_time()
     plan_batches(src, tgt, max_tokens=25_000, seed=1, epoch=0)
     assert time.process_time() - started < 1.5  # about 0.1 s; a loop over rows takes seconds
-
-
-def test_search_takes_a_sentence_over_the_budget_alone() -> None:
-    assert plan_by_length([50, 3, 60, 3], max_tokens=8) == [[1, 3], [0], [2]]
