@@ -66,9 +66,7 @@ class Unit:
     after: str
     raw: str  # the whole unit as it is in the source
     is_escaped: bool  # the result has entities
-    escape: Callable[[str], str] | None = (
-        None  # how words are written, where neither as plain text nor as HTML has them
-    )
+    escape: Callable[[str], str] | None = None  # how words are written, where neither plain text nor HTML has them
 
     def put_back(
         self,
@@ -185,13 +183,11 @@ def _divided(tokens: Sequence[Token], rules: MarkupRules, *, is_protected: bool)
                     yield unit()
                     yield line
                 elif line:
-                    for piece in (
-                        _without_unknown_entities(line, decode) if rules.kind == "xml" else [Token("text", line)]
-                    ):
+                    pieces = _without_unknown_entities(line, decode) if rules.kind == "xml" else [Token("text", line)]
+                    for piece in pieces:
+                        is_text = piece.kind == "text"
                         inline += (
-                            text_tokens(piece.raw, is_protected=is_protected, decode=decode)
-                            if piece.kind == "text"
-                            else [piece]
+                            text_tokens(piece.raw, is_protected=is_protected, decode=decode) if is_text else [piece]
                         )
         else:
             inline.append(token)
@@ -233,10 +229,7 @@ def _is_kept(string: str, decode: Callable[[str], str]) -> bool:
 
 def _without_unknown_entities(text: str, decode: Callable[[str], str]) -> Iterator[Token]:
     """Yield a text of XML; entities that only its own declarations explain are single tags."""
-    spans = (
-        [match.span() for match in _NAMED_ENTITY.finditer(text) if decode(match[0]) == match[0]] if "&" in text else []
-    )
-    return _cut(text, spans)
+    return _cut(text, [match.span() for match in _NAMED_ENTITY.finditer(text) if decode(match[0]) == match[0]])
 
 
 def _cut(text: str, spans: Iterable[Span]) -> Iterator[Token]:
