@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import asdict
-from typing import Protocol
 
 import numpy as np
 
@@ -27,34 +26,14 @@ __all__ = ["ChunkEncoder", "EncodingWorkers", "OneProcess", "chunk_encoder", "ma
 CHUNKS_PER_WORKER = 2  # under way: one is encoded, the next one waits
 
 
-class ChunkEncoder(Protocol):
-    """Encodes chunks of pairs, in order."""
-
-    def encode(self, chunks: Iterable[Sequence[TextPair]]) -> Iterator[EncodedPairs]:
-        """Yield the rows of each chunk, in order; sampling continues from one call to the next."""
-
-
-@contextmanager
-def chunk_encoder(
-    tokenizers: Tokenizers, *, max_length: int, sampling: PairSampling | None = None, n_workers: int = 1
-) -> Iterator[ChunkEncoder]:
-    """Give an encoder in this process, or in ``n_workers`` processes if there are several."""
-    if n_workers == 1:
-        yield OneProcess(PairEncoder(tokenizers, max_length=max_length, sampling=sampling))
-        return
-    description, one_core = _pack_encoder(tokenizers, max_length, sampling), {"TOKENIZERS_PARALLELISM": "false"}
-    with WorkerPool(n_workers, __name__, description, items_per_worker=CHUNKS_PER_WORKER, environment=one_core) as pool:
-        yield EncodingWorkers(pool)
-
-
 class OneProcess:
-    """An encoder in this process."""
+    """Encodes chunks of pairs in this process."""
 
     def __init__(self, encoder: PairEncoder) -> None:
         self._encoder, self._n_kept = encoder, 0
 
     def encode(self, chunks: Iterable[Sequence[TextPair]]) -> Iterator[EncodedPairs]:
-        """Yield the rows of each chunk."""
+        """Yield the rows of each chunk, in order; sampling continues from one call to the next."""
         for chunk in chunks:
             kept = self._encoder.keep(chunk)
             yield self._encoder.encode(kept, n_before=self._n_kept)
@@ -62,7 +41,7 @@ class OneProcess:
 
 
 class EncodingWorkers:
-    """Worker processes with one encoder each."""
+    """Encodes chunks of pairs in worker processes, as ``OneProcess`` does."""
 
     def __init__(self, pool: WorkerPool) -> None:
         self._pool = pool
@@ -90,6 +69,22 @@ class EncodingWorkers:
             if not n_after.done():
                 n_after.set_exception(error)
             raise
+
+
+ChunkEncoder = OneProcess | EncodingWorkers
+
+
+@contextmanager
+def chunk_encoder(
+    tokenizers: Tokenizers, *, max_length: int, sampling: PairSampling | None = None, n_workers: int = 1
+) -> Iterator[ChunkEncoder]:
+    """Give an encoder in this process, or in ``n_workers`` processes if there are several."""
+    if n_workers == 1:
+        yield OneProcess(PairEncoder(tokenizers, max_length=max_length, sampling=sampling))
+        return
+    description, one_core = _pack_encoder(tokenizers, max_length, sampling), {"TOKENIZERS_PARALLELISM": "false"}
+    with WorkerPool(n_workers, __name__, description, items_per_worker=CHUNKS_PER_WORKER, environment=one_core) as pool:
+        yield EncodingWorkers(pool)
 
 
 def main() -> None:

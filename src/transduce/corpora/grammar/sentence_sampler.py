@@ -280,9 +280,8 @@ class SentenceSampler(ClauseSampler):
             host = clause.subject if on_subject else clause.direct
             if isinstance(host, NounPhrase) and not host.owner and host.determiner is not DETERMINERS["every"]:
                 break
-        if on_subject:
-            return Statement(clause._replace(subject=self._with_relative(host, clause.verb.lemma)))
-        return Statement(clause._replace(direct=self._with_relative(host, clause.verb.lemma)))
+        described = self._with_relative(host, clause.verb.lemma)
+        return Statement(clause._replace(subject=described) if on_subject else clause._replace(direct=described))
 
     def _with_relative(self, host: NounPhrase, other_verb: str) -> NounPhrase:
         """Add a relative clause to a noun phrase, if possible with another verb than the main clause."""
