@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from transduce.corpora.grammar import english, german
-from transduce.corpora.grammar.german import Case, Column, Person
+from transduce.corpora.grammar import english
+from transduce.corpora.grammar.german import Case, Person
 from transduce.corpora.grammar.lexicon import Verb, load_lexicon
 from transduce.corpora.grammar.phrases import DETERMINERS, PREPOSITIONS, NounPhrase, PrepositionalPhrase
 
@@ -191,8 +191,3 @@ def test_only_the_article_contracts() -> None:
     assert PrepositionalPhrase(near, NounPhrase(DETERMINERS["the"], house)).german() == "beim Haus"
     assert PrepositionalPhrase(near, NounPhrase(DETERMINERS["this"], house)).german() == "bei diesem Haus"
     assert PrepositionalPhrase(near, NounPhrase(DETERMINERS["a"], house)).german() == "bei einem Haus"
-
-
-def test_columns_of_articles() -> None:
-    assert german.DEFINITE[Case.ACCUSATIVE][Column.MASCULINE] == "den"
-    assert german.RELATIVE_PRONOUNS[Case.DATIVE][Column.PLURAL] == "denen"

@@ -161,7 +161,7 @@ def test_its_tokenizers_are_read_by_a_new_process_and_by_workers(imported: Path)
     for n_workers in (1, 2):
         with chunk_encoder(tokenizers, max_length=50, n_workers=n_workers) as encoder:
             [encoded] = encoder.encode(chunks)
-        rows.append((encoded.src.ids_N.tolist(), encoded.tgt.ids_N.tolist()))
+        rows.append((encoded.src.values_N.tolist(), encoded.tgt.values_N.tolist()))
     assert rows[0] == rows[1]
 
 

@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from transduce.errors import DataError
-from transduce.metrics import Score, chrf_score, looks_tokenised, sacrebleu_score
+from transduce.metrics import chrf_score, looks_tokenised, sacrebleu_score
 
 LINES = ["Ein Hund schläft im Garten.", "Zwei Kinder spielen am Strand Ball."]
 
@@ -23,10 +23,6 @@ def test_nothing_in_common_scores_0(score_of):
 
 def test_case_counts_in_sacrebleu():
     assert sacrebleu_score([line.lower() for line in LINES], LINES).score < 80
-
-
-def test_a_score_is_printed_with_its_signature():
-    assert str(Score(score=27.3, signature="tok:13a")) == "27.30 (tok:13a)"
 
 
 @pytest.mark.parametrize("score_of", [sacrebleu_score, chrf_score])

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transduce.text import MASKS, BpeDropout, MaskRules, find_verbatim, mask, n_masks, train_bpe, unmask
-from transduce.text.masks import mask_pair, mask_words, strip_masks
+from transduce.text.masks import mask_pair, mask_words
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,3 @@ def test_dropout_never_splits_masks() -> None:
     [samples] = BpeDropout(tokenizer, p_drop=0.9, seed=1).sample([f"lower {MASKS[4]}."], 30)
     assert all(MASKS[4] in tokenizer.pieces(ids) for ids in samples)
     assert len({tuple(ids) for ids in samples}) > 1
-
-
-def test_a_stripped_text_has_no_masks() -> None:
-    assert strip_masks(f"a{MASKS[2]}b") == "ab"

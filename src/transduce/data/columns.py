@@ -22,6 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from transduce.data.arrays import ArrayFile, ArrayWriter
 from transduce.errors import DataError
 from transduce.text import UNK_ID
+from transduce.text.encoded_texts import Ragged
 
 __all__ = ["Column", "ColumnWriter", "Ids", "Ragged", "Values", "Vectors", "open_column"]
 
@@ -107,18 +108,6 @@ ColumnKind = Ids | Vectors
 def column_files(folder: Path, name: str, kind: ColumnKind) -> tuple[Path, Path]:
     """Return the paths of the values and the offsets of a column."""
     return folder / f"{name}.{kind.files}.npy", folder / f"{name}.offsets.npy"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Ragged:
-    """Several rows of a column, concatenated."""
-
-    values_N: NDArray[Any]  # ids (N,) or vectors (N, X)
-    lengths_B: NDArray[np.int64]  # number of values of each row
-
-    def __len__(self) -> int:
-        """Number of rows."""
-        return len(self.lengths_B)
 
 
 class ColumnWriter:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transduce.data.arrays import ArrayFile
-from transduce.data.columns import Ids, Ragged, column_files
+from transduce.data.columns import Ids, column_files
 from transduce.data.store import Block, LeftOut, Store, StoreSummary, open_store, read_summary, write_blocks
 from transduce.text import Tokenizers
 from transduce.text.chunks import chunks
@@ -99,8 +99,7 @@ def write_pairs(
         for encoded in encoder.encode(chunks(pairs, PAIRS_PER_CHUNK, _n_characters)):
             left_out.n_empty += encoded.n_empty
             left_out.n_too_long += encoded.n_too_long
-            sides = {"src": encoded.src, "tgt": encoded.tgt}
-            yield {name: Ragged(texts.ids_N, texts.lengths_B) for name, texts in sides.items()}
+            yield {"src": encoded.src, "tgt": encoded.tgt}
 
     with chunk_encoder(tokenizers, max_length=max_length, sampling=sampling, n_workers=n_workers) as encoder:
         return write_blocks(

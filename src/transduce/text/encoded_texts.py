@@ -1,6 +1,6 @@
 """Encoded texts: the ids of several texts in compact form. Imports no tokenizer.
 
-Shapes: B batch of texts, N rows of a flat list of their ids.
+Shapes: B batch of rows, such as texts, N values of all rows.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from transduce.imports import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["ID_BYTES", "EncodedTexts", "IdBytes", "n_ids", "pack_ids", "unpack_ids"]
+__all__ = ["ID_BYTES", "IdBytes", "Ragged", "n_ids", "pack_ids", "unpack_ids"]
 
 IdBytes = bytes
 """The ids of a text or a word as uint32 in native byte order: 4 bytes an id, and concatenation is one copy."""
@@ -43,14 +43,18 @@ def n_ids(packed: IdBytes) -> int:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class EncodedTexts:
-    """The ids of several texts, concatenated."""
+class Ragged:
+    """Several rows of ids, or of other values, concatenated."""
 
-    ids_N: NDArray[Any]  # uint32
-    lengths_B: NDArray[np.int64]  # number of ids of each text
+    values_N: NDArray[Any]  # ids (N,), or vectors (N, X)
+    lengths_B: NDArray[np.int64]  # number of values of each row
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return len(self.lengths_B)
 
     @classmethod
-    def of(cls, rows: Sequence[IdBytes]) -> EncodedTexts:
+    def of(cls, rows: Sequence[IdBytes]) -> Ragged:
         """Concatenate the ids of texts."""
         lengths_B = np.fromiter(map(len, rows), np.int64, len(rows)) // ID_BYTES
         return cls(np.frombuffer(b"".join(rows), np.uint32), lengths_B)

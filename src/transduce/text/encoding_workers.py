@@ -14,7 +14,7 @@ from dataclasses import asdict
 
 import numpy as np
 
-from transduce.text.encoded_texts import EncodedTexts
+from transduce.text.encoded_texts import Ragged
 from transduce.text.pair_encoding import EncodedPairs, KeptPairs, PairEncoder, PairSampling, TextPair
 from transduce.text.term_hints import WordTable
 from transduce.text.tokenizer import tokenizer_from
@@ -143,14 +143,14 @@ def _unpack_counts(part: bytes) -> list[int]:
 
 
 def _pack_encoded(encoded: EncodedPairs) -> list[bytes]:
-    arrays = (encoded.src.ids_N, encoded.src.lengths_B, encoded.tgt.ids_N, encoded.tgt.lengths_B)
+    arrays = (encoded.src.values_N, encoded.src.lengths_B, encoded.tgt.values_N, encoded.tgt.lengths_B)
     return [_pack_counts(encoded.n_empty, encoded.n_too_long), *(array.tobytes() for array in arrays)]
 
 
 def _unpack_encoded(parts: Sequence[bytes]) -> EncodedPairs:
     n_empty, n_too_long = _unpack_counts(parts[0])
     src, tgt = (
-        EncodedTexts(np.frombuffer(ids, np.uint32), np.frombuffer(lengths, np.int64))
+        Ragged(np.frombuffer(ids, np.uint32), np.frombuffer(lengths, np.int64))
         for ids, lengths in (parts[1:3], parts[3:5])
     )
     return EncodedPairs(src, tgt, n_empty, n_too_long)

@@ -13,7 +13,7 @@ from itertools import chain, compress
 from random import Random
 
 from transduce.text.bpe_dropout import BpeDropout
-from transduce.text.encoded_texts import EncodedTexts, IdBytes, n_ids
+from transduce.text.encoded_texts import IdBytes, Ragged, n_ids
 from transduce.text.normalise import normalise
 from transduce.text.term_hints import WordTable
 from transduce.text.tokenizer_pair import Tokenizers
@@ -53,8 +53,8 @@ class KeptPairs:
 class EncodedPairs:
     """The rows of a chunk of pairs, and the number of pairs left out."""
 
-    src: EncodedTexts
-    tgt: EncodedTexts
+    src: Ragged
+    tgt: Ragged
     n_empty: int
     n_too_long: int
 
@@ -87,7 +87,7 @@ class PairEncoder:
         """Return the rows of pairs, several of each with ``sampling``; ``n_before`` pairs were kept before them."""
         rows = kept.plain if self._sampling is None else list(self._sampled(kept, n_before))
         src, tgt = ([row[side] for row in rows] for side in (0, 1))
-        return EncodedPairs(EncodedTexts.of(src), EncodedTexts.of(tgt), kept.n_empty, kept.n_too_long)
+        return EncodedPairs(Ragged.of(src), Ragged.of(tgt), kept.n_empty, kept.n_too_long)
 
     def _sampled(self, kept: KeptPairs, n_before: int) -> Iterator[PairOfIds]:
         """Yield the sampled rows of each pair; a sample that is too long is replaced by the deterministic encoding."""
