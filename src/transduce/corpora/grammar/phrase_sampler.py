@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import NamedTuple, TypeVar, assert_never
+from typing import NamedTuple, TypeVar
 
 from transduce.corpora.grammar.choices import Choices
 from transduce.corpora.grammar.german import Person
-from transduce.corpora.grammar.lexicon import Noun, TimeAdverbial
+from transduce.corpora.grammar.lexicon import Noun, Ownership, TimeAdverbial
 from transduce.corpora.grammar.phrases import (
     DETERMINERS,
     PREPOSITIONS,
@@ -37,27 +37,12 @@ _Options = tuple[tuple[Determiner, bool], ...]  # (determiner, whether the noun 
 class DeterminerChoices(NamedTuple):
     """Determiners for the nouns of each ``Ownership``, and for mass nouns (``uncounted``)."""
 
-    maybe: _Options
-    never: _Options
-    mostly: _Options
-    once: _Options
+    by_ownership: dict[Ownership, _Options]
     uncounted: _Options
 
     def for_noun(self, noun: Noun) -> _Options:
         """Return the determiners that fit a noun."""
-        if not noun.is_countable:
-            return self.uncounted
-        match noun.owned:
-            case "maybe":
-                return self.maybe
-            case "never":
-                return self.never
-            case "mostly":
-                return self.mostly
-            case "once":
-                return self.once
-            case _:
-                assert_never(noun.owned)
+        return self.by_ownership[noun.owned] if noun.is_countable else self.uncounted
 
 
 def _weighted(singular: _Weights, plural: _Weights) -> DeterminerChoices:
@@ -77,11 +62,17 @@ def _weighted(singular: _Weights, plural: _Weights) -> DeterminerChoices:
         for_mass_nouns += [("", False)] * len(for_mass_nouns)
     mostly_owned = mostly_possessive if possessive else options
     owned_once = [option for option in mostly_owned if not option[1]]
-    maybe, never, mostly, once, uncounted = (
-        tuple((DETERMINERS[word], is_plural) for word, is_plural in chosen)
-        for chosen in (options, plain, mostly_owned, owned_once, for_mass_nouns)
-    )
-    return DeterminerChoices(maybe, never, mostly, once, uncounted)
+
+    def determiners(chosen: list[tuple[str, bool]]) -> _Options:
+        return tuple((DETERMINERS[word], is_plural) for word, is_plural in chosen)
+
+    by_ownership: dict[Ownership, _Options] = {
+        "maybe": determiners(options),
+        "never": determiners(plain),
+        "mostly": determiners(mostly_owned),
+        "once": determiners(owned_once),
+    }
+    return DeterminerChoices(by_ownership, determiners(for_mass_nouns))
 
 
 ANY = _weighted(
