@@ -153,7 +153,14 @@ def _claims(systems: Mapping[str, Trained]) -> tuple[Claim, ...]:
     interval = f", 95 % interval ± {lead.half_width:.1f} over seeds" if lead.half_width else ""
     others = [name for name in systems if "system" in SYSTEMS[name].changes]
     slower = {name: lead_over(name, systems, lambda each: each.minutes_by_seed) for name in others}
-    is_faster = [(-each).is_above_zero for each in slower.values()]
+    is_faster = [(-each).is_above_zero if each.half_width else None for each in slower.values()]
+    uncertainty = max(each.half_width for each in slower.values())
+    spread = (
+        f"By the spread of the seeds, some of which ran beside another run, such a difference is uncertain by up to"
+        f" {uncertainty:.1f} minutes."
+        if uncertainty
+        else "One seed each, so how uncertain such a difference is is not known."
+    )
     return (
         Claim(
             "The Transformer achieves better BLEU scores than previous state-of-the-art models",
@@ -172,9 +179,7 @@ def _claims(systems: Mapping[str, Trained]) -> tuple[Claim, ...]:
             f"The same number of updates takes {systems[TRANSFORMER].minutes:.1f} minutes, "
             + ", ".join(f"{name} {systems[name].minutes:.1f}" for name in others)
             + " (all updates at the median pace between validations, means of the seeds;"
-            f" {systems[TRANSFORMER].records[0].machine}). By the spread of the seeds, some of which ran beside another"
-            f" run, such a difference is uncertain by up to {max(each.half_width for each in slower.values()):.1f}"
-            " minutes.",
+            f" {systems[TRANSFORMER].records[0].machine}). {spread}",
         ),
     )
 
