@@ -16,8 +16,7 @@ __all__ = ["android_parts", "is_android"]
 _RULES = xml_rules(ignored=("xliff:g",), non_splitting=("xliff:g",))
 _ESCAPE = compiled_on_use(r"\\(?:u([0-9A-Fa-f]{4})|(.))", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t"}
-_WRITTEN = {"\n": "\\n", "\t": "\\t", "'": "\\'", '"': '\\"', "\\": "\\\\"}
-_SPECIAL = compiled_on_use(r"[\n\t'\"\\]")
+_WRITTEN = str.maketrans({"\n": "\\n", "\t": "\\t", "'": "\\'", '"': '\\"', "\\": "\\\\"})
 _BREAK = compiled_on_use(r"(?<!\\)\\n")
 _QUOTED = compiled_on_use(r'(\s*+")([^"]*+)("\s*+)')
 _END_SPACE = compiled_on_use(r"\A +|(?<! ) +\Z")
@@ -126,4 +125,4 @@ def _characters(text: str) -> str:
 
 
 def _encoded(text: str) -> str:
-    return _SPECIAL.sub(lambda each: _WRITTEN[each[0]], text)
+    return text.translate(_WRITTEN)

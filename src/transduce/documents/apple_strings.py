@@ -8,7 +8,7 @@ from transduce.documents.document import Document, Format, Reading
 from transduce.documents.encodings import decoded
 from transduce.documents.messages import message_parts
 from transduce.documents.placeholders import ANY
-from transduce.documents.spliced import Embedded, Part, Region, SplicedText, with_words
+from transduce.documents.spliced import Embedded, Region, SplicedText, with_regions, with_words
 from transduce.documents.xml import decoded_xml
 from transduce.errors import DataError
 from transduce.patterns import compiled_on_use
@@ -23,8 +23,7 @@ _PAIR = compiled_on_use(rf"(?:\s|{_COMMENT})*+(?:{_STRING}|([\w.$-]++))\s*+=\s*+
 _REST = compiled_on_use(rf"\ufeff?(?:\s|{_COMMENT})*+", re.DOTALL)
 _ESCAPE = compiled_on_use(r"\\(?:[uU]([0-9A-Fa-f]{4})|(.))", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
-_WRITTEN = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
-_SPECIAL = compiled_on_use(r'[\\"\n\t\r]')
+_WRITTEN = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"})
 _LINE = compiled_on_use(r"[\r\n]+|[^\r\n]+")  # or line ends
 _TEXT_KEYS = frozenset(("NSStringLocalizedFormatKey", "zero", "one", "two", "few", "many", "other"))
 
@@ -32,27 +31,25 @@ _TEXT_KEYS = frozenset(("NSStringLocalizedFormatKey", "zero", "one", "two", "few
 def read(data: bytes, reading: Reading) -> Document:
     """Read a table of strings in UTF-8, or UTF-16 with a byte order mark."""
     text, encoding = decoded(data)
-    embedded, parts, position = Embedded(text), list[Part](), 0
+    embedded, regions = Embedded(text), list[tuple[int, Region]]()
     end = int(text.startswith("\ufeff"))
     while match := _PAIR.match(text, end):
         end = match.end()
         value = _decoded(match[3])
         context = _decoded(match[1]) if match[1] is not None else match[2]
-        parts.append(text[position : match.start(3)])
-        parts.append(Region(match[3], message_parts(value, embedded, reading), _encoded, context))
-        position = match.end(3)
+        parts = message_parts(value, embedded, reading)
+        regions.append((match.start(3), Region(match[3], parts, lambda text: text.translate(_WRITTEN), context)))
     rest = _REST.match(text, end)
     if rest is None or rest.end() < len(text):
         n_lines = 1 + text.count("\n", 0, rest.end() if rest else end)
         raise DataError(f'line {n_lines:,} is no entry of a table of strings; one is "key" = "text";')
-    parts.append(text[position:])
-    return SplicedText(parts, encoding, embedded=embedded, placeholders=(ANY,))
+    return SplicedText(with_regions(text, regions), encoding, embedded=embedded, placeholders=(ANY,))
 
 
 def read_plurals(data: bytes, reading: Reading) -> Document:
     """Read a property list with plural forms (stringsdict)."""
     text, encoding = decoded_xml(data)
-    rules, parts, path, position = xml_rules(), list[Part](), [""], 0
+    rules, regions, path = xml_rules(), list[tuple[int, Region]](), [""]
     decode, name, start = decoder(rules), "", 0
     for token in read_tokens(text, rules):
         start += len(token.raw)
@@ -67,19 +64,12 @@ def read_plurals(data: bytes, reading: Reading) -> Document:
                 text_tokens(line, is_protected=reading.is_protected, decode=decode) for line in _LINE.findall(token.raw)
             )
             units = [with_words(unit_of(line, decode, is_escaped=True)) for line in lines]
-            parts.append(text[position : start - len(token.raw)])
-            parts.append(Region(token.raw, units, context="/".join(path[1:])))
-            position = start
-    parts.append(text[position:])
-    return SplicedText(parts, encoding, "xmlcharrefreplace", placeholders=(ANY,))
+            regions.append((start - len(token.raw), Region(token.raw, units, context="/".join(path[1:]))))
+    return SplicedText(with_regions(text, regions), encoding, "xmlcharrefreplace", placeholders=(ANY,))
 
 
 def _decoded(text: str) -> str:
     return _ESCAPE.sub(lambda each: chr(int(each[1], 16)) if each[1] else _ESCAPES.get(each[2], each[2]), text)
-
-
-def _encoded(text: str) -> str:
-    return _SPECIAL.sub(lambda each: _WRITTEN[each[0]], text)
 
 
 FORMATS = (

@@ -9,8 +9,8 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from unicodedata import east_asian_width
 
+from transduce.documents.wrapping import width_of
 from transduce.patterns import compiled_on_use
 from transduce.text.characters import SPACELESS
 from transduce.text.markup_reading import Token
@@ -85,7 +85,7 @@ class _AtomReader:
         if self._n_columns and _SPACELESS.match(piece) and _SPACELESS.match(self._raw.rstrip(_CLOSING)[-1:]):
             self._end()
         self._add(piece)
-        self._n_columns += columns(piece)
+        self._n_columns += width_of(piece)
 
     def take_tag(self, tag: Token) -> None:
         """Add a tag to the word beside it."""
@@ -115,11 +115,6 @@ class _AtomReader:
         if self._n_columns or (is_last and self._raw):
             self._atoms.append(Atom(self._raw, self._n_columns, self._has_space, self._before, tuple(self._stack)))
             self._raw, self._n_columns = "", 0
-
-
-def columns(text: str) -> int:
-    """Return the columns that a text takes."""
-    return sum(2 if east_asian_width(character) in "WF" else 1 for character in text)
 
 
 def _length(atoms: Sequence[Atom]) -> int:

@@ -20,7 +20,7 @@ from transduce.documents.office_xml import (
 )
 from transduce.documents.package import Package
 from transduce.documents.package_document import PartKind
-from transduce.documents.runs import Group, Marker, Piece
+from transduce.documents.runs import Group, Marker, Piece, joined
 from transduce.documents.xml_tree import Element
 from transduce.patterns import compiled_on_use
 
@@ -159,7 +159,7 @@ def _with_fields(parts: Sequence[Piece | Group], roles: Sequence[tuple[str, str]
             open_fields[-1] = (begin, result, before + instruction)
         elif role == "separate":
             begin, _, whole = open_fields[-1]
-            done[begin:] = [_joined(done[begin:])]
+            done[begin:] = [joined(done[begin:])]
             open_fields[-1] = (begin, begin + 1, whole)
         elif role == "end":
             begin, result, whole = open_fields.pop()
@@ -169,15 +169,8 @@ def _with_fields(parts: Sequence[Piece | Group], roles: Sequence[tuple[str, str]
                 assert isinstance(closing, Piece)
                 done[begin:] = [Group(opening, done[result:-1], closing)]
             else:
-                done[begin:] = [_joined(done[begin:])]
+                done[begin:] = [joined(done[begin:])]
     return done
-
-
-def _joined(parts: Sequence[Piece | Group]) -> Piece:
-    """Return parts that stay as they are as one."""
-    first = parts[0] if isinstance(parts[0], Piece) else parts[0].opening
-    last = parts[-1] if isinstance(parts[-1], Piece) else parts[-1].closing
-    return Piece("atom", first.start, last.end, first.before, last.after)
 
 
 def _add(element: Element, marker: Marker) -> None:

@@ -7,8 +7,9 @@ import codecs
 from transduce.errors import DataError
 from transduce.patterns import compiled_on_use
 
-__all__ = ["decoded", "encoded", "xml_text"]
+__all__ = ["FORBIDDEN_IN_XML", "decoded", "encoded", "xml_text"]
 
+FORBIDDEN_IN_XML = compiled_on_use("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")  # characters
 _MARKS = (  # the longer first
     (codecs.BOM_UTF32_LE, "utf-32-le"), (codecs.BOM_UTF32_BE, "utf-32-be"), (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"),

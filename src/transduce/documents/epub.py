@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+from functools import partial
 from urllib.parse import unquote
 
 from transduce.documents import html
@@ -56,11 +57,8 @@ def _read_contents(data: bytes, reading: Reading) -> Document:
     """Read a table of contents of EPUB 2."""
     text, encoding = xml_text(data)
     parts = [with_words(part) for part in divide(text, _CONTENTS_RULES, is_protected=reading.is_protected)]
-
-    def translated(text: str, language: str) -> str:
-        return with_language(text, _CONTENTS_RULES, language)
-
-    return SplicedText(parts, encoding, "xmlcharrefreplace", with_language=translated)
+    named = partial(with_language, rules=_CONTENTS_RULES)
+    return SplicedText(parts, encoding, "xmlcharrefreplace", with_language=named)
 
 
 _READERS = {"application/xhtml+xml": html.read, "application/x-dtbncx+xml": _read_contents}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from html import escape
 
 from transduce.documents.document import Document, Format, Reading
@@ -62,11 +63,7 @@ def read(data: bytes, reading: Reading) -> Document:
         raise DataError("it has no HTML tags; name it .txt if it is plain text")
     embedded = Embedded(text)
     parts = html_parts(text, embedded, is_protected=reading.is_protected)
-
-    def translated(text: str, language: str) -> str:
-        return with_language(text, RULES, language)
-
-    return SplicedText(parts, encoding, "xmlcharrefreplace", embedded, translated)
+    return SplicedText(parts, encoding, "xmlcharrefreplace", embedded, partial(with_language, rules=RULES))
 
 
 def _decoded(data: bytes) -> tuple[str, str]:
@@ -133,10 +130,10 @@ def _is_text(token: Token, name: str) -> bool:
             return name in _WITH_TEXT or token.name in _ELEMENTS_WITH_TEXT.get(name, ())
 
 
-def with_language(markup: str, rules: MarkupRules, language: str) -> str:
+def with_language(markup: str, language: str, rules: MarkupRules) -> str:
     """Return markup whose root names a language, and the direction in which it is written.
 
-    >>> with_language("<html lang=en><p lang=fr>", RULES, "de"), with_language("<html>", RULES, "ar")
+    >>> with_language("<html lang=en><p lang=fr>", "de", RULES), with_language("<html>", "ar", RULES)
     ('<html lang="de"><p lang=fr>', '<html lang="ar" dir="rtl">')
     """
     position = 0

@@ -10,7 +10,7 @@ from transduce.documents.document import Document, Format, Reading
 from transduce.documents.encodings import decoded
 from transduce.documents.messages import message_parts
 from transduce.documents.placeholders import ANY
-from transduce.documents.spliced import Embedded, Part, Region, SplicedText
+from transduce.documents.spliced import Embedded, Region, SplicedText, with_regions
 from transduce.errors import DataError
 from transduce.patterns import compiled_on_use
 
@@ -30,22 +30,20 @@ def read(data: bytes, reading: Reading) -> Document:
         raise DataError(f"line {error.lineno:,}, column {error.colno:,}: it is no JSON: {error.msg}") from None
     except RecursionError:
         raise DataError("it is nested too deeply to be a document; at most some hundred levels are read") from None
-    embedded, parts, position = Embedded(text), list[Part](), 0
+    embedded, regions = Embedded(text), list[tuple[int, Region]]()
     is_ascii = text.isascii() and "\\u" in text
     write = json.dumps if is_ascii else _string
     is_extension = isinstance(value, Mapping) and bool(value) and all(map(_is_extension_message, value.values()))
     for string in _strings(text):
-        decoded_string = json.loads(string.raw)
         if is_extension and string.path[1:] != ("message",):
             continue
         if any(key.startswith("@") for key in string.path):
             continue  # "@key" describes a message of ARB, "@type" an object of JSON-LD
-        context = ".".join(string.path)
-        parts.append(text[position : string.start])
-        parts.append(Region(string.raw, message_parts(decoded_string, embedded, reading), write, context))
-        position = string.start + len(string.raw)
-    parts.append(text[position:])
-    return SplicedText(parts, encoding, embedded=embedded, with_language=_with_language, placeholders=(ANY,))
+        parts = message_parts(json.loads(string.raw), embedded, reading)
+        regions.append((string.start, Region(string.raw, parts, write, ".".join(string.path))))
+    return SplicedText(
+        with_regions(text, regions), encoding, embedded=embedded, with_language=_with_language, placeholders=(ANY,)
+    )
 
 
 def _is_extension_message(value: object) -> bool:

@@ -14,7 +14,7 @@ from transduce.documents.languages import script_of, with_language
 from transduce.documents.office_xml import add_values, canonical
 from transduce.documents.package import Package, has_type
 from transduce.documents.package_document import PackageDocument, PartKind, marked_part, read_part
-from transduce.documents.runs import NOTHING_OPEN, Group, Marker, Piece, Style, Tags
+from transduce.documents.runs import NOTHING_OPEN, Group, Marker, Piece, Style, Tags, first_of, last_of
 from transduce.documents.xml_tree import Element, Text
 from transduce.errors import DataError
 from transduce.patterns import compiled_on_use
@@ -125,8 +125,7 @@ class _Reader:
             elif child.name == "text:span":
                 within = self._parts(child, marker, [*spans, child])
                 if within:
-                    first = within[0] if isinstance(within[0], Piece) else within[0].opening
-                    last = within[-1] if isinstance(within[-1], Piece) else within[-1].closing
+                    first, last = first_of(within[0]), last_of(within[-1])
                     first.start, first.before = child.start, inside
                     last.end, last.after = child.end, inside
                     parts += within

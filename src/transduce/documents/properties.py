@@ -8,7 +8,7 @@ from transduce.documents.document import Document, Format, Reading
 from transduce.documents.encodings import decoded
 from transduce.documents.messages import message_parts
 from transduce.documents.placeholders import ANY
-from transduce.documents.spliced import Embedded, Part, Region, SplicedText
+from transduce.documents.spliced import Embedded, Region, SplicedText, with_regions
 from transduce.errors import DataError
 from transduce.patterns import compiled_on_use
 
@@ -21,8 +21,8 @@ _LINE = compiled_on_use(  # a comment, or a key, what separates it, and its valu
 )
 _ESCAPE = compiled_on_use(r"\\(?:u([0-9A-Fa-f]{4})|(\r\n|[\r\n])[ \t\f]*|(.))")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
-_WRITTEN = {"\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r", "\f": "\\f"}
-_SPECIAL, _NOT_ASCII = compiled_on_use(r"[\\\n\t\r\f]"), compiled_on_use(r"[^\x00-\x7f]")
+_WRITTEN = str.maketrans({"\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r", "\f": "\\f"})
+_NOT_ASCII = compiled_on_use(r"[^\x00-\x7f]")
 _NUMBERED = compiled_on_use(r"\{\d")  # an argument of java.text.MessageFormat
 
 
@@ -32,7 +32,7 @@ def read(data: bytes, reading: Reading) -> Document:
         text, encoding = decoded(data)
     except DataError:
         text, encoding = decoded(data, "iso-8859-1")
-    embedded, parts, position = Embedded(text), list[Part](), 0
+    embedded, regions = Embedded(text), list[tuple[int, Region]]()
     is_raw = encoding != "iso-8859-1" and not text.removeprefix("\ufeff").isascii()
     has_double_quotes = "''" in text  # as MessageFormat needs them
     start = int(text.startswith("\ufeff"))
@@ -43,18 +43,16 @@ def read(data: bytes, reading: Reading) -> Document:
         value = _decoded(match[2])
         is_doubled = has_double_quotes and _NUMBERED.search(value) is not None
         value = value.replace("''", "'") if is_doubled else value
-        parts.append(text[position : match.start(2)])
-        parts.append(_region(match[2], value, _decoded(match[1]), embedded, reading, is_raw, is_doubled))
-        position = match.end(2)
-    parts.append(text[position:])
-    return SplicedText(parts, encoding, embedded=embedded, placeholders=(ANY,))
+        region = _region(match[2], value, _decoded(match[1]), embedded, reading, is_raw, is_doubled)
+        regions.append((match.start(2), region))
+    return SplicedText(with_regions(text, regions), encoding, embedded=embedded, placeholders=(ANY,))
 
 
 def _region(
     raw: str, value: str, key: str, embedded: Embedded, reading: Reading, is_raw: bool, is_doubled: bool
 ) -> Region:
     def written(text: str) -> str:
-        text = _SPECIAL.sub(lambda each: _WRITTEN[each[0]], text.replace("'", "''") if is_doubled else text)
+        text = (text.replace("'", "''") if is_doubled else text).translate(_WRITTEN)
         text = "\\" * text.startswith(" ") + text
         return text if is_raw else _NOT_ASCII.sub(_unicode_escape, text)
 

@@ -15,7 +15,7 @@ from itertools import accumulate, count, islice
 from typing import Literal, NamedTuple
 
 from transduce.documents.document import Segment
-from transduce.documents.encodings import encoded
+from transduce.documents.encodings import FORBIDDEN_IN_XML, encoded
 from transduce.documents.languages import NamingLanguage
 from transduce.patterns import compiled_on_use
 from transduce.text import needs_translation
@@ -23,9 +23,8 @@ from transduce.text.markup import Unit, text_tokens, unit_of, xml_rules
 from transduce.text.markup_reading import Token, decoder, escaped, kept_whole
 from transduce.text.punctuation import COMMAS
 
-__all__ = ["NOTHING_OPEN", "Group", "MarkedPart", "Marker", "Piece", "Style", "Tags"]
+__all__ = ["NOTHING_OPEN", "Group", "MarkedPart", "Marker", "Piece", "Style", "Tags", "first_of", "joined", "last_of"]
 
-_FORBIDDEN = compiled_on_use("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")  # in XML
 _SEVERAL_SPACES = compiled_on_use("  +")
 _NUMBERED = compiled_on_use(r"<\?(\d{1,9})-")
 _BLANK_FIELD = 3  # so many spaces with properties of their own are something to see, such as a line to write on
@@ -120,7 +119,7 @@ class MarkedPart:
         for (place, each), target in zip(self.units.items(), targets, strict=True):
             if target is not None:
                 translated.add(place)
-                target = _FORBIDDEN.sub("", target)
+                target = FORBIDDEN_IN_XML.sub("", target)
                 for old, new in each.replaced:
                     target = target.replace(old, new)
                 if tgt_language and self.language is not None:
@@ -205,7 +204,7 @@ class Marker:
     def _add_runs(self, parts: Sequence[Piece | Group], space: Callable[[int], str] | None) -> None:
         """Add a unit that begins and ends with a text or a group."""
         base = _base(parts)
-        first, last = _first(parts[0]), _last(parts[-1])
+        first, last = first_of(parts[0]), last_of(parts[-1])
         replaced = dict[str, str]()
         tokens = kept_whole(list(self._tokens(parts, base, replaced)), xml_rules())
         unit = unit_of(tokens, decoder(xml_rules()), is_escaped=True)
@@ -299,12 +298,20 @@ def _has_text(part: Piece | Group) -> bool:
     return any(piece.kind == "text" and piece.text.strip() for piece in _pieces([part]))
 
 
-def _first(part: Piece | Group) -> Piece:
+def first_of(part: Piece | Group) -> Piece:
+    """Return where a part begins: it, or the opening of a group."""
     return part if isinstance(part, Piece) else part.opening
 
 
-def _last(part: Piece | Group) -> Piece:
+def last_of(part: Piece | Group) -> Piece:
+    """Return where a part ends: it, or the closing of a group."""
     return part if isinstance(part, Piece) else part.closing
+
+
+def joined(parts: Sequence[Piece | Group]) -> Piece:
+    """Return parts that stay as they are as one."""
+    first, last = first_of(parts[0]), last_of(parts[-1])
+    return Piece("atom", first.start, last.end, first.before, last.after)
 
 
 def _base(parts: Sequence[Piece | Group]) -> Style:
@@ -340,8 +347,7 @@ def _whole(parts: Iterable[Piece | Group]) -> list[Piece | Group]:
         elif _has_text(part):
             whole.append(Group(part.opening, _whole(part.parts), part.closing))
         else:
-            opening, closing = part.opening, part.closing
-            whole.append(Piece("atom", opening.start, closing.end, opening.before, closing.after))
+            whole.append(joined([part]))
     return whole
 
 

@@ -8,7 +8,7 @@ tag can move in a translation with its texts.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -18,8 +18,7 @@ from transduce.errors import DataError
 from transduce.text import needs_translation
 from transduce.text.markup import Unit
 
-__all__ = ["Embedded", "Part", "Region", "SplicedText", "spliced", "with_words"]
-
+__all__ = ["Embedded", "Part", "Region", "SplicedText", "spliced", "with_regions", "with_words"]
 
 _SIGNS = [*map(chr, range(0xFDD1, 0xFDF0))]  # characters that Unicode leaves to programs
 
@@ -131,6 +130,15 @@ def spliced(parts: Sequence[Part], targets: Sequence[str | None], embedded: Embe
     pieces = [written(part)[0] for part in parts]
     assert next(rest, rest) is rest, "more translations than units"
     return "".join(pieces)
+
+
+def with_regions(text: str, regions: Iterable[tuple[int, Region]]) -> list[Part]:
+    """Return the parts of a text: regions, each with where it begins, in order, and what stands between them."""
+    parts, position = list[Part](), 0
+    for start, region in regions:
+        parts += (text[position:start], region)
+        position = start + len(region.raw)
+    return [*parts, text[position:]]
 
 
 def with_words(part: str | Unit) -> str | Unit:

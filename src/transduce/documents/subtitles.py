@@ -10,9 +10,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from transduce.documents.cue_layout import MAX_COLUMNS, atoms_of, columns, divided, laid_out, tokens_of
+from transduce.documents.cue_layout import MAX_COLUMNS, atoms_of, divided, laid_out, tokens_of
 from transduce.documents.document import Document, Format, Reading, Segment
 from transduce.documents.encodings import decoded, encoded
+from transduce.documents.wrapping import width_of
 from transduce.errors import DataError
 from transduce.patterns import compiled_on_use
 from transduce.text import needs_translation
@@ -121,7 +122,7 @@ class Subtitles:
         return encoded(text, self._encoding)
 
     def _divided(self, group: Sequence[_Piece], target: str) -> Iterator[Change]:
-        lengths = [max(1, columns(piece.text)) for piece in group]
+        lengths = [max(1, width_of(piece.text)) for piece in group]
         times_s = [max(0.1, piece.cue.end_s - piece.cue.start_s) for piece in group]
         shares = [
             length / sum(lengths) + time_s / sum(times_s) for length, time_s in zip(lengths, times_s, strict=True)

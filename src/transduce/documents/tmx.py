@@ -10,8 +10,8 @@ from xml.parsers import expat
 
 from transduce.config import base_language, canonical_code
 from transduce.documents.elements import local_name
+from transduce.documents.encodings import FORBIDDEN_IN_XML
 from transduce.errors import DataError
-from transduce.patterns import compiled_on_use
 from transduce.text.markup_reading import escaped
 
 __all__ = ["read_tmx", "tmx_languages", "tmx_lines"]
@@ -19,7 +19,6 @@ __all__ = ["read_tmx", "tmx_languages", "tmx_lines"]
 READ_AT_ONCE = 1 << 20  # bytes
 N_LOOKED_AT = 1000  # units, for their languages
 _CODES = frozenset(("bpt", "ept", "ph", "it", "ut"))  # what is in them is no text
-_NO_XML = compiled_on_use("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 CONTEXT = "x-context"  # the type of the property with the context of a unit
 _KEPT = (CONTEXT, "prev", "next")  # the latter as OmegaT has them: the sources before and after
 
@@ -165,4 +164,4 @@ def tmx_lines(pairs: Iterable[tuple[str, str, str]], src: str, tgt: str) -> Iter
 
 
 def _written(text: str) -> str:
-    return escaped(_NO_XML.sub("", text))
+    return escaped(FORBIDDEN_IN_XML.sub("", text))

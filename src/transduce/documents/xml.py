@@ -43,7 +43,7 @@ def read(data: bytes, reading: Reading) -> Document:
     parts += (with_words(part) for part in divide(text[end:], _RULES, is_protected=reading.is_protected))
 
     def translated(text: str, language: str) -> str:
-        return text[:end] + with_language(text[end:], _RULES, language)
+        return text[:end] + with_language(text[end:], language, _RULES)
 
     return SplicedText(parts, encoding, "xmlcharrefreplace", embedded, translated)
 
