@@ -10,6 +10,7 @@ from transduce.serving.api import Api, Ask
 from transduce.serving.glossaries import Pair
 from transduce.serving.http import ApiError
 from transduce.serving.languages import LanguageTag
+from transduce.serving.routing import LanguageRefused
 from transduce.terms import Terms
 
 __all__ = ["DeepLApi"]
@@ -26,6 +27,8 @@ class DeepLApi(Api):
     @classmethod
     def error_body(cls, error: ApiError) -> object:
         """Return an error as DeepL writes it."""
+        if isinstance(error, LanguageRefused):
+            return {"message": f"Value for '{error.side}_lang' not supported."}
         return {"message": error.message}
 
     def glossary_pairs(self) -> list[Pair]:

@@ -4,6 +4,7 @@ or addresses."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from prometheus_client import (
     CollectorRegistry,
@@ -29,33 +30,20 @@ class Metrics:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)
-        self._requests = Counter(
-            "transduce_requests", "Answered requests.", ["api", "route", "code"], registry=self.registry
+        counter, gauge = partial(Counter, registry=self.registry), partial(Gauge, registry=self.registry)
+        histogram = partial(Histogram, registry=self.registry)
+        self._requests = counter("transduce_requests", "Answered requests.", ["api", "route", "code"])
+        self._seconds = histogram(
+            "transduce_request_seconds", "Time from a request to its answer.", ["api", "route"], buckets=SECONDS
         )
-        self._seconds = Histogram(
-            "transduce_request_seconds", "Time from a request to its answer.", ["api", "route"],
-            buckets=SECONDS, registry=self.registry,
-        )  # fmt: skip
-        self._ready = Gauge("transduce_ready", "1 if the server takes requests.", registry=self.registry)
-        self._characters = Counter(
-            "transduce_characters", "Characters of translated text.", ["model"], registry=self.registry
-        )
-        self._sentences = Counter("transduce_sentences", "Sentences done.", ["model"], registry=self.registry)
-        self._batch_sizes = Histogram(
-            "transduce_batch_sentences", "Sentences of a batch.", ["model"], buckets=SIZES, registry=self.registry
-        )
-        self._batch_seconds = Histogram(
-            "transduce_batch_seconds", "Time of a batch.", ["model"], buckets=SECONDS, registry=self.registry
-        )
-        self._dropped = Counter(
-            "transduce_dropped_sentences", "Sentences left out.", ["model", "reason"], registry=self.registry
-        )
-        self._waiting = Gauge(
-            "transduce_waiting_sentences", "Sentences in the queue.", ["model"], registry=self.registry
-        )
-        self._swaps = Counter(
-            "transduce_model_swaps", "Models read anew.", ["model", "outcome"], registry=self.registry
-        )
+        self._ready = gauge("transduce_ready", "1 if the server takes requests.")
+        self._characters = counter("transduce_characters", "Characters of translated text.", ["model"])
+        self._sentences = counter("transduce_sentences", "Sentences done.", ["model"])
+        self._batch_sizes = histogram("transduce_batch_sentences", "Sentences of a batch.", ["model"], buckets=SIZES)
+        self._batch_seconds = histogram("transduce_batch_seconds", "Time of a batch.", ["model"], buckets=SECONDS)
+        self._dropped = counter("transduce_dropped_sentences", "Sentences left out.", ["model", "reason"])
+        self._waiting = gauge("transduce_waiting_sentences", "Sentences in the queue.", ["model"])
+        self._swaps = counter("transduce_model_swaps", "Models read anew.", ["model", "outcome"])
 
     def request(self, api: str, route: str, code: int, seconds: float) -> None:
         """Count an answered request."""

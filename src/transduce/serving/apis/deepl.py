@@ -14,7 +14,7 @@ from transduce.serving.document_jobs import DocumentJob, DocumentJobs
 from transduce.serving.documents import DocumentResponse, SentDocument, named, read_document, translated_document
 from transduce.serving.fields import Fields, Names, Texts, field
 from transduce.serving.http import ApiError, Upload
-from transduce.serving.routing import LanguageRefused, name_of, sources_of, target_of, translated
+from transduce.serving.routing import name_of, sources_of, target_of, translated
 from transduce.serving.state import ServerState
 from transduce.serving.translating import Splitting, counted_flags, warnings_header
 from transduce.terms import Terms
@@ -112,11 +112,8 @@ class DeepL(DeepLApi):
         """Translate texts, also with tags."""
         asked, texts = ask.fields, ask.fields.text
         with ask.counted(len(texts), sum(map(len, texts))):
-            try:
-                target_of(self.state, asked.target_lang)  # also where the text is in this language
-                detected, target = await sources_of(self.state, texts, asked.source_lang.strip(), asked.target_lang)
-            except LanguageRefused as error:
-                raise ApiError(400, f"Value for '{error.side}_lang' not supported.") from error
+            target_of(self.state, asked.target_lang)  # also where the text is in this language
+            detected, target = await sources_of(self.state, texts, asked.source_lang.strip(), asked.target_lang)
             sources, splitting = [each.language for each in detected], SPLITTINGS[asked.split_sentences]
             terms = await self.terms_of(ask, sources[0], target) if sources else None
             work = translated(self.state, texts, sources, target, rules=_rules(asked), splitting=splitting, terms=terms)
@@ -164,11 +161,8 @@ class DeepL(DeepLApi):
             raise ApiError(400, "Value for 'output_format' not supported.")
         with ExitStack() as room:
             room.enter_context(self.state.documents.working())
-            try:
-                sent = await ask.done(read_document(self.state, file, source, asked.target_lang, ask.client))
-                terms = await self.terms_of(ask, sent.source, sent.target)
-            except LanguageRefused as error:
-                raise ApiError(400, f"Value for '{error.side}_lang' not supported.") from error
+            sent = await ask.done(read_document(self.state, file, source, asked.target_lang, ask.client))
+            terms = await self.terms_of(ask, sent.source, sent.target)
             if not ask.client.has_quota(sent.n_characters):
                 raise ApiError(*self.over_quota)
             job = self.jobs.begin(self._translated(ask, sent, terms), on_done=room.pop_all().close)
