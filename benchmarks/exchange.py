@@ -153,7 +153,7 @@ def compared(
     if differing:
         assert isinstance(translator.model, Transformer)
         probes = Probes.of_translator(
-            translator.model, translator.tokenizers, [sources[number] for number in differing], suppressed=[]
+            translator.model, translator.tokenizers, [sources[number] for number in differing]
         )
         for number, probe in zip(differing, probes.greedy, strict=True):
             pairs = enumerate(zip([*ours[number], 2], [*theirs[number], 2], strict=False))

@@ -1,6 +1,6 @@
 """Translators as CTranslate2 model folders, in float32 or int8.
 
-Shapes: P positions of a table, D d_model, O outputs of a projection, I its inputs.
+Shapes: D d_model, O outputs of a projection, I its inputs.
 """
 
 from __future__ import annotations
@@ -12,15 +12,13 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from transduce.config import TransformerConfig
 from transduce.exchange.libraries import library
 from transduce.exchange.plain_weights import PlainAttention, PlainLayer, PlainStack, Projection, Scale, plain_model
 from transduce.exchange.probes import MAX_NEW_TOKENS, Comparison, Probes, compared
 from transduce.model import Transformer
-from transduce.model.embedding import sinusoid
-from transduce.text import BOS_ID, PAD_ID, SPECIAL_TOKENS, Tokenizers
+from transduce.text import BOS_ID, SPECIAL_TOKENS, Tokenizers
 
 __all__ = ["Quantization", "check_ctranslate2", "token_names", "write_ctranslate2"]
 
@@ -72,18 +70,11 @@ def token_names(vocabulary: dict[str, int]) -> list[str]:
 def _set_stack(spec: Any, embedding: Any, stack: PlainStack, config: TransformerConfig) -> None:
     embedding.weight = stack.embedding_VD
     spec.scale_embeddings = math.sqrt(config.d_model) if config.scale_embeddings else 1.0
-    spec.position_encodings.encodings = _position_table(stack, config)
+    spec.position_encodings.encodings = stack.position_table(N_POSITIONS)
     if stack.norm is not None:
         _set_scale(spec.layer_norm, stack.norm)
     for layer_spec, layer in zip(spec.layer, stack.layers, strict=True):
         _set_layer(layer_spec, layer)
-
-
-def _position_table(stack: PlainStack, config: TransformerConfig) -> Tensor:
-    """Return the position encodings, (P, D)."""
-    if stack.positions_PD is not None:
-        return stack.positions_PD
-    return sinusoid(N_POSITIONS, config.d_model).float()
 
 
 def _set_layer(spec: Any, layer: PlainLayer) -> None:
@@ -116,7 +107,7 @@ def _set_scale(spec: Any, scale: Scale) -> None:
 
 
 def check_ctranslate2(
-    folder: Path, probes: Probes, tokenizers: Tokenizers, *, suppressed: Sequence[int], quantization: Quantization
+    folder: Path, probes: Probes, tokenizers: Tokenizers, *, quantization: Quantization
 ) -> Comparison:
     """Load the folder by CTranslate2 and compare log-probabilities and greedy outputs with ours."""
     ctranslate2 = library("ctranslate2", needed_for="the export to CTranslate2")
@@ -134,7 +125,7 @@ def check_ctranslate2(
         difference = max([difference, *(abs(mine - theirs) for mine, theirs in pairs)])
     results = translator.translate_batch(
         sources, beam_size=1, max_decoding_length=MAX_NEW_TOKENS,
-        suppress_sequences=[[tgt_names[id]] for id in (PAD_ID, BOS_ID, *suppressed)],
+        suppress_sequences=[[tgt_names[id]] for id in probes.suppressed],
     )  # fmt: skip
     outputs = [[ids_of_name[name] for name in result.hypotheses[0]] for result in results]
     return compared(probes, difference, outputs)

@@ -38,7 +38,7 @@ from transduce.files import atomic_folder, write_text
 from transduce.inference import Translator
 from transduce.inference.folder import ModelFolder, read_model_config, read_model_folder
 from transduce.inference.trained_model import TrainedModel
-from transduce.text import BOS_ID, EOS_ID, UNK_ID, SentencePieceTokenizer, Tokenizers, normalise
+from transduce.text import BOS_ID, EOS_ID, UNK_ID, SentencePieceTokenizer, Tokenizer, Tokenizers, normalise
 from transduce.text.documents import DocumentCodec
 from transduce.text.tokenizer import WORD_START
 
@@ -100,12 +100,10 @@ def export_model(
     texts = sentences_of_tokens(loaded.tokenizers.src, N_SENTENCES) if texts is None else list(texts)[:N_SENTENCES]
     is_causal, is_translator = isinstance(config, LanguageModelConfig), issubclass(kind, Translator)
     if is_causal:
-        tokenizer = loaded.tokenizers.src
-        probes = Probes.of_language_model(model, tokenizer, texts, suppressed=tokenizer.mask_and_sentinel_ids)
+        probes = Probes.of_language_model(model, loaded.tokenizers.src, texts)
     else:
         texts = [*texts, *(KEPT_TEXTS if is_translator else ())]
-        suppressed = loaded.tokenizers.tgt.suppressed_ids
-        probes = Probes.of_translator(model, loaded.tokenizers, texts, suppressed=suppressed)
+        probes = Probes.of_translator(model, loaded.tokenizers, texts)
     with atomic_folder(out) as temporary:
         export = _EXPORTS[target, is_causal]
         report = export(temporary, loaded, model, probes)
@@ -138,27 +136,23 @@ def _failure(report: ExportReport, folder: Path) -> str:
 
 
 def _to_hugging_face(out: Path, loaded: ModelFolder, model: Any, probes: Probes) -> ExportReport:
-    suppressed = loaded.tokenizers.tgt.suppressed_ids
     if isinstance(loaded.tokenizers.src, SentencePieceTokenizer):
         write_opus_folder(out, model, loaded.tokenizers, loaded.search, direction=loaded.direction)
         src, tgt = sides_with_one_pad(loaded.tokenizers)
         comparison = check_hugging_face(out, probes, src.original_ids, tgt.original_ids)
         return ExportReport("hf", comparison, None, *compare_marian_tokenizer(out, src))
-    write_hugging_face(out, model, loaded.tokenizers, loaded.search, suppressed=suppressed)
-    same, differing = _compare_tokenizers(out, loaded.tokenizers)
-    return ExportReport("hf", check_hugging_face(out, probes), None, same, differing)
+    write_hugging_face(out, model, loaded.tokenizers, loaded.search)
+    return ExportReport("hf", check_hugging_face(out, probes), None, *_compare_tokenizers(out, loaded.tokenizers))
 
 
 def _to_hugging_face_causal(out: Path, loaded: ModelFolder, model: Any, probes: Probes) -> ExportReport:
-    config, tokenizer = loaded.config, loaded.tokenizers.src
-    assert isinstance(config, LanguageModelConfig)
-    write_hugging_face_causal(out, model, config, tokenizer, suppressed=tokenizer.mask_and_sentinel_ids)
-    same, differing = _compare_causal_tokenizer(out, loaded.tokenizers)
-    return ExportReport("hf", check_hugging_face_causal(out, probes), None, same, differing)
+    tokenizer = loaded.tokenizers.src
+    assert isinstance(loaded.config, LanguageModelConfig)
+    write_hugging_face_causal(out, model, loaded.config, tokenizer)
+    return ExportReport("hf", check_hugging_face_causal(out, probes), None, *_compare_causal_tokenizer(out, tokenizer))
 
 
 def _to_ctranslate2(out: Path, loaded: ModelFolder, model: Any, probes: Probes) -> ExportReport:
-    suppressed = loaded.tokenizers.tgt.suppressed_ids
     src, tgt = loaded.tokenizers.src, loaded.tokenizers.tgt
     src_tokens, tgt_tokens = (token_names(side.vocabulary) for side in (src, tgt))
     (out / INT8_FOLDER).mkdir()
@@ -170,8 +164,7 @@ def _to_ctranslate2(out: Path, loaded: ModelFolder, model: Any, probes: Probes) 
             write_sentencepiece_models(where, src, tgt)
         else:
             loaded.tokenizers.save(where)
-        checked = check_ctranslate2(where, probes, loaded.tokenizers, suppressed=suppressed, quantization=quantization)
-        comparisons.append(checked)
+        comparisons.append(check_ctranslate2(where, probes, loaded.tokenizers, quantization=quantization))
     exact, quantised = comparisons
     return ExportReport("ct2", exact, quantised, *_compare_token_files(out, loaded.tokenizers))
 
@@ -179,15 +172,10 @@ def _to_ctranslate2(out: Path, loaded: ModelFolder, model: Any, probes: Probes) 
 def _to_onnx(out: Path, loaded: ModelFolder, model: Any, probes: Probes) -> ExportReport:
     if isinstance(loaded.tokenizers.src, SentencePieceTokenizer):
         raise ConfigError("its tokenizer is a SentencePiece model, which is no tokenizer.json; use --to hf or --to ct2")
-    suppressed = loaded.tokenizers.tgt.suppressed_ids
-    write_onnx(out, model, loaded.tokenizers, loaded.search, suppressed=suppressed)
+    write_onnx(out, model, loaded.tokenizers, loaded.search)
     assert isinstance(loaded.config, TransformerConfig)
-    exact, quantised = (
-        check_onnx(out, probes, loaded.config, suppressed=suppressed, precision=precision)
-        for precision in ("fp32", "q8")
-    )
-    same, differing = _compare_tokenizers(out, loaded.tokenizers)
-    return ExportReport("onnx", exact, quantised, same, differing)
+    exact, quantised = (check_onnx(out, probes, loaded.config, precision=precision) for precision in ("fp32", "q8"))
+    return ExportReport("onnx", exact, quantised, *_compare_tokenizers(out, loaded.tokenizers))
 
 
 _EXPORTS: Mapping[tuple[Target, bool], Callable[..., ExportReport]] = {
@@ -201,11 +189,7 @@ _EXPORTS: Mapping[tuple[Target, bool], Callable[..., ExportReport]] = {
 def _compare_tokenizers(folder: Path, tokenizers: Tokenizers) -> tuple[int, tuple[str, ...]]:
     """Encode and decode odd texts by the exported ``tokenizer.json``; return how many agree, and the others."""
     ours = tokenizers.src
-    return _compared_texts(
-        folder,
-        lambda text: [*ours.encode(normalise(text)), EOS_ID],
-        ours.decode,
-    )
+    return _compared_texts(folder, lambda text: [*ours.encode(normalise(text)), EOS_ID], ours.decode)
 
 
 def _compare_token_files(folder: Path, tokenizers: Tokenizers) -> tuple[int, tuple[str, ...]]:
@@ -244,12 +228,12 @@ def _by_tokenizers(folder: Path) -> Coding:
     )
 
 
-def _compare_causal_tokenizer(folder: Path, tokenizers: Tokenizers) -> tuple[int, tuple[str, ...]]:
-    codec = DocumentCodec(tokenizers.src)
+def _compare_causal_tokenizer(folder: Path, tokenizer: Tokenizer) -> tuple[int, tuple[str, ...]]:
+    codec = DocumentCodec(tokenizer)
 
     def encode(text: str) -> list[int]:
         *lines, last = text.split("\n")
-        return [BOS_ID, *codec.encode(lines), *(tokenizers.src.encode(normalise(last)) if last.strip() else [])]
+        return [BOS_ID, *codec.encode(lines), *(tokenizer.encode(normalise(last)) if last.strip() else [])]
 
     return _compared_texts(folder, encode, lambda ids: codec.decode(ids[1:]))
 

@@ -35,7 +35,7 @@ from transduce.files import write_json
 from transduce.model import Transformer
 from transduce.model.embedding import sinusoid
 from transduce.model.weights_file import write_tensors
-from transduce.text import BOS_ID, EOS_ID, PAD_ID, Tokenizers
+from transduce.text import BOS_ID, EOS_ID, PAD_ID, Tokenizer, Tokenizers
 
 __all__ = [
     "ACTIVATION_NAMES", "MAX_LENGTH", "WEIGHTS_FILE", "before_end", "check_hugging_face", "encoder_decoder_config",
@@ -58,9 +58,7 @@ MODEL_TYPES: Mapping[tuple[str, str], tuple[str, str]] = {
 }
 
 
-def write_hugging_face(
-    folder: Path, model: Transformer, tokenizers: Tokenizers, search: SearchConfig, *, suppressed: Sequence[int]
-) -> None:
+def write_hugging_face(folder: Path, model: Transformer, tokenizers: Tokenizers, search: SearchConfig) -> None:
     """Write weights, configuration and tokenizer for ``AutoModelForSeq2SeqLM`` and ``AutoTokenizer``."""
     config = model.config
     plain = plain_model(model)
@@ -76,7 +74,7 @@ def write_hugging_face(
         values |= {"vocab_size": size, "tie_word_embeddings": config.embeddings == "three-way"}
         del values["decoder_vocab_size"], values["share_encoder_decoder_embeddings"]
     write_json(folder / "config.json", values)
-    write_json(folder / "generation_config.json", generation_config(config, search, suppressed))
+    write_json(folder / "generation_config.json", generation_config(config, search, tokenizers.tgt))
     write_tensors(folder / WEIGHTS_FILE, dict(named_tensors(plain, config, class_name=class_name)))
     write_hugging_face_tokenizers(folder, tokenizers, max_length=max_source_length(config))
 
@@ -122,7 +120,7 @@ def encoder_decoder_config(config: TransformerConfig) -> dict[str, Any]:
     }
 
 
-def generation_config(config: TransformerConfig, search: SearchConfig, suppressed: Sequence[int]) -> dict[str, Any]:
+def generation_config(config: TransformerConfig, search: SearchConfig, tgt: Tokenizer) -> dict[str, Any]:
     """Return the search that comes nearest to ours: its length penalty and its longest output are others."""
     return {
         "num_beams": search.beam_size,
@@ -133,7 +131,7 @@ def generation_config(config: TransformerConfig, search: SearchConfig, suppresse
         "bos_token_id": BOS_ID,
         "eos_token_id": EOS_ID,
         "decoder_start_token_id": BOS_ID,
-        "bad_words_ids": [[id] for id in (PAD_ID, BOS_ID, *suppressed)],
+        "bad_words_ids": [[id] for id in (PAD_ID, BOS_ID, *tgt.suppressed_ids)],
     }
 
 

@@ -9,7 +9,7 @@ Shapes: D d_model, T positions, P positions of a table, O outputs of a projectio
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,6 @@ from transduce.exchange.plain_weights import PlainModel, Projection, plain_model
 from transduce.exchange.probes import MAX_NEW_TOKENS, Comparison, Probes, compared
 from transduce.files import write_json
 from transduce.model import TransformerLM
-from transduce.model.embedding import sinusoid
 from transduce.model.weights_file import write_tensors
 from transduce.text import BOS_ID, EOS_ID, PAD_ID, Tokenizer
 
@@ -42,7 +41,7 @@ OPT_OFFSET = 2  # its table of positions has two rows that are never used
 
 
 def write_hugging_face_causal(
-    folder: Path, model: TransformerLM, config: LanguageModelConfig, tokenizer: Tokenizer, *, suppressed: Sequence[int]
+    folder: Path, model: TransformerLM, config: LanguageModelConfig, tokenizer: Tokenizer
 ) -> None:
     """Write weights, configuration and tokenizer for ``AutoModelForCausalLM`` and ``AutoTokenizer``."""
     plain = plain_model(model)
@@ -61,7 +60,7 @@ def write_hugging_face_causal(
     generation = {
         "do_sample": True, "temperature": 1.0, "top_k": 0, "pad_token_id": PAD_ID, "bos_token_id": BOS_ID,
         "eos_token_id": EOS_ID, "max_length": config.n_positions,
-        "bad_words_ids": [[id] for id in (PAD_ID, BOS_ID, *suppressed)],
+        "bad_words_ids": [[id] for id in (PAD_ID, BOS_ID, *tokenizer.mask_and_sentinel_ids)],
     }  # fmt: skip
     write_json(folder / "generation_config.json", generation)
     write_tensors(folder / WEIGHTS_FILE, tensors)
@@ -108,14 +107,9 @@ def _embedding(plain: PlainModel, config: LanguageModelConfig) -> Tensor:
     return plain.decoder.embedding_VD * factor
 
 
-def _positions(plain: PlainModel, config: LanguageModelConfig) -> Tensor:
-    learned_PD = plain.decoder.positions_PD
-    return sinusoid(config.n_positions, config.d_model).float() if learned_PD is None else learned_PD
-
-
 def _gpt2_tensors(plain: PlainModel, config: LanguageModelConfig) -> Iterator[tuple[str, Tensor]]:
     yield "transformer.wte.weight", _embedding(plain, config)
-    yield "transformer.wpe.weight", _positions(plain, config)
+    yield "transformer.wpe.weight", plain.decoder.position_table(config.n_positions)
     assert plain.decoder.norm is not None
     yield from named_scale("transformer.ln_f", plain.decoder.norm)
     for index, layer in enumerate(plain.decoder.layers):
@@ -139,7 +133,10 @@ def _gpt2_projection(at: str, projection: Projection) -> Iterator[tuple[str, Ten
 
 def _opt_tensors(plain: PlainModel, config: LanguageModelConfig) -> Iterator[tuple[str, Tensor]]:
     yield "model.decoder.embed_tokens.weight", _embedding(plain, config)
-    yield "model.decoder.embed_positions.weight", F.pad(_positions(plain, config), (0, 0, OPT_OFFSET, 0))
+    yield (
+        "model.decoder.embed_positions.weight",
+        F.pad(plain.decoder.position_table(config.n_positions), (0, 0, OPT_OFFSET, 0)),
+    )
     named = named_stack("model.decoder", plain.decoder)
     yield from ((name, weight) for name, weight in named if not name.endswith("embed_positions.weight"))
 

@@ -118,7 +118,7 @@ def _checked(source: Path, foreign: ForeignModel, model: Transformer, log: Calla
     assert isinstance(src, SentencePieceTokenizer)
     assert isinstance(tgt, SentencePieceTokenizer)
     texts = sentences_of_tokens(src, N_SENTENCES)
-    probes = Probes.of_translator(model, foreign.tokenizers, texts, suppressed=tgt.suppressed_ids)
+    probes = Probes.of_translator(model, foreign.tokenizers, texts)
     try:
         comparison = check_hugging_face(source, probes, src.original_ids, tgt.original_ids)
         differing = differing_texts(source, tgt)

@@ -11,10 +11,9 @@ from typing import Any
 
 from transduce import imports
 
-__all__ = ["EXTRA", "is_installed", "library", "quiet_transformers"]
+__all__ = ["is_installed", "library", "quiet_transformers"]
 
-EXTRA = "exchange"
-library = partial(imports.library, extra=EXTRA)
+library = partial(imports.library, extra="exchange")
 
 
 def is_installed(name: str) -> bool:

@@ -76,9 +76,7 @@ REQUIRED: Mapping[str, tuple[Any, ...]] = {
     "transformer-decoder-autoreg": ("self-attention",),
     "transformer-no-projection": (False,),
     "transformer-ffn-depth": (2,),
-    "transformer-guided-alignment-layer": ("last",),
     "input-types": ([],),
-    "factors-combine": ("sum",),
     "lemma-dim-emb": (0,),
     "right-left": (False,),
     "tied-embeddings-src": (False, True),
@@ -87,7 +85,6 @@ REQUIRED: Mapping[str, tuple[Any, ...]] = {
 SIDES = ({"source", "src"}, {"target", "tgt", "trg"})  # words of the names of files
 WORD = compiled_on_use("[^\\W_]+")
 NUMBER = compiled_on_use("[0-9]{1,9}")  # of a piece
-UNIMPORTANT = ("transformer-guided-alignment-layer", "factors-combine")
 
 
 def find_npz(source: Path) -> Path | None:
@@ -110,7 +107,7 @@ def read_marian_npz(path: Path, *, direction: str | None = None) -> ForeignModel
     arrays = _read_arrays(path)
     settings = _settings(arrays.pop(SETTINGS, None), where=path)
     for name, allowed in REQUIRED.items():
-        if name in settings and settings[name] not in allowed and name not in UNIMPORTANT:
+        if name in settings and settings[name] not in allowed:
             raise CheckpointError(
                 f"{path}: {name} = {quoted(settings[name])} cannot be imported, only {quoted(allowed[0])}"
             )

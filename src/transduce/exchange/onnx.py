@@ -27,7 +27,7 @@ from transduce.exchange.plain_weights import plain_model
 from transduce.exchange.probes import MAX_NEW_TOKENS, Comparison, Probes, compared
 from transduce.files import write_json
 from transduce.model import Transformer
-from transduce.text import BOS_ID, EOS_ID, PAD_ID, Tokenizers
+from transduce.text import BOS_ID, EOS_ID, Tokenizers
 
 __all__ = ["OnnxTranslator", "Precision", "check_onnx", "write_onnx"]
 
@@ -36,9 +36,7 @@ ENCODER, DECODER = "encoder_model", "decoder_model_merged"
 SUFFIXES: dict[Precision, str] = {"fp32": "", "q8": "_quantized"}  # as transformers.js names them
 
 
-def write_onnx(
-    folder: Path, model: Transformer, tokenizers: Tokenizers, search: SearchConfig, *, suppressed: Sequence[int]
-) -> None:
+def write_onnx(folder: Path, model: Transformer, tokenizers: Tokenizers, search: SearchConfig) -> None:
     """Write encoder and decoder in fp32 and with int8 weights, configuration and tokenizer to an existing folder.
 
     Raises ConfigError if onnx or onnxruntime is not installed.
@@ -57,7 +55,7 @@ def write_onnx(
         "transformers.js_config": {"dtype": "fp32"},  # its default in browsers is q8
     }
     write_json(folder / "config.json", values)
-    write_json(folder / "generation_config.json", generation_config(config, search, suppressed) | {"num_beams": 1})
+    write_json(folder / "generation_config.json", generation_config(config, search, tokenizers.tgt) | {"num_beams": 1})
     write_hugging_face_tokenizers(folder, tokenizers, max_length=max_source_length(config))
 
 
@@ -133,14 +131,12 @@ class OnnxTranslator:
         return ids[1:]
 
 
-def check_onnx(
-    folder: Path, probes: Probes, config: TransformerConfig, *, suppressed: Sequence[int], precision: Precision = "fp32"
-) -> Comparison:
+def check_onnx(folder: Path, probes: Probes, config: TransformerConfig, *, precision: Precision = "fp32") -> Comparison:
     """Run the graphs by onnxruntime and compare logits and greedy outputs, with cache, with ours."""
     translator = OnnxTranslator(folder, config, precision)
-    suppressed, difference, outputs = (PAD_ID, BOS_ID, *suppressed), 0.0, []
+    difference, outputs = 0.0, []
     for source, target, logits in zip(probes.sources, probes.targets, probes.logits, strict=True):
         theirs_TV, _ = translator.extend(target, translator.encode(source))
         difference = max(difference, float(np.abs(theirs_TV - logits).max()))
-        outputs.append(translator.greedy(source, suppressed=suppressed)[:MAX_NEW_TOKENS])
+        outputs.append(translator.greedy(source, suppressed=probes.suppressed)[:MAX_NEW_TOKENS])
     return compared(probes, difference, outputs)

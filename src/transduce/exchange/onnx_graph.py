@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,6 @@ from torch import Tensor
 from transduce.config import TransformerConfig
 from transduce.exchange.libraries import library
 from transduce.exchange.plain_weights import PlainAttention, PlainLayer, PlainModel, PlainStack, Projection, Scale
-from transduce.model.embedding import sinusoid
 
 __all__ = ["OPSET", "decoder_graph", "encoder_graph"]
 
@@ -124,12 +124,9 @@ class Graph:
         vectors = self.node("Gather", self.constant(f"{name}.embedding", stack.embedding_VD), ids)
         if self.config.scale_embeddings:
             vectors = self.node("Mul", vectors, self.number(math.sqrt(self.config.d_model)))
-        table_PD = stack.positions_PD
-        if table_PD is None:
-            table_PD = sinusoid(N_POSITIONS, self.config.d_model).float()
         first = start or self.integers(0)
         last = self.node("Add", first, self.size(ids, 1))
-        table = self.constant(f"{name}.positions", table_PD)
+        table = self.constant(f"{name}.positions", stack.position_table(N_POSITIONS))
         return self.node("Add", vectors, self.node("Slice", table, first, last, self.integers(0)))
 
     def mask_bias(self, mask: str) -> str:
@@ -155,9 +152,7 @@ def encoder_graph(plain: PlainModel, config: TransformerConfig) -> Any:
             )
             return graph.linear(graph.attend(q, k, v, bias), attention.out, f"{name}.out")
 
-        def feed_forward(x: str, layer: PlainLayer = layer, name: str = name) -> str:
-            return graph.feed_forward(x, layer, name)
-
+        feed_forward = partial(graph.feed_forward, layer=layer, name=name)
         x = graph.residual(x, layer.self_attention.norm, f"{name}.attention_norm", attend)
         x = graph.residual(x, layer.feed_forward_norm, f"{name}.feed_forward_norm", feed_forward)
     if plain.encoder.norm is not None:
@@ -206,9 +201,7 @@ def decoder_graph(plain: PlainModel, config: TransformerConfig) -> Any:
             k, v = _cached(graph, new_source, attention, past[index][2:], f"{name}.cross")
             return graph.linear(graph.attend(q, k, v, source), attention.out, f"{name}.cross_out")
 
-        def feed_forward(x: str, layer: PlainLayer = layer, name: str = name) -> str:
-            return graph.feed_forward(x, layer, name)
-
+        feed_forward = partial(graph.feed_forward, layer=layer, name=name)
         assert layer.cross_attention is not None
         x = graph.residual(x, layer.self_attention.norm, f"{name}.self_norm", attend_self)
         x = graph.residual(x, layer.cross_attention.norm, f"{name}.cross_norm", attend_source)

@@ -59,14 +59,14 @@ def write_opus_folder(
     assert plain.encoder is not None
     pad_id, start_id, eos_id, _ = tgt.original_ids[:4]
     numbers = {
-        "vocab_size": len(plain.encoder.embedding_VD), "decoder_vocab_size": len(plain.decoder.embedding_VD),
         "pad_token_id": pad_id, "bos_token_id": None, "eos_token_id": eos_id, "decoder_start_token_id": start_id,
     }  # fmt: skip
-    values = encoder_decoder_config(config) | numbers | {"model_type": "marian", "architectures": ["MarianMTModel"]}
+    values = encoder_decoder_config(config) | numbers | {
+        "vocab_size": len(plain.encoder.embedding_VD), "decoder_vocab_size": len(plain.decoder.embedding_VD),
+        "model_type": "marian", "architectures": ["MarianMTModel"],
+    }  # fmt: skip
     suppressed = [pad_id, *(tgt.original_ids[id] for id in tgt.suppressed_ids)]
-    generation = generation_config(config, search, ()) | numbers | {"bad_words_ids": [[id] for id in suppressed]}
-    for name in ("vocab_size", "decoder_vocab_size"):
-        del generation[name]
+    generation = generation_config(config, search, tgt) | numbers | {"bad_words_ids": [[id] for id in suppressed]}
     write_json(folder / "config.json", values)
     write_json(folder / "generation_config.json", generation)
     write_tensors(folder / WEIGHTS_FILE, dict(named_tensors(plain, config, class_name="MarianMTModel")))

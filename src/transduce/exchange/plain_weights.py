@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from transduce.model import LearnedPositions, Stack, Transformer, TransformerLM
 from transduce.model.attention import CrossAttention, SelfAttention
+from transduce.model.embedding import sinusoid
 from transduce.model.front_end import FrontEnd, TokenFrontEnd
 from transduce.model.layers import FeedForward, Layer
 
@@ -74,6 +75,12 @@ class PlainStack:
     positions_PD: Tensor | None  # learned; None: sinusoidal
     layers: tuple[PlainLayer, ...]
     norm: Scale | None  # of the output; None: post-norm
+
+    def position_table(self, n_sinusoids: int) -> Tensor:
+        """Return the learned positions, or a table of sinusoids, (P, D)."""
+        if self.positions_PD is not None:
+            return self.positions_PD
+        return sinusoid(n_sinusoids, self.embedding_VD.shape[1]).float()
 
 
 @dataclass(frozen=True, slots=True)

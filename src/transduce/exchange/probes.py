@@ -6,7 +6,7 @@ Shapes: B sentences, S source positions, T target positions, V vocabulary.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -81,36 +81,33 @@ class Probes:
     targets: list[list[int]]  # what the decoder reads: BOS, or the prompt, and the greedy output
     logits: list[NDArray[np.float32]]  # (T, V), after each token of the target
     greedy: list[Greedy]
+    suppressed: Sequence[int] = ()  # ids that are never written
 
     @classmethod
-    def of_translator(
-        cls, model: Transformer, tokenizers: Tokenizers, texts: Sequence[str], *, suppressed: Sequence[int]
-    ) -> Probes:
+    def of_translator(cls, model: Transformer, tokenizers: Tokenizers, texts: Sequence[str]) -> Probes:
         """Run an encoder-decoder in fp32 on texts. Raises DataError if none has a token."""
         sources = [[*ids, EOS_ID] for ids in _encoded(tokenizers.src, texts)]
-        return cls._of(lambda source: _Decoding(model, source, [BOS_ID]), sources, suppressed)
+        return cls._of(lambda source: _Decoding(model, source, [BOS_ID]), sources, tokenizers.tgt.suppressed_ids)
 
     @classmethod
-    def of_language_model(
-        cls, model: TransformerLM, tokenizer: Tokenizer, texts: Sequence[str], *, suppressed: Sequence[int]
-    ) -> Probes:
+    def of_language_model(cls, model: TransformerLM, tokenizer: Tokenizer, texts: Sequence[str]) -> Probes:
         """Run a causal language model in fp32 on prompts, of half its window at most. Raises DataError as above."""
         longest = (model.window or 2 * MAX_NEW_TOKENS) // 2
         prompts = [[BOS_ID, *ids][:longest] for ids in _encoded(tokenizer, texts)]
-        return cls._of(lambda prompt: _Decoding(model, None, prompt), prompts, suppressed)
+        return cls._of(lambda prompt: _Decoding(model, None, prompt), prompts, tokenizer.mask_and_sentinel_ids)
 
     @classmethod
     def _of(
         cls, decoding: Callable[[list[int]], _Decoding], sources: list[list[int]], suppressed: Sequence[int]
     ) -> Probes:
-        suppressed = (PAD_ID, BOS_ID, *suppressed)
+        suppressed = PAD_ID, BOS_ID, *suppressed
         targets, logits, greedy = [], [], []
         for source in sources:
             target, logits_TV, output = decoding(source).greedy(suppressed)
             targets.append(target)
             logits.append(logits_TV)
             greedy.append(output)
-        return cls(sources, targets, logits, greedy)
+        return cls(sources, targets, logits, greedy, suppressed)
 
 
 def _encoded(tokenizer: Tokenizer, texts: Sequence[str]) -> list[list[int]]:
@@ -173,16 +170,11 @@ class Comparison:
     @property
     def is_same_function(self) -> bool:
         """Whether the differences are those of rounding."""
-        return (
-            self.max_logit_difference <= MAX_DIFFERENCE and self.equal_greedy + self.near_ties == self.sentences
-        )  # fmt: skip
+        return self.max_logit_difference <= MAX_DIFFERENCE and self.equal_greedy + self.near_ties == self.sentences
 
     def as_json(self) -> dict[str, Any]:
         """Return the values for the card and the command line."""
-        return {
-            "max_logit_difference": self.max_logit_difference, "sentences": self.sentences,
-            "equal_greedy": self.equal_greedy, "near_ties": self.near_ties,
-        }  # fmt: skip
+        return asdict(self)
 
     def in_words(self) -> str:
         """Describe it for people."""
