@@ -6,6 +6,7 @@ import struct
 from collections.abc import Iterator
 
 from transduce.documents.encodings import decoded
+from transduce.documents.po_reading import header_values
 from transduce.errors import DataError
 
 __all__ = ["read_mo"]
@@ -28,7 +29,7 @@ def read_mo(data: bytes) -> tuple[str, list[tuple[str, str, str, str]]]:
     except struct.error:
         raise DataError("it is shorter than its tables say") from None
     header = next((target for source, target in raw if source == b""), b"").decode("ascii", errors="replace")
-    values = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in header.split("\n"))}
+    values = header_values(header)
     encoding = values.get("content-type", "").partition(_CHARSET)[2] or None
     messages = list[tuple[str, str, str, str]]()
     for source, target in raw:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +14,7 @@ from transduce.documents.encodings import encoded
 from transduce.documents.message_lines import joined_message, message_parts
 from transduce.documents.placeholders import ANY, KINDS, checked
 from transduce.documents.plural_forms import PluralForms, plural_forms_of, read_plural_forms
-from transduce.documents.po_reading import Entry, decoded_po, header_of, read_entries
+from transduce.documents.po_reading import Entry, decoded_po, header_values, read_entries
 from transduce.documents.po_writing import quoted_po, width_of_lines, with_values
 from transduce.errors import DataError
 from transduce.text.changes import Change, with_changes
@@ -69,16 +70,15 @@ class PoDocument:
     def __init__(self, text: str, encoding: str, reading: Reading) -> None:
         self._text, self._encoding, self._reading = text, encoding, reading
         entries = read_entries(text)
-        self._header = header_of(entries)
-        self._forms = read_plural_forms(self._value("Plural-Forms"))
+        first = next((entry for entry in entries if entry.is_header), None)
+        self._header = first if first is not None and 0 in first.forms else None
+        self._values = defaultdict(str, header_values(self._header.forms[0].text) if self._header else {})
+        self._forms = read_plural_forms(self._values["plural-forms"])
         others = [entry for entry in entries if not entry.is_header]
         self._has_targets = any(form.text for entry in others for form in entry.forms.values())
-        own = self._value("X-Accelerator-Marker")
+        own = self._values["x-accelerator-marker"]
         sign = own if own and own in SIGNS else usual_sign(entry.source for entry in others)
         self._messages = [self._message(entry, sign) for entry in others]
-
-    def _value(self, name: str) -> str:
-        return "" if self._header is None else self._header.get(name)
 
     def _message(self, entry: Entry, sign: str) -> _Message:
         kinds = [flag for flag in entry.flags if flag in KINDS]
@@ -96,7 +96,7 @@ class PoDocument:
     @cached_property
     def language(self) -> str:
         """The language of the translations, as the header has it; "" if it has none."""
-        return canonical_code(self._value("Language")) or ""
+        return canonical_code(self._values["language"]) or ""
 
     @cached_property
     def segments(self) -> list[Segment]:
@@ -186,11 +186,11 @@ class PoDocument:
         """Yield what changes in the header: what a template leaves open. ``code``: a language that it has to name."""
         if self._header is None:
             return
-        entry, values = self._header.entry, {"Language": code.replace("-", "_")} if code else {}
-        has_plurals = any(message.entry.plural for message in self._messages) or bool(self._value("Plural-Forms"))
+        entry, values = self._header, {"Language": code.replace("-", "_")} if code else {}
+        has_plurals = any(message.entry.plural for message in self._messages) or bool(self._values["plural-forms"])
         if forms is not None and forms is not self._forms and has_plurals:
             values["Plural-Forms"] = forms.header
-        if "charset=CHARSET" in (kind := self._value("Content-Type")):
+        if "charset=CHARSET" in (kind := self._values["content-type"]):
             values["Content-Type"] = kind.replace("CHARSET", "UTF-8")
         form = entry.forms[0]
         written = with_values(self._text[form.span], values, self._line_end)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from transduce.documents.encodings import decoded
 from transduce.errors import DataError, quoted
 from transduce.patterns import compiled_on_use
 
-__all__ = ["NAMED", "Entry", "Header", "Quoted", "decoded_po", "header_of", "read_entries"]
+__all__ = ["NAMED", "Entry", "Quoted", "decoded_po", "header_values", "read_entries"]
 
 _STRING = r'"(?:[^"\\]|\\.)*+"'
 _KEYWORD = compiled_on_use(rf"(msgctxt|msgid_plural|msgid|msgstr(?:\s*\[\s*(\d{{1,3}})\s*\])?)\s*((?:{_STRING}\s*)+)")
@@ -75,25 +75,10 @@ class Entry:
         return max(form.end for form in self.forms.values())
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
-    """What the first entry says of the file."""
-
-    entry: Entry
-    values: dict[str, str]  # by name, in small letters
-
-    def get(self, name: str) -> str:
-        """Return a value; "" if it is missing."""
-        return self.values.get(name.lower(), "")
-
-
-def header_of(entries: Sequence[Entry]) -> Header | None:
-    """Return the header of a file."""
-    entry = next((entry for entry in entries if entry.is_header), None)
-    if entry is None or 0 not in entry.forms:
-        return None
-    lines = (line.partition(":") for line in entry.forms[0].text.split("\n"))
-    return Header(entry, {name.strip().lower(): value.strip() for name, colon, value in lines if colon})
+def header_values(header: str) -> dict[str, str]:
+    """Return what the header of a file says, by names in small letters."""
+    lines = (line.partition(":") for line in header.split("\n"))
+    return {name.strip().lower(): value.strip() for name, colon, value in lines if colon}
 
 
 def decoded_po(data: bytes) -> tuple[str, str]:

@@ -118,20 +118,15 @@ class PatientProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def _watch_headers(self) -> None:
-        is_answering = self.cycle is not None and not self.cycle.response_complete
-        if is_answering:
+        if not self.is_idle:
             self._stop_watching()
         elif self._header_timer is None:
-            self._header_timer = self.loop.call_later(HEADER_TIMEOUT_S, self._give_up)
+            self._header_timer = self.loop.call_later(HEADER_TIMEOUT_S, self.transport.close)
 
     def _stop_watching(self) -> None:
         if self._header_timer is not None:
             self._header_timer.cancel()
             self._header_timer = None
-
-    def _give_up(self) -> None:
-        if not self.transport.is_closing():
-            self.transport.close()
 
 
 def connection_limit() -> int:

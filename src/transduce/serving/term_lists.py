@@ -11,7 +11,7 @@ from pathlib import Path, PurePath
 from transduce.config import base_language
 from transduce.errors import ConfigError
 from transduce.inference import Translator
-from transduce.memories import find_memory
+from transduce.memories import Memory, find_memory
 from transduce.terms import Term, Terms, read_avoided, read_terms
 
 __all__ = ["NO_LISTS", "TermTranslators", "TranslatorLists"]
@@ -39,8 +39,7 @@ class TranslatorLists:
         if terms or avoided:
             translator = translator.with_terms(Terms(tuple(terms), avoided), are_required=self.are_terms_required)
         for path in self.memories:
-            memory = find_memory(path, src_language=languages[0], tgt_language=languages[1])
-            if memory is not None and _bases(memory.languages) == _bases(languages):
+            if (memory := _memory_of(path, languages)) is not None:
                 return translator.with_memory(memory)
         return translator
 
@@ -53,19 +52,20 @@ class TranslatorLists:
         for path in self.memories:
             if len(directions) != 1 and {*path.suffixes} & {".tsv", ".txt"}:
                 raise ConfigError(f"{path} {several} TMX")
-            served = {_bases(each) for each in directions if self._has(path, each)}
+            served = {_bases(each) for each in directions if _memory_of(path, each) is not None}
             if not served:
                 raise ConfigError(f"{path} is a memory for no direction that is served: {_names(directions)}")
             for languages in served:
                 if (other := used.setdefault(languages, path)) is not path:
                     raise ConfigError(f"{other} and {path} are memories for {_names([languages])}; name one")
 
-    def _has(self, path: Path, languages: tuple[str, str]) -> bool:
-        memory = find_memory(path, src_language=languages[0], tgt_language=languages[1])
-        return memory is not None and _bases(memory.languages) == _bases(languages)
-
 
 NO_LISTS = TranslatorLists()
+
+
+def _memory_of(path: Path, languages: tuple[str, str]) -> Memory | None:
+    memory = find_memory(path, src_language=languages[0], tgt_language=languages[1])
+    return memory if memory is not None and _bases(memory.languages) == _bases(languages) else None
 
 
 def _names(directions: Iterable[tuple[str, str]]) -> str:
