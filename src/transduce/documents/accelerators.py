@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from re import Match
 
 from transduce.patterns import compiled_on_use
 from transduce.text.characters import SPACELESS
@@ -74,7 +73,7 @@ def with_accelerator(message: str, sign: str, *, like: str = "", letter: str = "
     '文件(_F)...'
     """
     if (first := _ANY[sign].search(like)) and without_accelerators(like, sign) == message:
-        return _with_one(like, sign, first)
+        return like[: first.end()] + _ANY[sign].sub("", like[first.end() :])
     if _SPACELESS_TEXT.search(message) and letter:
         end = _END.search(message)
         assert end is not None
@@ -89,9 +88,3 @@ def with_accelerator(message: str, sign: str, *, like: str = "", letter: str = "
     at_word = [place for place in same if place == 0 or not message[place - 1].isalnum()]
     place = next(iter([*at_word, *same, *places]), None)
     return message if place is None else message[:place] + sign + message[place:]
-
-
-def _with_one(message: str, sign: str, first: Match[str]) -> str:
-    """Return a message with only the first of its accelerators."""
-    head, rest = message[: first.end()], message[first.end() :]
-    return head + _ANY[sign].sub("", rest)

@@ -250,11 +250,9 @@ class Inline:
             case "image":
                 return [Token("single", self._image(parsed, located, span))]
             case "html_inline":
-                is_protected = self._is_protected
-                tags = list(read_tokens(raw, RULES))
                 return [
-                    Token(tag.kind, marked_tag(tag, self._embedded, is_protected=is_protected), tag.name)
-                    for tag in tags
+                    Token(tag.kind, marked_tag(tag, self._embedded, is_protected=self._is_protected), tag.name)
+                    for tag in read_tokens(raw, RULES)
                 ]
             case _ if parsed.nesting and parsed.markup != "autolink":
                 return [Token("start" if parsed.nesting > 0 else "end", raw, parsed.tag + parsed.markup)]
@@ -300,7 +298,7 @@ class Inline:
         label = located.part(start + 2, label_end)
         target = self._target(located, (label_end, end))
         if not label.text.strip():
-            return self._raw(located, start, label_end) + self._raw(located, label_end, end)
+            return self._raw(located, start, end)
         pieces = list(self.pieces(label, parsed.children or ()))
         marks = "".join(each if isinstance(each, str) else self._embedded.mark(each) for each in pieces)
         return self._raw(located, start, start + 2) + marks + target

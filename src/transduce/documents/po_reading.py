@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
+from io import StringIO
 
 from transduce.documents.encodings import decoded
 from transduce.errors import DataError, quoted
@@ -94,7 +94,7 @@ def read_entries(text: str) -> list[Entry]:
     entry: Entry | None = None
     last: Quoted | None = None
     end = 0
-    for number, whole_line in enumerate(_lines(text), start=1):
+    for number, whole_line in enumerate(StringIO(text, newline="\n"), start=1):
         line = whole_line.lstrip("\ufeff \t")
         end += len(whole_line)
         start = end - len(line)
@@ -123,15 +123,6 @@ def read_entries(text: str) -> list[Entry]:
         if not entry.forms:
             raise DataError(f"line {entry.line:,}: the message has no msgstr")
     return whole
-
-
-def _lines(text: str) -> Iterator[str]:
-    """Yield the lines with their ends; form feeds and the like end none."""
-    start = 0
-    while start < len(text):
-        end = text.find("\n", start) + 1 or len(text)
-        yield text[start:end]
-        start = end
 
 
 def _read_comment(entry: Entry, line: str, start: int) -> None:

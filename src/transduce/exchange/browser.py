@@ -175,10 +175,8 @@ def _masks(loaded: ModelFolder) -> dict[str, Any] | None:
         return None
     lines = loaded.statistics
     rules = mask_rules(*split_direction(loaded.direction), lines.masks if lines else None)
-    patterns = {"strings": VERBATIM, "unspaced": UNSPACED}
-    return {"unmasked": sorted(rules.unmasked), **{
-        name: javascript_pattern(each.pattern) for name, each in patterns.items()
-    }}  # fmt: skip
+    strings, unspaced = (javascript_pattern(each.pattern) for each in (VERBATIM, UNSPACED))
+    return {"unmasked": sorted(rules.unmasked), "strings": strings, "unspaced": unspaced}
 
 
 def _tokenizer(tokenizer: Tokenizer) -> dict[str, Any]:

@@ -63,12 +63,9 @@ def _route(path: str, method: str, operation: Mapping[str, Any]) -> Iterator[str
     if fields:
         yield "<table>"
         for name, (schema, is_required) in fields.items():
-            cells = (f"<code>{escape(name)}</code>", escape(_kind(schema)), "required" if is_required else "")
-            yield (
-                "<tr>"
-                + "".join(f"<td>{cell}</td>" for cell in (*cells, escape(schema.get("description", ""))))
-                + "</tr>"
-            )
+            description = escape(schema.get("description", ""))
+            cells = f"<code>{escape(name)}</code>", escape(_kind(schema)), "required" * is_required, description
+            yield f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
         yield "</table>"
     statuses = (f"{code} {each['description']}" for code, each in operation["responses"].items())
     yield f"<p>{escape('; '.join(statuses))}</p>"
