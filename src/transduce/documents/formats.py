@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 from pathlib import PurePath
@@ -21,12 +20,7 @@ _MODULES = (
 @cache
 def all_formats() -> tuple[Format, ...]:
     """Return every format."""
-    return tuple(_formats())
-
-
-def _formats() -> Iterator[Format]:
-    for name in _MODULES:
-        yield from import_module(f"transduce.documents.{name}").FORMATS
+    return tuple(each for name in _MODULES for each in import_module(f"transduce.documents.{name}").FORMATS)
 
 
 def format_of(name: str, data: bytes = b"") -> Format:

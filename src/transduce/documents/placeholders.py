@@ -21,16 +21,8 @@ from transduce.text.changes import with_changes
 from transduce.text.verbatim import verbatim_strings
 
 __all__ = [
-    "ANY",
-    "KINDS",
-    "Checked",
-    "Family",
-    "Placeholder",
-    "checked",
-    "fault_in",
-    "numbered_placeholders",
-    "placeholders",
-]
+    "ANY", "KINDS", "Checked", "Family", "Placeholder", "checked", "fault_in", "numbered_placeholders", "placeholders",
+]  # fmt: skip
 
 ANY = "any"
 Family = Literal["printf", "python", "brace", "qt", "shell"]

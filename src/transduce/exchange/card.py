@@ -26,30 +26,18 @@ def export_card(measured: Mapping[str, Any], loaded: ModelFolder, card: str, *, 
     target = str(measured["format"])
     is_causal = isinstance(loaded.config, LanguageModelConfig)
     title = card.splitlines()[0].removeprefix("# ") if card.startswith("# ") else "A Transformer"
-    return "\n".join(
-        [
-            *_front_matter(target, loaded, card, is_causal=is_causal, license_id=license_id),
-            "",
-            f"# {title}",
-            "",
-            "Exported by transduce.",
-            "",
-            "## Use",
-            "",
-            *_use(target, loaded, is_causal=is_causal),
-            "",
-            "## Measured at the export",
-            "",
-            *_measured(measured),
-            "",
-            "## What is different",
-            "",
-            *_differences(target, loaded, is_causal=is_causal),
-            *_strings_that_stay(measured, loaded),
-            "",
-            *_own_card(card),
-        ]
-    )
+    lines = [
+        *_front_matter(target, loaded, card, is_causal=is_causal, license_id=license_id),
+        "", f"# {title}", "", "Exported by transduce.", "",
+    ]  # fmt: skip
+    differences = [*_differences(target, loaded, is_causal=is_causal), *_strings_that_stay(measured, loaded)]
+    for heading, section in (
+        ("Use", _use(target, loaded, is_causal=is_causal)),
+        ("Measured at the export", _measured(measured)),
+        ("What is different", differences),
+    ):
+        lines += [f"## {heading}", "", *section, ""]
+    return "\n".join([*lines, *_own_card(card)])
 
 
 def _front_matter(target: str, loaded: ModelFolder, card: str, *, is_causal: bool, license_id: str) -> Iterator[str]:

@@ -12,7 +12,7 @@ table, O outputs of a projection, I its inputs. Names of axes are those that tra
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -113,7 +113,7 @@ class Graph:
             case "swish":
                 return self.node("Mul", x, self.node("Sigmoid", x))
 
-    def residual(self, x: str, norm: Scale, name: str, sublayer: Any) -> str:
+    def residual(self, x: str, norm: Scale, name: str, sublayer: Callable[[str], str]) -> str:
         """LayerNorm(x + Sublayer(x)), or x + Sublayer(LayerNorm(x)). Section 3.1."""
         if self.config.norm == "post":
             return self.layer_norm(self.node("Add", x, sublayer(x)), norm, name)
@@ -173,8 +173,10 @@ def decoder_graph(plain: PlainModel, config: TransformerConfig) -> Any:
     ``past_key_values.N.{decoder,encoder}.{key,value}``, empty at the first step. Outputs: ``present...`` likewise.
     """
     graph = Graph(config)
-    past = [[f"past_key_values.{n}.{side}.{part}" for side in ("decoder", "encoder") for part in ("key", "value")]
-            for n in range(len(plain.decoder.layers))]  # fmt: skip
+    past, present = (
+        [[f"{kind}.{n}.{side}.{part}" for side in ("decoder", "encoder") for part in ("key", "value")]
+         for n in range(len(plain.decoder.layers))] for kind in ("past_key_values", "present")
+    )  # fmt: skip
     start = graph.size(past[0][0], 2)
     x = graph.embedded("input_ids", plain.decoder, "decoder", start=start)
     new_source = graph.node(
@@ -186,30 +188,42 @@ def decoder_graph(plain: PlainModel, config: TransformerConfig) -> Any:
     )
     causal, source = _causal_bias(graph, start), graph.mask_bias("encoder_attention_mask")
     for index, layer in enumerate(plain.decoder.layers):
-        name = f"decoder.{index}"
-
-        def attend_self(x: str, index: int = index, layer: PlainLayer = layer, name: str = name) -> str:
-            attention = layer.self_attention
-            q = graph.heads(graph.linear(x, attention.q, f"{name}.self_q"))
-            k, v = _cached(graph, x, attention, past[index][:2], f"{name}.self")
-            return graph.linear(graph.attend(q, k, v, causal), attention.out, f"{name}.self_out")
-
-        def attend_source(x: str, index: int = index, layer: PlainLayer = layer, name: str = name) -> str:
-            attention = layer.cross_attention
-            assert attention is not None
-            q = graph.heads(graph.linear(x, attention.q, f"{name}.cross_q"))
-            k, v = _cached(graph, new_source, attention, past[index][2:], f"{name}.cross")
-            return graph.linear(graph.attend(q, k, v, source), attention.out, f"{name}.cross_out")
-
+        name, of_self, of_source = f"decoder.{index}", layer.self_attention, layer.cross_attention
+        assert of_source is not None
+        attend_self = _attention(graph, of_self, past[index][:2], causal, f"{name}.self")
+        attend_source = _attention(graph, of_source, past[index][2:], source, f"{name}.cross", new_source)
         feed_forward = partial(graph.feed_forward, layer=layer, name=name)
-        assert layer.cross_attention is not None
-        x = graph.residual(x, layer.self_attention.norm, f"{name}.self_norm", attend_self)
-        x = graph.residual(x, layer.cross_attention.norm, f"{name}.cross_norm", attend_source)
+        x = graph.residual(x, of_self.norm, f"{name}.self_norm", attend_self)
+        x = graph.residual(x, of_source.norm, f"{name}.cross_norm", attend_source)
         x = graph.residual(x, layer.feed_forward_norm, f"{name}.feed_forward_norm", feed_forward)
     if plain.decoder.norm is not None:
         x = graph.layer_norm(x, plain.decoder.norm, "decoder.norm")
     graph.node("Identity", graph.linear(x, plain.output, "output"), output="logits")
-    return _model(graph, inputs=_decoder_inputs(config, past), outputs=_decoder_outputs(config, past))
+    source_axes = ("batch_size", "encoder_sequence_length")
+    inputs: list[ValueInfo] = [
+        ("encoder_attention_mask", "INT64", source_axes),
+        ("input_ids", "INT64", ("batch_size", "decoder_sequence_length")),
+        ("encoder_hidden_states", "FLOAT", (*source_axes, config.d_model)),
+        *_cache(config, past, "past_decoder_sequence_length", "past_encoder_sequence_length"),
+    ]
+    outputs: list[ValueInfo] = [
+        ("logits", "FLOAT", ("batch_size", "decoder_sequence_length", config.tgt_vocab_size)),
+        *_cache(config, present, "past_and_new_sequence_length", "encoder_sequence_length"),
+    ]
+    return _model(graph, inputs=inputs, outputs=outputs)
+
+
+def _attention(
+    graph: Graph, attention: PlainAttention, past: Sequence[str], bias: str, name: str, source: str | None = None
+) -> Callable[[str], str]:
+    """Return an attention, with its cache, to new positions of a source: by default of what attends."""
+
+    def attend(x: str) -> str:
+        q = graph.heads(graph.linear(x, attention.q, f"{name}_q"))
+        k, v = _cached(graph, source or x, attention, past, name)
+        return graph.linear(graph.attend(q, k, v, bias), attention.out, f"{name}_out")
+
+    return attend
 
 
 def _cached(graph: Graph, x: str, attention: PlainAttention, past: Sequence[str], name: str) -> list[str]:
@@ -239,31 +253,14 @@ def _causal_bias(graph: Graph, start: str) -> str:
 ValueInfo = tuple[str, str, tuple[str | int, ...]]  # name, type, axes
 
 
-def _decoder_inputs(config: TransformerConfig, past: Sequence[Sequence[str]]) -> list[ValueInfo]:
+def _cache(config: TransformerConfig, names: Sequence[Sequence[str]], decoder: str, encoder: str) -> list[ValueInfo]:
+    """Describe the keys and values of each layer; ``decoder`` and ``encoder``: the axes of their positions."""
     h = config.n_heads
-    width, source = config.d_model // h, ("batch_size", "encoder_sequence_length")
-    values: list[ValueInfo] = [
-        ("encoder_attention_mask", "INT64", source),
-        ("input_ids", "INT64", ("batch_size", "decoder_sequence_length")),
-        ("encoder_hidden_states", "FLOAT", (*source, config.d_model)),
+    return [
+        (name, "FLOAT", ("batch_size", h, decoder if ".decoder." in name else encoder, config.d_model // h))
+        for of_layer in names
+        for name in of_layer
     ]
-    for name in (name for of_layer in past for name in of_layer):
-        axis = f"past_{'decoder' if '.decoder.' in name else 'encoder'}_sequence_length"
-        values.append((name, "FLOAT", ("batch_size", h, axis, width)))
-    return values
-
-
-def _decoder_outputs(config: TransformerConfig, past: Sequence[Sequence[str]]) -> list[ValueInfo]:
-    h = config.n_heads
-    values: list[ValueInfo] = [
-        ("logits", "FLOAT", ("batch_size", "decoder_sequence_length", config.tgt_vocab_size))
-    ]  # fmt: skip
-    for name in (name for of_layer in past for name in of_layer):
-        axis = "past_and_new_sequence_length" if ".decoder." in name else "encoder_sequence_length"
-        values.append(
-            (name.replace("past_key_values", "present"), "FLOAT", ("batch_size", h, axis, config.d_model // h))
-        )
-    return values
 
 
 def _model(graph: Graph, *, inputs: Sequence[ValueInfo], outputs: Sequence[ValueInfo]) -> Any:

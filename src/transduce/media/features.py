@@ -17,16 +17,9 @@ from transduce.media.audio import FRAMES_PER_SECOND, frames_of_samples, read_aud
 from transduce.media.images import Pixels, columns_of_image, read_image
 
 __all__ = [
-    "AudioReader",
-    "Features",
-    "FeaturesReader",
-    "ImageReader",
-    "MediaKind",
-    "Warn",
-    "is_audio_name",
-    "is_media_name",
+    "AudioReader", "Features", "FeaturesReader", "ImageReader", "MediaKind", "Warn", "is_audio_name", "is_media_name",
     "reader_of",
-]
+]  # fmt: skip
 
 Features = NDArray[Any]  # (Z, X): uint8 columns of pixels, or float16 frames
 MediaKind = Literal["image", "audio"]

@@ -74,11 +74,8 @@ async def _recognised(state: ServerState, texts: Sequence[str], target: str) -> 
     """Return the language of each text, among those that are translated into ``target`` and that one."""
     sources = [source for source, other in state.translators if other == target]
 
-    def detect() -> list[Detected]:
-        return [state.detector.source_of(text, sources, target) for text in texts]
-
     try:
-        return await asyncio.to_thread(detect)
+        return await asyncio.to_thread(lambda: [state.detector.source_of(text, sources, target) for text in texts])
     except UnservedLanguage as error:
         raise ApiError(
             400, f"Invalid request: a text looks like {name_of(error.language)}, which is not translated into "

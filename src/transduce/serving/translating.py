@@ -18,14 +18,9 @@ from transduce.terms import Terms
 from transduce.text.markup import MarkupRules, Unit
 
 __all__ = [
-    "MAX_ALTERNATIVES",
-    "WARNINGS_HEADER",
-    "Splitting",
-    "TranslatedText",
-    "counted_flags",
-    "translate_texts",
+    "MAX_ALTERNATIVES", "WARNINGS_HEADER", "Splitting", "TranslatedText", "counted_flags", "translate_texts",
     "warnings_header",
-]
+]  # fmt: skip
 
 MAX_ALTERNATIVES = 10
 LONG = 2000  # characters, from which on text is divided and put together in another thread
