@@ -117,10 +117,6 @@ class _AtomReader:
             self._raw, self._n_columns = "", 0
 
 
-def _length(atoms: Sequence[Atom]) -> int:
-    return sum(atom.n_columns + atom.has_space for atom in atoms)
-
-
 def divided(atoms: Sequence[Atom], shares: Sequence[float], max_columns: Sequence[int]) -> list[Sequence[Atom]]:
     """Divide atoms into as many parts as there are shares of their length; each has one as long as there are enough.
 
@@ -176,7 +172,8 @@ def laid_out(atoms: Sequence[Atom], max_lines: int, max_columns: int, line_end: 
     """
     if not atoms:
         return ""
-    n_lines = max(1, min(max_lines, -(-_length(atoms) // max_columns)))
+    n_columns = sum(atom.n_columns + atom.has_space for atom in atoms)
+    n_lines = max(1, min(max_lines, -(-n_columns // max_columns)))
     lines = divided(atoms, [1.0] * n_lines, [max_columns] * n_lines)
     texts = ["".join(" " * (atom.has_space and at > 0) + atom.raw for at, atom in enumerate(line)) for line in lines]
     opening = "".join(token.raw for token in atoms[0].open_before)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from transduce.documents.document import Document, Format, Reading
 from transduce.documents.encodings import decoded
@@ -32,7 +33,7 @@ def read(data: bytes, reading: Reading) -> Document:
         raise DataError("it is nested too deeply to be a document; at most some hundred levels are read") from None
     embedded, regions = Embedded(text), list[tuple[int, Region]]()
     is_ascii = text.isascii() and "\\u" in text
-    write = json.dumps if is_ascii else _string
+    write = partial(json.dumps, ensure_ascii=is_ascii)
     is_extension = isinstance(value, Mapping) and bool(value) and all(map(_is_extension_message, value.values()))
     for string in _strings(text):
         if is_extension and string.path[1:] != ("message",):
@@ -80,10 +81,6 @@ def _strings(text: str) -> Iterator[_String]:
             path[-1], is_key = json.loads(token), False
         elif token[0] == '"':
             yield _String(token, match.start(), tuple(map(str, path)))
-
-
-def _string(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
 
 
 def _with_language(text: str, language: str) -> str:

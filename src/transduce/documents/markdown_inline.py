@@ -14,7 +14,7 @@ from transduce.documents.html import RULES, marked_tag
 from transduce.documents.spliced import Embedded, Region, with_words
 from transduce.patterns import compiled_on_use
 from transduce.text.changes import with_changes
-from transduce.text.markup import Unit, text_tokens, unit_of
+from transduce.text.markup import text_tokens, unit_of
 from transduce.text.markup_reading import Token, decoder, kept_whole, read_tokens
 
 if TYPE_CHECKING:
@@ -166,10 +166,11 @@ class Inline:
     ) -> Iterator[str | Region]:
         """Yield regions, with a unit each, and the hard breaks between them. ``write`` is that of the regions."""
         tokens, start, position = list[Token](), 0, 0
+        escape = self._cell_escaped if is_cell else self._escaped
 
         def region(end: int) -> Region:
             text = self._tokens_of_text(located.text[position:end])
-            unit = self._unit([*tokens, *text], is_cell=is_cell)
+            unit = unit_of(kept_whole([*tokens, *text], RULES), self._decoded, is_escaped=False, escape=escape)
             has_emphasis = any(token.name[:2] in ("em", "st") for token in tokens)
             tokens.clear()
             wrap = _WRAP.search(located.text, start, end)
@@ -302,10 +303,6 @@ class Inline:
         pieces = list(self.pieces(label, parsed.children or ()))
         marks = "".join(each if isinstance(each, str) else self._embedded.mark(each) for each in pieces)
         return self._raw(located, start, start + 2) + marks + target
-
-    def _unit(self, tokens: Sequence[Token], *, is_cell: bool) -> Unit:
-        escape = self._cell_escaped if is_cell else self._escaped
-        return unit_of(kept_whole(tokens, RULES), self._decoded, is_escaped=False, escape=escape)
 
     def _decoded(self, text: str) -> str:
         """Return text without wraps, escapes and entities."""

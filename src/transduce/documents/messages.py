@@ -106,8 +106,7 @@ class _Message:
                 tokens += text_tokens(token.raw, is_protected=is_protected) if token.kind == "text" else [token]
             tokens += [piece] * bool(piece.raw)
             text = ""
-        return with_words(unit_of(tokens, lambda text: text.replace("''", "'"), is_escaped=False, escape=_quoted))
-
-
-def _quoted(text: str) -> str:
-    return text.replace("'", "''")
+        unit = unit_of(
+            tokens, lambda text: text.replace("''", "'"), is_escaped=False, escape=lambda text: text.replace("'", "''")
+        )
+        return with_words(unit)

@@ -212,7 +212,8 @@ class XliffDocument:
             old.raw or None if new is None else wrapped_like(unit, new, keeps_lines=keeps_lines)
             for unit, new, old in zip(pair.units, targets, pair.there, strict=True)
         ]
-        state = self._state(is_trusted=self._reading.is_trusted and None not in chosen)
+        untrusted = "initial" if self._is_2 else "needs-review-translation"
+        state = "translated" if self._reading.is_trusted and None not in chosen else untrusted
         content = spliced(pair.parts, chosen)
         name = pair.after.name.removesuffix("seg-source").removesuffix("source") + "target"
         target = pair.target
@@ -230,11 +231,6 @@ class XliffDocument:
         if pair.segment is not None and pair.segment.attributes.get("state") != state:
             start, end = pair.segment.start, pair.segment.inner_start
             yield start, end, with_attribute(self._text[start:end], "state", state)
-
-    def _state(self, *, is_trusted: bool) -> str:
-        if is_trusted:
-            return "translated"
-        return "initial" if self._is_2 else "needs-review-translation"
 
     def _language_changes(self, code: str) -> Iterator[Change]:
         name = "trgLang" if self._is_2 else "target-language"

@@ -76,7 +76,7 @@ class Served(Generic[ModelT, JobT]):
         self.metrics = metrics = metrics_of(self.name)
         self._reloading = threading.Lock()
         self._batcher = Batcher[JobT](
-            self._run,
+            lambda jobs: self.run_batch(self.model, jobs),  # the model of this moment
             name=f"model {folder.name}",
             compute=compute,
             observer=metrics,
@@ -111,10 +111,6 @@ class Served(Generic[ModelT, JobT]):
         """Return the name of a model in measurements and requests: that of its run, or of its folder."""
         folder = self.folder.resolve()
         return folder.parent.name if folder.name == "model" else folder.name
-
-    def _run(self, jobs: Sequence[JobT]) -> Sequence[Any]:
-        """Do jobs of one kind with the model of this moment."""
-        return self.run_batch(self.model, jobs)
 
     def run_batch(self, model: ModelT, jobs: Sequence[JobT]) -> Sequence[Any]:
         """Do jobs of one kind, at least one."""
