@@ -18,6 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from serving_tools import WORDS, RunningServer
 
@@ -25,6 +26,24 @@ from forks import Forks
 
 pytestmark = [pytest.mark.reliability, pytest.mark.merge]
 RunServer = Callable[..., RunningServer]
+
+
+def connected(url: str, request: bytes = b"", *, receive_bytes: int | None = None) -> socket.socket:
+    """Send a request, or its beginning; ``receive_bytes``: what the system takes of the answer before it is read."""
+    host, _, port = url.removeprefix("http://").partition(":")
+    connection = socket.socket()
+    if receive_bytes is not None:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
+    connection.settimeout(30)
+    connection.connect((host, int(port)))
+    connection.sendall(request)
+    return connection
+
+
+def posted(path: str, **fields: Any) -> bytes:
+    body = json.dumps(fields).encode()
+    head = "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+    return head.encode() % (path.encode(), len(body)) + body
 
 
 class Connection:
@@ -88,10 +107,9 @@ def mangled(draw: random.Random) -> bytes:
 def throw(url: str, n: int, seed: int) -> Counter[str]:
     """Send mangled requests and count the kinds of answers."""
     draw, kinds = random.Random(seed), Counter[str]()
-    host, _, port = url.removeprefix("http://").partition(":")
     for _ in range(n):
         answer = b""
-        with suppress(OSError), socket.create_connection((host, int(port)), timeout=30) as connection:
+        with suppress(OSError), connected(url) as connection:
             connection.sendall(mangled(draw))
             connection.shutdown(socket.SHUT_WR)  # what is missing will not come
             while part := connection.recv(1 << 16):
@@ -173,24 +191,6 @@ def test_nothing_is_answered_wrongly_when_the_server_is_killed(translator_folder
     assert server.stop(None)[0] == -signal.SIGKILL
     assert answers["right"] > 0
     assert answers["wrong"] == 0
-
-
-def connected(url: str, request: bytes = b"", *, receive_bytes: int | None = None) -> socket.socket:
-    """Send a request, or its beginning; ``receive_bytes``: what the system takes of the answer before it is read."""
-    host, _, port = url.removeprefix("http://").partition(":")
-    connection = socket.socket()
-    if receive_bytes is not None:
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
-    connection.settimeout(30)
-    connection.connect((host, int(port)))
-    connection.sendall(request)
-    return connection
-
-
-def posted(path: str, **fields: Any) -> bytes:
-    body = json.dumps(fields).encode()
-    head = "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
-    return head.encode() % (path.encode(), len(body)) + body
 
 
 MANY_FILES = 2000  # fewer than the server would like to have
@@ -332,23 +332,11 @@ def test_short_requests_are_quick_beside_a_long_one_and_neither_changes_the_othe
 
 def test_clients_that_go_away_free_the_queue(server: RunningServer) -> None:
     text = " ".join(f"{each}." for each in sentences(400))
-    body = json.dumps({"q": text, "source": "en", "target": "de"}).encode()
-    host, _, port = server.url.removeprefix("http://").partition(":")
     for _ in range(10):
-        with socket.create_connection((host, int(port)), timeout=10) as connection:
-            connection.sendall(
-                b"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b"
-                % (len(body), body)
-            )
+        with connected(server.url, posted("/translate", q=text, source="en", target="de")):
             time.sleep(0.02)
     give_up = time.monotonic() + 30
-    while True:
-        connection = http.client.HTTPConnection(host, int(port), timeout=10)
-        connection.request("GET", "/metrics")
-        metrics = connection.getresponse().read().decode()
-        connection.close()
-        if 'transduce_waiting_sentences{model="en-de"} 0.0' in metrics:
-            break
+    while 'transduce_waiting_sentences{model="en-de"} 0.0' not in (metrics := httpx.get(f"{server.url}/metrics").text):
         assert time.monotonic() < give_up
         time.sleep(0.05)
     assert 'reason="cancelled"' in metrics
@@ -363,13 +351,8 @@ def test_a_full_queue_says_when_to_come_back_and_a_full_disk_stops_nothing(
     text = " ".join(f"{each}." for each in sentences(10))
 
     def ask(_: int) -> tuple[int, str | None]:
-        host, _, port = server.url.removeprefix("http://").partition(":")
-        connection = http.client.HTTPConnection(host, int(port), timeout=60)
-        connection.request("POST", "/v2/translate", json.dumps({"text": [text], "target_lang": "DE"}))
-        answer = connection.getresponse()
-        answer.read()
-        connection.close()
-        return answer.status, answer.getheader("Retry-After")
+        answer = httpx.post(f"{server.url}/v2/translate", json={"text": [text], "target_lang": "DE"}, timeout=60)
+        return answer.status_code, answer.headers.get("Retry-After")
 
     with ThreadPoolExecutor(12) as pool:
         results = list(pool.map(ask, range(12)))
