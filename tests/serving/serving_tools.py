@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import signal
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -128,3 +130,21 @@ class RunningServer:
             assert stream is not None
             stream.close()
         return code, self.log
+
+
+def connected(url: str, request: bytes = b"", *, receive_bytes: int | None = None) -> socket.socket:
+    """Send a request, or its beginning; ``receive_bytes``: what the system takes of the answer before it is read."""
+    host, _, port = url.removeprefix("http://").partition(":")
+    connection = socket.socket()
+    if receive_bytes is not None:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
+    connection.settimeout(30)
+    connection.connect((host, int(port)))
+    connection.sendall(request)
+    return connection
+
+
+def posted(path: str, **fields: Any) -> bytes:
+    body = json.dumps(fields).encode()
+    head = "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+    return head.encode() % (path.encode(), len(body)) + body

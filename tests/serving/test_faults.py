@@ -20,30 +20,12 @@ from typing import Any
 
 import httpx
 import pytest
-from serving_tools import WORDS, RunningServer
+from serving_tools import WORDS, RunningServer, connected, posted
 
 from forks import Forks
 
 pytestmark = [pytest.mark.reliability, pytest.mark.merge]
 RunServer = Callable[..., RunningServer]
-
-
-def connected(url: str, request: bytes = b"", *, receive_bytes: int | None = None) -> socket.socket:
-    """Send a request, or its beginning; ``receive_bytes``: what the system takes of the answer before it is read."""
-    host, _, port = url.removeprefix("http://").partition(":")
-    connection = socket.socket()
-    if receive_bytes is not None:
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
-    connection.settimeout(30)
-    connection.connect((host, int(port)))
-    connection.sendall(request)
-    return connection
-
-
-def posted(path: str, **fields: Any) -> bytes:
-    body = json.dumps(fields).encode()
-    head = "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
-    return head.encode() % (path.encode(), len(body)) + body
 
 
 class Connection:

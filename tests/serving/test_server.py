@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -19,7 +18,7 @@ from typing import Any
 
 import pytest
 import uvicorn
-from serving_tools import RunningServer, make_state
+from serving_tools import RunningServer, connected, make_state, posted
 
 from forks import Forks
 from said import says
@@ -124,13 +123,7 @@ def test_requests_are_done_together(running: RunningServer) -> None:
 
 
 def test_a_reader_who_goes_away_ends_the_generation(running: RunningServer) -> None:
-    body = json.dumps({"prompt": "the", "max_tokens": 4096}).encode()
-    host, _, port = running.url.removeprefix("http://").partition(":")
-    with socket.create_connection((host, int(port)), timeout=30) as connection:
-        connection.sendall(
-            b"POST /generate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b"
-            % (len(body), body)
-        )
+    with connected(running.url, posted("/generate", prompt="the", max_tokens=4096)) as connection:
         received = b""
         while received.count(b"data: ") < 3:
             received += connection.recv(1 << 16)
@@ -139,10 +132,9 @@ def test_a_reader_who_goes_away_ends_the_generation(running: RunningServer) -> N
     assert time.monotonic() - begun < 3  # all tokens of the first would take longer
 
 
-def raw(url: str, *parts: bytes, pause_s: float = 0.0, timeout_s: float = 30.0) -> bytes:
+def raw(url: str, *parts: bytes, pause_s: float = 0.0) -> bytes:
     """What the server answers to bytes, until it closes the connection."""
-    host, _, port = url.removeprefix("http://").partition(":")
-    with socket.create_connection((host, int(port)), timeout=timeout_s) as connection:
+    with connected(url) as connection:
         answer = b""
         try:
             for part in parts:
@@ -170,10 +162,8 @@ def test_a_huge_body_is_refused_before_it_has_arrived(running: RunningServer) ->
 
 def test_a_half_sent_body_does_not_reach_the_model(running: RunningServer) -> None:
     head = b"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 500\r\n\r\n"
-    host, _, port = running.url.removeprefix("http://").partition(":")
     for _ in range(20):
-        with socket.create_connection((host, int(port)), timeout=10) as connection:
-            connection.sendall(head + b'{"q": "A cat')
+        connected(running.url, head + b'{"q": "A cat').close()
     assert ask(running.url, "/health") == {"status": "ok"}
 
 
@@ -296,7 +286,6 @@ def test_limits_of_translations_are_those_of_the_server(run_server: RunServer, t
 
 def test_the_client_of_deepl_for_node(running: RunningServer) -> None:
     """Where ``npm install deepl-node`` was run in a folder that NODE_PATH names."""
-    import os
     import shutil
 
     node = shutil.which("node")
@@ -315,9 +304,7 @@ def test_the_client_of_deepl_for_node(running: RunningServer) -> None:
     )
     if not found:
         pytest.skip("no deepl-node on this machine")
-    done = subprocess.run(
-        [str(node), "-e", program, running.url], capture_output=True, text=True, check=True, env=dict(os.environ)
-    )
+    done = subprocess.run([str(node), "-e", program, running.url], capture_output=True, text=True, check=True)
     text, languages, limit = json.loads(done.stdout)
     assert text.count("<b>") == text.count("</b>") == 1
     assert (languages, limit) == (["de"], 2000)
