@@ -129,12 +129,16 @@ class _Decoding:
     def greedy(self, suppressed: Sequence[int]) -> tuple[list[int], NDArray[np.float32], Greedy]:
         """Return what the decoder has read at the end, the logits after each token of it, and the greedy output."""
         *before, last = self.first
-        model = self.model
-        state = model.start(1) if isinstance(model, TransformerLM) else model.start(torch.tensor([self.source]))
+        model, n_new = self.model, MAX_NEW_TOKENS
+        if isinstance(model, TransformerLM):
+            state = model.start(1)
+            n_new = min(n_new, model.window - len(self.first)) if model.window else n_new
+        else:
+            state = model.start(torch.tensor([self.source]))
         if before:
             _, state = self.model.extend(torch.tensor([before]), state)
         [found] = greedy_search(
-            self.model.step, state, max_lengths_B=torch.tensor([self._max_new_tokens]), bos_id=last, eos_id=EOS_ID,
+            self.model.step, state, max_lengths_B=torch.tensor([n_new]), bos_id=last, eos_id=EOS_ID,
             suppressed_ids=suppressed, is_scored=False,
         )  # fmt: skip
         target = [*self.first, *found.ids]
@@ -144,11 +148,6 @@ class _Decoding:
         best_T2 = allowed_TV.topk(2).values
         margins = tuple((best_T2[:, 0] - best_T2[:, 1]).tolist())
         return target, logits_TV.numpy(), Greedy(tuple(found.ids), margins)
-
-    @property
-    def _max_new_tokens(self) -> int:
-        window = getattr(self.model, "window", None)
-        return MAX_NEW_TOKENS if window is None else min(MAX_NEW_TOKENS, window - len(self.first))
 
     def _logits(self, target: list[int]) -> Tensor:
         ids_1T = torch.tensor([target])

@@ -39,11 +39,10 @@ def find_memory(path: Path, *, src_language: str, tgt_language: str) -> Memory |
     try:
         write_memory(built, [pairs], src_language=src_language, tgt_language=tgt_language)
         memory = Memory(built)
-    except NoPairsError:
+    except BaseException as error:
         rmtree(folder, ignore_errors=True)
-        return None
-    except BaseException:
-        rmtree(folder, ignore_errors=True)
+        if isinstance(error, NoPairsError):
+            return None
         raise
     weakref.finalize(memory, rmtree, folder, ignore_errors=True)
     return memory
