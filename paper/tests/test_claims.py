@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from transduce_paper import ARTEFACTS, Experiments, Report, Request, Scale, Table, write_claims
-from transduce_paper.longer_runs import Rows, twice_as_long
 from transduce_paper.printed import PRINTED
 from transduce_paper.report import Claim, agreement
 from transduce_paper.run_records import RunRecord, about_runs, are_trained_to_the_end
@@ -17,6 +16,7 @@ from transduce_paper.table2.papers_table import capacities_table, claims_of_the_
 from transduce_paper.table3.claims import TESTED_BY, claims_on_rows, deciding_rows, rows_at_their_best
 from transduce_paper.table3.effects import bleu_of, effect_on_perplexity, is_as_in_the_paper
 from transduce_paper.table3.effects_table import effects_table
+from transduce_paper.table3.longer_runs import Rows, twice_as_long
 from transduce_paper.table3.parameters import claim_on_the_vocabulary
 from transduce_paper.table3.rows import row_records
 from transduce_paper.table4 import _claims_of_the_paper as parsing_claims

@@ -20,13 +20,13 @@ from transduce.model import cost_of
 from transduce.recipes import TABLE_3
 from transduce_paper import ARTEFACTS, Experiments, Request, Scale, write_report
 from transduce_paper.intervals import Interval, interval_of_difference
-from transduce_paper.longer_runs import half_way, twice_as_long
 from transduce_paper.printed import PRINTED
 from transduce_paper.run_records import Experiment, RunRecord
 from transduce_paper.table3 import recorded, runs_of_table
 from transduce_paper.table3.dropout import dropout_experiments, dropout_table
 from transduce_paper.table3.effects import bleu_of, change_of, effect_on_perplexity, perplexity_of, verdict
 from transduce_paper.table3.effects_table import caption, margins
+from transduce_paper.table3.longer_runs import half_way, twice_as_long
 from transduce_paper.table3.parameters import vocabularies_that_fit
 from transduce_paper.table3.rows import (
     N_SEEDS,

@@ -159,7 +159,7 @@ def _claims(systems: Mapping[str, Trained]) -> tuple[Claim, ...]:
         f"By the spread of the seeds, some of which ran beside another run, such a difference is uncertain by up to"
         f" {uncertainty:.1f} minutes."
         if uncertainty
-        else "One seed each, so how uncertain such a difference is is not known."
+        else "One seed each, so its uncertainty is not known."
     )
     return (
         Claim(

@@ -8,7 +8,6 @@ from itertools import chain
 from pathlib import Path
 
 from transduce_paper.experiments import Experiments, Scale
-from transduce_paper.longer_runs import Decides, Rows, half_way, twice_as_long
 from transduce_paper.report import Claim, Report, Table, how_to_reproduce, picture
 from transduce_paper.request import Request
 from transduce_paper.run_records import Experiment, RunRecord, machines, precisions
@@ -27,6 +26,7 @@ from transduce_paper.table3.effects import (
     perplexity_of,
 )
 from transduce_paper.table3.effects_table import effects_table, margins
+from transduce_paper.table3.longer_runs import Decides, Rows, half_way, twice_as_long
 from transduce_paper.table3.parameters import about_vocabularies, claim_on_the_vocabulary, parameters_table
 from transduce_paper.table3.rows import (
     ROWS,

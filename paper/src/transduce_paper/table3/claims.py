@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence, Set
 
 from transduce_paper.intervals import NEARLY_IDENTICAL
-from transduce_paper.longer_runs import Decides, Rows
 from transduce_paper.report import Claim, Verdict, agreement
 from transduce_paper.run_records import RunRecord, are_trained_to_the_end
 from transduce_paper.table3.effects import (
@@ -19,6 +18,7 @@ from transduce_paper.table3.effects import (
     minutes_of,
     perplexity_of,
 )
+from transduce_paper.table3.longer_runs import Decides, Rows
 
 __all__ = ["TESTED_BY", "claims_on_rows", "deciding_rows", "rows_at_their_best"]
 

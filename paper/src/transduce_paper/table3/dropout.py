@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from transduce.recipes import with_settings
 from transduce_paper.experiments import Experiments
-from transduce_paper.longer_runs import Rows
 from transduce_paper.report import Cell, Table
 from transduce_paper.run_records import Experiment, RunRecord
 from transduce_paper.table3.effects import bleu_of, mean_of, perplexity_of
+from transduce_paper.table3.longer_runs import Rows
 from transduce_paper.table3.rows import row_at_scale
 
 __all__ = ["dropout_by_pairs", "dropout_experiments", "dropout_table"]

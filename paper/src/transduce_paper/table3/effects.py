@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from statistics import mean
 
 from transduce_paper.intervals import NEARLY_IDENTICAL, Interval, interval_of_difference
-from transduce_paper.longer_runs import Rows
 from transduce_paper.run_records import RunRecord
+from transduce_paper.table3.longer_runs import Rows
 from transduce_paper.table3.rows import ROWS
 
 __all__ = [

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from statistics import mean
 
 from transduce_paper.intervals import NEARLY_IDENTICAL
-from transduce_paper.longer_runs import Decides, Rows
 from transduce_paper.report import Cell, Table
 from transduce_paper.run_records import RunRecord, are_trained_to_the_end
 from transduce_paper.table3.effects import (
@@ -20,6 +19,7 @@ from transduce_paper.table3.effects import (
     minutes_of,
     perplexity_of,
 )
+from transduce_paper.table3.longer_runs import Decides, Rows
 from transduce_paper.table3.rows import ROWS
 
 __all__ = ["caption", "effects_table", "margins"]
