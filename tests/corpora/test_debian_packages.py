@@ -16,7 +16,7 @@ import pytest
 
 from debs import build_deb
 from said import naming, says
-from transduce.corpora.debian_packages import fetch_packages, read_control_field, unpack_package
+from transduce.corpora.debian_packages import fetch_packages, read_control_field, read_files
 from transduce.errors import DataError
 
 # Notes its language, folder and arguments; has a mirror with two packages of 1,000 bytes.
@@ -169,18 +169,18 @@ def deb(tmp_path: Path) -> Path:
     return build_deb(tmp_path / "dog_1%3a2-3_all.deb", "dog", "1:2-3", {"usr/share/dog.txt": b"bark"})
 
 
-def test_a_package_is_unpacked_and_says_what_it_is(deb: Path, tmp_path: Path) -> None:
-    unpack_package(deb, tmp_path / "new" / "folder")
-    assert (tmp_path / "new" / "folder" / "usr" / "share" / "dog.txt").read_text() == "bark"
+def test_the_files_of_a_package_and_what_it_says_of_itself(deb: Path) -> None:
+    assert read_files(deb, lambda path: path.endswith(".txt")) == {"usr/share/dog.txt": b"bark"}
+    assert read_files(deb, lambda path: path.endswith(".html")) == {}
     assert read_control_field(deb, "Package") == "dog"
     assert read_control_field(deb, "Version") == "1:2-3"
     assert read_control_field(deb, "Homepage") == ""
 
 
-def test_a_package_that_is_corrupt(deb: Path, tmp_path: Path) -> None:
+def test_a_package_that_is_corrupt(deb: Path) -> None:
     deb.write_bytes(deb.read_bytes()[:-60])
     with pytest.raises(DataError, match=naming("dog_1%3a2-3_all.deb")):
-        unpack_package(deb, tmp_path / "out")
+        read_files(deb, bool)
     deb.write_text("a page that says that there is no such file here\n" * 9)
     with pytest.raises(DataError, match=naming("dog_1%3a2-3_all.deb", "not a Debian format archive")):
         read_control_field(deb, "Version")
@@ -188,11 +188,11 @@ def test_a_package_that_is_corrupt(deb: Path, tmp_path: Path) -> None:
 
 def test_a_package_that_is_missing(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=naming("none.deb")):
-        unpack_package(tmp_path / "none.deb", tmp_path / "out")
+        read_files(tmp_path / "none.deb", bool)
 
 
 def test_no_dpkg_deb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     (tmp_path / "dog.deb").write_text("a dog")
     with pytest.raises(DataError, match=naming("dpkg-deb", "dpkg")):
-        unpack_package(tmp_path / "dog.deb", tmp_path / "out")
+        read_files(tmp_path / "dog.deb", bool)

@@ -26,13 +26,14 @@ from sacrebleu.dataset import DATASETS
 from sacrebleu.dataset.fake_sgml import FakeSGMLDataset
 
 from said import naming, says
-from transduce.corpora import getting, libreoffice_help
+from transduce.corpora import getting
 from transduce.corpora.catalogue import CATALOGUE
 from transduce.corpora.corpus import Builder, Corpus, Log, RemoteFile, Text
 from transduce.corpora.download import checksum_of_file
 from transduce.corpora.free_texts import FREE_TEXTS
 from transduce.corpora.getting import get_corpus
 from transduce.corpora.layout import available_directions, find_text
+from transduce.corpora.package_text import PackageText
 from transduce.corpora.unpacking import segments, unpack
 from transduce.errors import ConfigError, DataError
 
@@ -403,16 +404,18 @@ def packages(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     def fetch(names: list[str], folder: Path, *, needs_all: bool, log: Callable[[str], None]) -> dict[str, Path]:
         return {name: folder / f"{name}_7.4_all.deb" for name in names}
 
-    def write(folder: Path, files: Mapping[str, Path], *, log: Callable[[str], None]) -> None:
+    def write(
+        self: PackageText, folder: Path, files: Mapping[str, Path], others: Sequence[str], log: Callable[[str], None]
+    ) -> None:
         folder.mkdir()
         used.extend(path.name for path in files.values())
-        for other in files.keys() - {"en"}:
+        for other in others:
             for language in ("en", other):
                 (folder / f"train.en-{other}.{language}").write_text("one\ntwo\n")
         (folder / "README.md").write_text("from packages")
 
     monkeypatch.setattr(getting, "fetch_packages", fetch)
-    monkeypatch.setattr(libreoffice_help, "write_libreoffice_help", write)
+    monkeypatch.setattr(PackageText, "write", write)
     return used
 
 

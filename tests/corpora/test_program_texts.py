@@ -14,7 +14,7 @@ from transduce.corpora.catalogue import CATALOGUE
 from transduce.corpora.getting import get_corpus
 from transduce.corpora.leakage import normalised_line
 from transduce.corpora.program_messages import message_pairs
-from transduce.corpora.program_texts import PACKAGES, write_program_texts
+from transduce.corpora.program_texts import PACKAGES, PROGRAM_TEXTS
 from transduce.errors import DataError
 from transduce.text.verbatim import verbatim_strings
 
@@ -148,7 +148,7 @@ def lines(folder: Path, name: str) -> list[str]:
 @pytest.mark.parametrize("other", ["de", "fr"])
 def test_the_corpus_on_the_disk(packages: dict[str, Path], tmp_path: Path, other: str) -> None:
     told: list[str] = []
-    sizes = write_program_texts(tmp_path / "corpus", packages, [other], told.append)
+    sizes = PROGRAM_TEXTS.write(tmp_path / "corpus", packages, [other], told.append)
     train, dev, test = (lines(tmp_path / "corpus", f"{split}.en-{other}.en") for split in ("train", "dev", "test"))
     assert sizes == {f"en-{other}": {"train": len(train), "dev": len(dev), "test": len(test)}}
     assert sum("sleeps" in line for line in (*train, *dev, *test)) == N_PROGRAMS
@@ -176,7 +176,7 @@ def test_the_corpus_on_the_disk(packages: dict[str, Path], tmp_path: Path, other
 
 def test_written_twice_is_the_same(packages: dict[str, Path], tmp_path: Path) -> None:
     for name in ("once", "again"):
-        write_program_texts(tmp_path / name, packages, ["de", "fr"])
+        PROGRAM_TEXTS.write(tmp_path / name, packages, ["de", "fr"])
     once, again = ({path.name: path.read_bytes() for path in (tmp_path / name).iterdir()} for name in ("once", "again"))
     assert once == again
 
@@ -201,7 +201,7 @@ def test_a_damaged_catalogue_is_named_and_nothing_is_written(tmp_path: Path) -> 
     path = "usr/share/locale/de/LC_MESSAGES/dog.mo"
     deb = build_deb(tmp_path / "coreutils.deb", "coreutils", "1:2-3", {path: mo_file({"a": "b"})[:30]})
     with pytest.raises(DataError, match=naming(path)):
-        write_program_texts(tmp_path / "corpus", {"coreutils": deb}, ["de"])
+        PROGRAM_TEXTS.write(tmp_path / "corpus", {"coreutils": deb}, ["de"])
     assert not (tmp_path / "corpus").exists()
 
 

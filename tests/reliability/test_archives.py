@@ -24,7 +24,7 @@ from fuzzing.damage import BYTES
 from said import naming, says
 from transduce.corpora import debian_packages, unpacking
 from transduce.corpora.corpus import Corpus, RemoteFile, Text
-from transduce.corpora.debian_packages import read_control_field, unpack_package
+from transduce.corpora.debian_packages import read_control_field, read_files
 from transduce.corpora.getting import get_corpus
 from transduce.corpora.unpacking import regular_files, unpack
 from transduce.errors import DataError
@@ -382,22 +382,19 @@ def test_a_damaged_package_is_refused_or_the_same(
     compress: Compress, ending: str, n_cases: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(debian_packages, "READ_TIMEOUT_S", 3)  # dpkg-deb never ends on some of the last kind
-    good, deb, out = _ar(_deb(compress=compress, ending=ending)), tmp_path / "a.deb", tmp_path / "out"
+    good, deb = _ar(_deb(compress=compress, ending=ending)), tmp_path / "a.deb"
     deb.write_bytes(good)
-    unpack_package(deb, tmp_path / "right")
-    right = _files(tmp_path / "right")
+    right = read_files(deb, bool)
     assert right == {name.removeprefix("./"): text for name, text in PAGES.items()}
     for seed in range(n_cases):
         edit = [*EDITS, BYTES["drop_a_part"], BYTES["change_bytes"]][seed % 7]
         deb.write_bytes(edit(good, Random(seed)))
-        shutil.rmtree(out, ignore_errors=True)
         try:
-            version = read_control_field(deb, "Version")
-            unpack_package(deb, out)
+            found = read_control_field(deb, "Version"), read_files(deb, bool)
         except DataError as error:
             assert "\n" not in str(error), seed  # noqa: PT017
         else:
-            assert (version, _files(out)) == ("1:2-3", right), seed
+            assert found == ("1:2-3", right), seed
 
 
 def _package(tmp_path: Path, *members: tuple[str, bytes], sizes: Mapping[str, str] | None = None) -> Path:
@@ -408,8 +405,8 @@ def _package(tmp_path: Path, *members: tuple[str, bytes], sizes: Mapping[str, st
 
 def _refused_package(deb: Path) -> str:
     with pytest.raises(DataError) as caught:
-        unpack_package(deb, deb.parent / "out")
-    assert {path.name for path in deb.parent.iterdir()} <= {"a.deb", "out"}
+        read_files(deb, bool)
+    assert {path.name for path in deb.parent.iterdir()} == {"a.deb"}
     message = str(caught.value)
     assert "\n" not in message
     assert len(message) < 1000
@@ -445,7 +442,7 @@ def test_a_dpkg_deb_that_hangs(first: str, tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(debian_packages, "READ_TIMEOUT_S", 0.5)
     (tmp_path / "a.deb").touch()
     with pytest.raises(DataError, match=naming("a.deb", "dpkg-deb", "0.5 s")):
-        unpack_package(tmp_path / "a.deb", tmp_path / "out")
+        read_files(tmp_path / "a.deb", bool)
     child = int((tmp_path / "child").read_text())
     until = time.monotonic() + 20
     while _is_alive(child):
@@ -461,33 +458,20 @@ def _is_alive(process: int) -> bool:
 
 
 @needs_dpkg
-@pytest.mark.parametrize("name", ["../../evil", "/evil", "a/../../evil", ".."])
-def test_a_package_with_a_path_that_leads_elsewhere(name: str, tmp_path: Path) -> None:
-    folder = tmp_path / "b" / "c"
-    folder.mkdir(parents=True)
-    deb = _package(folder, *_deb(_tar({name: b"evil"})))
-    assert says(_refused_package(deb), deb, "outside")
-    assert _files(tmp_path) == {"b/c/a.deb": deb.read_bytes()}
-
-
-@needs_dpkg
 def test_links_and_devices_of_a_package_are_left_out(tmp_path: Path) -> None:
-    outside = tmp_path / "outside"
-    outside.mkdir()
     kinds = {
-        "link": _entry("./link", tarfile.SYMTYPE, linkname=str(outside)),
+        "link": _entry("./link", tarfile.SYMTYPE, linkname=str(tmp_path)),
         "hard": _entry("./hard", tarfile.LNKTYPE, linkname="/etc/passwd"),
         "pipe.html": _entry("./pipe.html", tarfile.FIFOTYPE),
         "zero.html": _entry("./zero.html", tarfile.CHRTYPE, devmajor=1, devminor=5),
     }
-    unpack_package(_package(tmp_path, *_deb(_tar({**kinds, "./link/a.html": b"text"}))), tmp_path / "out")
-    assert _files(tmp_path / "out") == {"link/a.html": b"text"}
-    assert not (tmp_path / "out" / "link").is_symlink()
-    assert not any(outside.iterdir())
+    deb = _package(tmp_path, *_deb(_tar({**kinds, "./link/a.html": b"text"})))
+    assert read_files(deb, bool) == {"link/a.html": b"text"}
+    assert [path.name for path in tmp_path.iterdir()] == ["a.deb"]
 
 
 @needs_dpkg
-@pytest.mark.parametrize("second", ["./a", "a", "./a/b", "./c"])
+@pytest.mark.parametrize("second", ["./a", "a", "c/./d"])
 def test_a_package_with_one_path_for_two_files(second: str, tmp_path: Path) -> None:
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
@@ -503,7 +487,6 @@ def test_a_package_that_would_fill_the_disk(tmp_path: Path) -> None:
     deb = _package(tmp_path, *_deb(huge, compress=lambda content: lzma.compress(content, preset=0)))
     del huge
     assert says(_refused_package(deb), deb, "too many")
-    assert sum(map(len, _files(tmp_path / "out").values())) <= unpacking.allowance(deb)
 
 
 @needs_dpkg

@@ -242,15 +242,21 @@ def _from_packages(name: str, *, size: str, licence: str, source: str, made_from
 
 
 def _help_pages() -> Builder:
-    from transduce.corpora.libreoffice_help import BUILDER
+    from transduce.corpora.libreoffice_help import LIBREOFFICE_HELP
 
-    return BUILDER
+    return LIBREOFFICE_HELP.builder
 
 
 def _program_texts() -> Builder:
-    from transduce.corpora.program_texts import BUILDER
+    from transduce.corpora.program_texts import PROGRAM_TEXTS
 
-    return BUILDER
+    return PROGRAM_TEXTS.builder
+
+
+def _manuals() -> Builder:
+    from transduce.corpora.manuals import MANUALS
+
+    return MANUALS.builder
 
 
 _TATOEBA = "tatoeba_sentences"
@@ -294,6 +300,14 @@ CATALOGUE: Mapping[str, Corpus] = {
             licence="each program's own free licence; the README.md beside the text names them",
             source="messages of programs and games, made from 88 Debian packages; needs apt-get",
             made_from=_program_texts,
+        ),
+        _from_packages(
+            name="manuals",
+            size="en-de NDE pairs, dev DDE, test TDE; en-fr NFR, DFR, TFR (Debian 12; 393 MB to "
+            "download, SECS s of one core)",
+            licence="each manual's own free licence; the README.md beside the text names them",
+            source="handbooks and help of programs and of Debian, made from 92 Debian packages; needs apt-get",
+            made_from=_manuals,
         ),
         Corpus(
             name="tatoeba-sentences",

@@ -1,4 +1,4 @@
-"""Download Debian packages with apt without root, and unpack them without installing.
+"""Download Debian packages with apt without root, and read their files without installing.
 
 This makes real text available on machines that can only reach a package mirror.
 """
@@ -23,7 +23,7 @@ from transduce.corpora.unpacking import allowance, regular_files
 from transduce.errors import DataError, shown
 from transduce.files import remove
 
-__all__ = ["fetch_packages", "log_left_out", "read_control_field", "read_files", "unpack_package"]
+__all__ = ["fetch_packages", "log_left_out", "read_control_field", "read_files"]
 
 # Hooks configured on the machine (cache cleaning, notifications) must not run for the private package lists.
 _NO_HOOKS = """\
@@ -141,38 +141,21 @@ def _require_checksum(path: Path, algorithm: str | None, digest: str | None) -> 
         raise DataError(f"{path} has {actual}, expected {digest} from the package lists; remove it to fetch it again")
 
 
-def unpack_package(deb: Path, folder: Path) -> None:
-    """Write the regular files of a package below ``folder``, each with the path that it has when installed.
-
-    Links, devices, owners and permissions are ignored.
-
-    Raises DataError if the package is missing or corrupt, exceeds ``unpacking.allowance`` or has a path outside of
-    ``folder``, or if dpkg-deb is missing.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-
-    def write(name: str, content: IO[bytes]) -> None:
-        path = folder / _path_within(name, deb)
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("xb") as copy:
-                shutil.copyfileobj(content, copy)
-        except (FileExistsError, NotADirectoryError) as error:
-            raise DataError(f"{deb} has {shown(name)} twice, or as file and folder; fetch it again") from error
-
-    _each_file(deb, "--fsys-tarfile", write)
-
-
 def read_files(deb: Path, is_wanted: Callable[[str], bool]) -> dict[str, bytes]:
     """Return the contents of some regular files of a package, by the path that they have when installed.
 
-    Raises DataError as ``unpack_package`` does.
+    Nothing is written. Links, devices, owners and permissions are ignored.
+
+    Raises DataError if the package is missing or corrupt, exceeds ``unpacking.allowance`` or has a wanted file twice,
+    or if dpkg-deb is missing.
     """
     contents = dict[str, bytes]()
 
     def read(name: str, content: IO[bytes]) -> None:
         path = str(PurePosixPath(name))
         if is_wanted(path):
+            if path in contents:
+                raise DataError(f"{deb} has {shown(path)} twice; fetch it again")
             copy = io.BytesIO()
             shutil.copyfileobj(content, copy)  # in pieces, since the sizes in headers are not trusted
             contents[path] = copy.getvalue()
@@ -184,7 +167,7 @@ def read_files(deb: Path, is_wanted: Callable[[str], bool]) -> dict[str, bytes]:
 def read_control_field(deb: Path, field: str) -> str:
     """Return a field of a package's control file, such as ``Package`` (the name) or ``Version``; "" if absent.
 
-    Raises DataError as ``unpack_package`` does.
+    Raises DataError as ``read_files`` does.
     """
     control = b""
 
@@ -199,18 +182,10 @@ def read_control_field(deb: Path, field: str) -> str:
     return match[1].strip() if match else ""
 
 
-def _path_within(name: str, deb: Path) -> PurePosixPath:
-    """Return a safe relative path for a file of a package. Raises DataError if it would be outside of the folder."""
-    path = PurePosixPath(name)
-    if path.is_absolute() or ".." in path.parts or not path.name or "\0" in name:
-        raise DataError(f"{deb} has a file {shown(name)} outside of its folder; it is not a valid Debian package")
-    return path
-
-
 def _each_file(deb: Path, part: str, handle: Callable[[str, IO[bytes]], None]) -> None:
     """Call ``handle`` with name and content of each regular file in a part of a package, as dpkg-deb writes them.
 
-    Raises DataError as ``unpack_package`` does; then the contents handled so far must be discarded.
+    Raises DataError as ``read_files`` does; then the contents handled so far must be discarded.
     """
     if not deb.is_file():
         raise DataError(f"{deb} is not a file; a Debian package (.deb) is needed")

@@ -18,7 +18,7 @@ from fuzzing.damage import BYTES, ENTRIES
 from fuzzing.sandbox import guarded
 from fuzzing.sources import Sources
 from fuzzing.strange_values import ODD_TEXTS
-from transduce.corpora.libreoffice_help import write_libreoffice_help
+from transduce.corpora.libreoffice_help import LIBREOFFICE_HELP
 from transduce.corpora.unpacking import unpack
 from transduce.errors import DataError
 
@@ -181,7 +181,7 @@ def _unpack_a_package(case: Case, place: CaseFolders, target: Path, packages: li
 
         tempfile.tempdir = str(place.folder)
         try:
-            sizes = write_libreoffice_help(target, {name: copies[name] for name in ("en", "de")})
+            sizes = LIBREOFFICE_HELP.write(target, copies, ["de"])
         finally:
             tempfile.tempdir = None
     require(set(sizes) == {"en-de"}, "made something else", sizes)
