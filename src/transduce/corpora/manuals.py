@@ -73,7 +73,7 @@ _HTML = MarkupRules("html", frozenset(("pre", "script", "style")), html_rules().
 _XML = MarkupRules(
     "xml",
     ignored=frozenset(
-        "articleinfo authorgroup bookinfo code copyright credit indexterm keywordset legalnotice license mal:credit "
+        "articleinfo authorgroup bookinfo copyright credit indexterm keywordset legalnotice license mal:credit "
         "othercredit programlisting revision screen synopsis".split()
     ),
     splitting=frozenset(
@@ -196,8 +196,8 @@ def _aligned(ours: Sequence[Sequence[Block]], theirs: Sequence[Sequence[Block]])
     >>> list(_aligned([dogs, cats], [hunde]))
     [('Dogs', 'Hunde'), ('They sleep.', 'Sie schlafen.')]
     """
-    kinds = [[tuple(element for element, _ in section) for section in each] for each in (ours, theirs)]
-    for first, its_first, n in SequenceMatcher(None, *kinds, autojunk=False).get_matching_blocks():
+    kinds, its_kinds = ([tuple(element for element, _ in section) for section in each] for each in (ours, theirs))
+    for first, its_first, n in SequenceMatcher(None, kinds, its_kinds, autojunk=False).get_matching_blocks():
         for section, its in zip(ours[first : first + n], theirs[its_first : its_first + n], strict=True):
             yield from ((text, translation) for (_, text), (_, translation) in zip(section, its, strict=True))
 
@@ -222,5 +222,5 @@ def _is_usable(pair: Pair) -> bool:
 
 
 MANUALS = PackageText(
-    "manuals", "Handbooks and help of programs, split by page", PACKAGES, _is_wanted, _pairs, held_out_per_1000=20
+    "manuals", "Handbooks, help and manual pages, split by page", PACKAGES, _is_wanted, _pairs, held_out_per_1000=20
 )
