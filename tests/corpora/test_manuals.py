@@ -200,7 +200,15 @@ def test_the_corpus_from_copies_of_its_packages(tmp_path: Path) -> None:
     assert (tmp_path / "data/manuals/README.md").is_file()
 
 
-def test_each_package_is_named_once() -> None:
-    names = [name for name, languages in PACKAGES.items() if list(languages) == ["de", "fr"]]
-    assert len(names) == len(set(names))
-    assert set(PACKAGES["gimp-help-de"]) == {"de"}
+def test_the_packages_are_as_many_as_the_catalogue_says() -> None:
+    assert f"made from {len(PACKAGES)} Debian packages" in CATALOGUE["manuals"].source
+    assert PACKAGES["gimp-help-de"] == ["de"]
+
+
+def test_entities_that_would_fill_the_memory() -> None:
+    laughs = "".join(f'<!ENTITY l{n + 1} "{f"&l{n};" * 50}">' for n in range(9))
+    page = f'<!DOCTYPE book [<!ENTITY l0 "{"ha " * 60}">{laughs}]><book><para>{"&l9;" * 9}</para><para>%s</para></book>'
+    files = {
+        f"usr/share/doc/HTML/{each}/dog/index.docbook": page % text for each, text in (("en", "Dogs"), ("de", "Hunde"))
+    }
+    assert pairs_of(files) == [("Dogs", "Hunde")]

@@ -208,3 +208,4 @@ def test_a_damaged_catalogue_is_named_and_nothing_is_written(tmp_path: Path) -> 
 def test_the_packages_are_different_and_sorted() -> None:
     names = [name for name in PACKAGES if not name.startswith("libreoffice")]
     assert names == sorted(set(names))
+    assert f"made from {len(PACKAGES)} Debian packages" in CATALOGUE["program-texts"].source

@@ -54,6 +54,7 @@ PACKAGES: Mapping[str, Sequence[str]] = {
 }
 
 MAX_CHARACTERS = 1000  # on a side
+MAX_ENTITY = 200  # characters; longer are notices, and what is made to fill the memory
 MAX_BYTES = 1 << 22  # of a page of ``man``
 
 # A page, one of ``man``, and the definitions of entities that those of KDE use: names of programs and keys.
@@ -144,9 +145,9 @@ def _sections(path: str, data: bytes, entities: Mapping[str, str]) -> list[list[
     """Return the texts of a page, by section."""
     if _MANUAL_PAGE.fullmatch(path):
         return roff_sections(_text(_uncompressed(path, data)))
-    if path.endswith("html"):
-        return _sections_of_markup(_text(data), _HTML)
     markup = _text(data)
+    if path.endswith("html"):
+        return _sections_of_markup(markup, _HTML)
     return _sections_of_markup(_resolved(markup, {**entities, **dict(_declared(markup))}), _XML)
 
 
@@ -171,21 +172,23 @@ def _sections_of_markup(markup: str, rules: MarkupRules) -> list[list[Block]]:
 
 
 def _resolved(markup: str, entities: Mapping[str, str]) -> str:
-    """Return XML with no entities but those of XML itself; an unknown one is ``UNKNOWN``.
+    """Return XML with no entities but those of XML itself; an unknown or a long one is ``UNKNOWN``.
 
     >>> _resolved("&me; &amp; &eacute; &cat;", {"me": "the &dog;", "dog": "<b>dog</b>"})
     'the <b>dog</b> &amp; é \ufffd'
     """
 
-    def value(reference: re.Match[str]) -> str:
-        name = reference[1]
-        if name in _XML_ENTITIES:
-            return reference[0]
-        return entities.get(name) or html5.get(f"{name};", UNKNOWN)
+    def replaced(text: str, known: Mapping[str, str]) -> str:
+        def value(reference: re.Match[str]) -> str:
+            name = reference[1]
+            if name in _XML_ENTITIES:
+                return reference[0]
+            found = known.get(name) or html5.get(f"{name};", UNKNOWN)
+            return found if len(found) <= MAX_ENTITY else UNKNOWN
 
-    for _ in range(2):  # entities have others in them
-        markup = _REFERENCE.sub(value, markup)
-    return markup
+        return _REFERENCE.sub(value, text)
+
+    return replaced(markup, {name: replaced(text, entities) for name, text in entities.items()})
 
 
 def _aligned(ours: Sequence[Sequence[Block]], theirs: Sequence[Sequence[Block]]) -> Iterator[Pair]:
